@@ -1,0 +1,97 @@
+# poolferry, from a fresh checkout on Debian 12 or 13. `make` alone lists what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+BIN := .venv/bin
+CORES := $(shell nproc 2>/dev/null || echo 2)
+FAST := not slow and not root and not lab and not bench
+
+# What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
+RUNTIME_PACKAGES := rsync openssh-client mbuffer sqlite3 acl attr util-linux
+TEST_PACKAGES := openssh-server e2fsprogs shellcheck
+
+# $(call scripts,INTERPRETER): the executables without a suffix that run under it, by their first line.
+scripts = $(shell find hooks .ci -type f ! -name '*.*' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
+
+# $(call installed,PACKAGES): installs with apt what dpkg does not know, or says what a person must install.
+# A freshly installed ssh server is neither started nor enabled: the tests run their own on loopback.
+define installed
+	@missing=(); \
+	$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || missing+=(python3 python3-venv); \
+	if ! command -v dpkg-query >/dev/null; then \
+	  [ $${#missing[@]} = 0 ] || { echo "Not Debian, and no Python 3.11 with venv: install it, and $(1)." >&2; exit 1; }; \
+	  exit 0; fi; \
+	for package in $(1); do \
+	  dpkg-query -W -f '$${db:Status-Status}' $$package 2>/dev/null | grep -qx installed || missing+=($$package); done; \
+	[ $${#missing[@]} -gt 0 ] || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then root=(); elif sudo -n true 2>/dev/null; then root=(sudo -n); else \
+	  printf '%s\n' "These Debian packages are missing, and neither root nor a sudo without a password is there:" \
+	    "  sudo apt-get install --no-install-recommends $${missing[*]}" "Then call make again." >&2; exit 1; fi; \
+	echo "apt: installing $${missing[*]}"; \
+	mkdir -p .venv; log=.venv/apt.log; policy=/usr/sbin/policy-rc.d; quiet=no; \
+	if [[ " $${missing[*]} " == *" openssh-server "* ]]; then quiet=yes; fi; \
+	if [ $$quiet = yes ] && [ ! -e $$policy ]; then \
+	  printf '#!/bin/sh\nexit 101\n' | $${root[@]+"$${root[@]}"} tee $$policy >/dev/null; \
+	  $${root[@]+"$${root[@]}"} chmod 755 $$policy; \
+	  trap '$${root[@]+"$${root[@]}"} rm -f '$$policy EXIT; fi; \
+	apt=($${root[@]+"$${root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300); \
+	{ "$${apt[@]}" update && "$${apt[@]}" install -y --no-install-recommends "$${missing[@]}"; } >$$log 2>&1 </dev/null \
+	  || { cat $$log >&2; echo "apt could not install: $${missing[*]} (above, and in $$log, is why)" >&2; exit 1; }; \
+	if [ $$quiet = yes ] && [ -d /run/systemd/system ]; then \
+	  $${root[@]+"$${root[@]}"} systemctl disable -q ssh.service ssh.socket 2>/dev/null || true; fi
+endef
+
+.NOTPARALLEL:
+.PHONY: help demo test check format bench lock clean setup packages packages-test
+
+help:  ## this list
+	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
+	  printf '  %-12s %s\n' "$$target" "$$does"; done
+
+demo: setup  ## installs what is missing, then runs a real backup from copy to restore, and tells it
+	@$(BIN)/python -m tests.demo
+
+test: packages-test setup  ## the same set-up, then every test
+	@$(BIN)/python -m pytest -n $(CORES) --durations=15 $(ARGS)
+
+check: packages-test setup  ## format, lint, types, shell, the fast tests; under a minute
+	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
+	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
+	@$(BIN)/python -m mypy --no-error-summary
+	@scripts="$(call scripts,(ba|da)?sh)"; [ -z "$$scripts" ] || shellcheck $$scripts
+	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)
+
+format: setup  ## lays out the code as check wants it
+	@$(BIN)/python -m ruff format --quiet . $(call scripts,python3)
+
+bench: setup  ## measures; judges nothing
+	@$(BIN)/python -m tests.bench
+
+lock:  ## renews requirements.lock (UPGRADE=1: newest versions)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	@$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --group dev \
+	  --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml --output-file requirements.lock
+
+clean:  ## removes the environment and everything made
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup: packages .venv/stamp-project  ## the set-up alone
+
+packages:
+	$(call installed,$(RUNTIME_PACKAGES))
+
+packages-test:
+	$(call installed,$(RUNTIME_PACKAGES) $(TEST_PACKAGES))
+
+.venv/stamp-lock: requirements.lock | packages
+	@echo "python: installing into .venv what requirements.lock names"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/stamp-project: .venv/stamp-lock pyproject.toml
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,13 @@
+"""poolferry carries data between pools, and proves that it arrived.
+
+interfaces   text in, text out: command line, daemon, status page
+runner       one run, from owed to done, told on one page
+engines      one folder per way of copying: survey, plan, confirm, explain
+targets, verify, config, schedule, history   one room each for places, bytes, TOML, the clockwork and SQLite
+process      the only door to programs
+planners, domain   decisions and words, without effects
+
+Pure.
+"""
+
+__version__ = "0.1.0"

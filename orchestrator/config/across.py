@@ -1,0 +1,153 @@
+"""What only all files together can tell: targets, overlaps, and jobs that wait for each other. Reads."""
+
+import os.path
+from collections.abc import Iterable, Mapping, Sequence
+
+from orchestrator.config.draft import Draft
+from orchestrator.config.models import LATER
+from orchestrator.config.sheet import nearest, one_of
+from orchestrator.config.where import machine, normal, relation, spelled, wrong_dataset, wrong_path
+from orchestrator.domain.place import Location, Place
+
+Places = Mapping[str, Place | None]
+Root = tuple[tuple[str, int] | None, str]
+
+
+def judge_all(
+    drafts: Sequence[Draft], places: Places | None, *, later: set[str], names: Iterable[str]
+) -> dict[str, Place]:
+    """The place of each job by the job's name; each mistake noted on the way.
+
+    `places` None: targets.toml could not be read. `later`: names of what a later version takes as a target. `names`: of
+    all jobs, those included whose files could not be read.
+    """
+    found: dict[str, Place] = {}
+    for draft in drafts:
+        place = _target(draft, places, later) if places is not None else None
+        source = _source(draft)
+        if place:
+            found[draft.name] = place
+        if place and source:
+            _judge_apart(draft, source, place)
+            _judge_options(draft, source, place)
+    _judge_owners(drafts, found)
+    _judge_after(drafts, names)
+    return found
+
+
+def _source(draft: Draft) -> Location | None:
+    source: Location | None = draft.keys.get("source")
+    if not source or not draft.engine:
+        return None
+    wrong = wrong_dataset(source) if draft.engine.datasets else wrong_path(source)
+    if wrong:
+        draft.sheet.say(("source",), *wrong)
+    return None if wrong else source
+
+
+def _target(draft: Draft, places: Places, later: set[str]) -> Place | None:
+    name = draft.keys.get("target")
+    if name is None:
+        return None
+    if name not in places:
+        what, wanted = f'there is no place "{name}"', _meant_place(name, places)
+        draft.sheet.say(("target",), *((LATER["set"], "the name of a place") if name in later else (what, wanted)))
+        return None
+    place = places[name]
+    if not place or not draft.engine or place.location.path.startswith("/") is not draft.engine.datasets:
+        return place
+    kinds = ("a path", "a dataset") if draft.engine.datasets else ("a dataset", "a path")
+    draft.sheet.say(
+        ("target",),
+        f'place "{name}" is {kinds[0]}',
+        f"{kinds[1]}, which is what the engine {draft.engine.name} copies to",
+    )
+    return None
+
+
+def _meant_place(name: str, places: Places) -> str:
+    near = nearest(name, places)
+    return (
+        f'"{near}", the nearest name'
+        if near
+        else f"one of targets.toml: {one_of(places)}"
+        if places
+        else "[place.NAME]"
+    )
+
+
+def _judge_apart(draft: Draft, source: Location, place: Place) -> None:
+    """Why real paths too: a link can lead a target into its source."""
+    if machine(source) != machine(place.location):
+        return
+    how = relation(normal(place.location.path), normal(source.path))
+    real = relation(_root(place.location)[1], _root(source)[1])
+    if how or real:
+        links = "" if how else " (through a link)"
+        where = f"{spelled(place.location)} {how or real} the source"
+        draft.sheet.say(("target",), where + links, f"a place apart from {spelled(source)}")
+
+
+def _root(location: Location) -> Root:
+    """The machine and the path there without links, as far as this machine can follow them."""
+    local = location.host is None and location.path.startswith("/")
+    return machine(location), os.path.realpath(location.path) if local else normal(location.path)
+
+
+def _judge_options(draft: Draft, source: Location, place: Place) -> None:
+    engine = draft.engine
+    options = draft.sections[engine.name] if engine else None
+    if engine and engine.check and options is not None:
+        for key, what, wanted in engine.check(options, source, place.location):
+            draft.sheet.say(tuple(key.split(".")), what, wanted)
+
+
+def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
+    """One place belongs to one job: neither two in one, nor one within another's."""
+    owners: dict[Root, str] = {}
+    for draft in drafts:
+        if place := found.get(draft.name):
+            root = _root(place.location)
+            owner = owners.setdefault(root, draft.name)
+            if owner != draft.name:
+                draft.sheet.say(
+                    ("target",), f'job "{owner}" writes to {spelled(place.location)} too', "a place of its own"
+                )
+    by_name = {draft.name: draft for draft in drafts}
+    for (host, path), name in owners.items():
+        for above in _above(path):
+            if outer := owners.get((host, above)):
+                what = f'{path} lies inside {above}, where job "{outer}" writes'
+                by_name[name].sheet.say(("target",), what, "a place of its own")
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def _judge_after(drafts: Sequence[Draft], names: Iterable[str]) -> None:
+    waits: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    waits |= {draft.name: draft.keys.get("after", ()) for draft in drafts}
+    for draft in drafts:
+        for name in waits[draft.name]:
+            if name not in waits:
+                near = nearest(name, waits.keys() - {draft.name})
+                wanted = f'"{near}", the nearest name' if near else "the name of another job"
+                draft.sheet.say(("after",), f'there is no job "{name}"', wanted)
+        if way := _way_back(draft.name, waits):
+            draft.sheet.say(("after",), f"waits for itself: {' → '.join(way)}", "jobs that do not wait for this one")
+
+
+def _way_back(name: str, waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The shortest way from a job over what it waits for back to itself; none: there is no way."""
+    ways: list[tuple[str, ...]] = [(name,)]
+    seen: set[str] = set()
+    for way in ways:
+        for other in waits.get(way[-1], ()):
+            if other == name:
+                return (*way, name)
+            if other not in seen:
+                seen.add(other)
+                ways.append((*way, other))
+    return ()

@@ -1,0 +1,107 @@
+"""One job file, judged by itself: what the rest of the configuration must agree with stays open. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.config.calls import read_hooks
+from orchestrator.config.fill import Table, declared, fill, read_keys
+from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys
+from orchestrator.config.sheet import Sheet, nearest, one_of, shown
+from orchestrator.config.where import as_dataset
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Place
+
+Engines = Mapping[str, EngineSection]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A job file as far as it is right. `keys`: the right keys before the first section; `sections`: what follows."""
+
+    name: str
+    sheet: Sheet
+    engine: EngineSection | None
+    keys: Mapping[str, Any]
+    sections: Mapping[str, Any]
+
+
+def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
+    """The draft of one job; each mistake noted on the way."""
+    written = sheet.table.get("engine")
+    named = written if isinstance(written, str) else ""
+    engine = engines.get(named)
+    models = SECTIONS | ({engine.name: engine.options} if engine else {})
+    own = {*models, "hooks", *engines, named}
+    head = {key: written for key, written in sheet.table.items() if key not in own or key in declared(JobKeys)}
+    keys = read_keys(sheet, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
+    if engine and engine.datasets and "source" in keys:
+        keys["source"] = as_dataset(keys["source"])
+    _judge_engine(sheet, keys, engine, engines)
+    _judge_schedule(sheet)
+    sections = {key: _read_section(sheet, key, model, models) for key, model in models.items()}
+    hooks = read_hooks(sheet, _table(sheet, "hooks"))
+    return Draft(name=name, sheet=sheet, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
+
+
+def _judge_engine(sheet: Sheet, keys: Mapping[str, Any], engine: EngineSection | None, engines: Engines) -> None:
+    if "engine" in keys and not engine:
+        sheet.say(("engine",), f"there is no engine {shown(keys['engine'])}", one_of(engines))
+    for name in sheet.table.keys() & engines.keys() if engine else ():
+        if engine and name != engine.name:
+            sheet.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
+
+
+def _judge_schedule(sheet: Sheet) -> None:
+    """Why the later ones are wrong: the first in the file is taken for the one that was meant."""
+    first, *more = [key for key in sheet.table if key in WHEN] or [""]
+    for key in more:
+        sheet.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
+
+
+def _table(sheet: Sheet, name: str) -> Table:
+    written = sheet.table.get(name, {})
+    if isinstance(written, dict):
+        return written
+    sheet.say((name,), f"{shown(written)} does not fit", f"a section: [{name}] on a line of its own")
+    return {}
+
+
+def _read_section(sheet: Sheet, name: str, model: type[Any], models: Mapping[str, type[Any]]) -> Any:
+    others = {key: other for key, other in models.items() if key != name}
+    return fill(sheet, model, _table(sheet, name), (name,), lambda key: _before(key) or _home(key, others))
+
+
+def _before(key: str) -> str | None:
+    return "it before the first section" if key in declared(JobKeys) else None
+
+
+def _home(key: str, models: Mapping[str, type[Any]]) -> str | None:
+    """Where a key belongs that another section knows."""
+    return next((f"it below [{name}]" for name, model in models.items() if key in declared(model)), None)
+
+
+def _section(key: str, head: Table, names: set[str]) -> str | None:
+    """The section that was meant by an unknown one."""
+    near = nearest(key, names) if isinstance(head[key], dict) else None
+    return f"[{near}], the nearest name" if near else None
+
+
+def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
+    """The job of a draft without mistakes."""
+    keys, sections = draft.keys, dict(draft.sections)
+    options = sections.pop(engine.name)
+    schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)
+    return Job(
+        name=draft.name,
+        file=draft.sheet.file,
+        engine=engine.name,
+        source=keys["source"],
+        target=place,
+        options=options,
+        schedule=schedule,
+        late_after=keys.get("late_after"),
+        after=keys.get("after", ()),
+        stop_at=keys.get("stop_at"),
+        **sections,
+    )

@@ -1,0 +1,96 @@
+"""The configuration of a directory, or every mistake in it at once. Reads."""
+
+import os
+from collections.abc import Iterable
+
+from orchestrator.config.across import judge_all
+from orchestrator.config.draft import Engines, finish, read_job
+from orchestrator.config.models import LATER, Configuration
+from orchestrator.config.places import read_places
+from orchestrator.config.sheet import Sheet
+from orchestrator.config.text import parse_sheet
+from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.names import JOB_NAME, show_name
+
+
+def load(directory: str, engines: Engines) -> Configuration:
+    """All jobs and places. Raises: DeclarationError with the mistakes of all files, in the order of file and line."""
+    held = _names_in(directory)
+    if not held & {"targets.toml", "jobs"}:
+        raise _refused([_mistake(directory, "there is no configuration", 'a directory that "poolferry init" filled')])
+    mistakes: list[Mistake] = []
+    targets = _sheet(os.path.join(directory, "targets.toml"), "a [place.NAME] with its path", mistakes)
+    sheets = {
+        name: _sheet(file, "engine, source and target", mistakes) for name, file in _job_files(directory, mistakes)
+    }
+    places = read_places(targets) if targets else None
+    drafts = [read_job(sheet, name, engines) for name, sheet in sheets.items() if sheet]
+    found = judge_all(drafts, places, later=_later(targets), names=sheets)
+    mistakes += [mistake for sheet in (targets, *sheets.values()) if sheet for mistake in sheet.mistakes]
+    if mistakes:
+        raise _refused(mistakes)
+    return Configuration(
+        directory=directory,
+        jobs=tuple(finish(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts),
+        places=tuple(place for place in (places or {}).values() if place),
+    )
+
+
+def _refused(mistakes: Iterable[Mistake]) -> DeclarationError:
+    return DeclarationError(tuple(sorted(mistakes, key=lambda each: (each.file, each.line or 0, each.key, each.what))))
+
+
+def _mistake(file: str, what: str, expected: str) -> Mistake:
+    return Mistake(file=show_name(file), line=None, key="", what=what, expected=expected)
+
+
+def _names_in(directory: str) -> set[str]:
+    """The names in the configuration's directory. Raises: DeclarationError."""
+    try:
+        return set(os.listdir(directory))
+    except FileNotFoundError:
+        wanted = 'a directory that "poolferry init" filled'
+        raise _refused([_mistake(directory, "there is no such directory", wanted)]) from None
+    except OSError as error:
+        wanted = "a directory that this user may read"
+        raise _refused([_mistake(directory, f"cannot be read: {error.strerror}", wanted)]) from None
+
+
+def _job_files(directory: str, mistakes: list[Mistake]) -> list[tuple[str, str]]:
+    """Each job's name with its file. Hidden files are left alone: editors leave theirs there."""
+    folder = os.path.join(directory, "jobs")
+    try:
+        files = sorted(file for file in os.listdir(folder) if file.endswith(".toml") and not file.startswith("."))
+    except FileNotFoundError:
+        files = []
+    except OSError as error:
+        mistakes.append(_mistake(folder, f"cannot be read: {error.strerror}", "a directory with a file for each job"))
+        return []
+    if not files:
+        mistakes.append(_mistake(folder, "there is no job", 'a file such as home.toml; "poolferry init" writes one'))
+    for file in files:
+        if not JOB_NAME.fullmatch(file.removesuffix(".toml")):
+            wanted = "letters, digits, dots, - and _, the first a letter or a digit, 100 at most"
+            mistakes.append(_mistake(os.path.join(folder, file), "the file's name is no name for a job", wanted))
+    return [(file.removesuffix(".toml"), os.path.join(folder, file)) for file in files]
+
+
+def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
+    """What a file holds; None, with the mistake noted, when that cannot be told."""
+    try:
+        with open(path, "rb") as file:
+            held = parse_sheet(path, file.read(), least=least)
+    except FileNotFoundError:
+        held = _mistake(path, "there is no such file", 'a file with a [place.NAME]; "poolferry init" writes one')
+    except OSError as error:
+        held = _mistake(path, f"cannot be read: {error.strerror}", "a file that this user may read")
+    if isinstance(held, Mistake):
+        mistakes.append(held)
+        return None
+    return held
+
+
+def _later(targets: Sheet | None) -> set[str]:
+    """The names of rotation sets and disks, which no place has."""
+    tables = [targets.table.get(kind) for kind in LATER] if targets else []
+    return {name for table in tables if isinstance(table, dict) for name in table}

@@ -1,0 +1,177 @@
+"""Where each key of a TOML text stands.
+
+Why: tomllib tells values without their lines, and a mistake without its line is a search.
+
+Pure.
+"""
+
+import re
+from bisect import bisect_right
+
+Path = tuple[str, ...]
+
+_BLANK = re.compile(r"(?:\s|#[^\n]*)*")
+_PART = re.compile(r"""[ \t]*(?:([A-Za-z0-9_-]+)|"((?:[^"\\\n]|\\.)*)"|'([^'\n]*)')[ \t]*""")
+_STRING = re.compile(
+    r'''
+    """(?:\\.|(?!""")[^\\])*"{3,5}
+    | \'{3}(?:(?!\'{3}).)*\'{3,5}
+    | "(?:[^"\\\n]|\\.)*"
+    | \'[^\'\n]*\'
+    ''',
+    re.DOTALL | re.VERBOSE,
+)
+_PLAIN = re.compile(r"""[^\s#,\[\]{}"']+""")
+_END = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+
+
+class Lines:
+    """The lines of one text's keys, the first is 1; `twice`: each key that is written again, with its line."""
+
+    __slots__ = ("_first", "_whole", "twice")
+
+    def __init__(self) -> None:
+        self._first: dict[Path, int] = {}
+        self._whole: set[Path] = set()
+        self.twice: list[tuple[Path, int]] = []
+
+    def of(self, path: Path) -> int:
+        """The line of this key or table, or of the nearest one around it; line 1 for the file itself."""
+        while path and path not in self._first:
+            path = path[:-1]
+        return self._first.get(path, 1)
+
+    def paths(self) -> set[Path]:
+        """Every key and table that was found."""
+        return set(self._first)
+
+    def note(self, path: Path, line: int) -> None:
+        """Remember a key or table, and the tables around it."""
+        for length in range(1, len(path) + 1):
+            self._first.setdefault(path[:length], line)
+
+    def note_key(self, path: Path, line: int) -> None:
+        """Remember a key with a value, which may stand only once."""
+        if path in self._first:
+            self.twice.append((path, line))
+        self._whole.add(path)
+        self.note(path, line)
+
+    def note_table(self, path: Path, line: int, *, again: bool) -> None:
+        """Remember the header of a table; `again`: its header stood before."""
+        if again or path in self._whole:
+            self.twice.append((path, line))
+        self.note(path, line)
+
+
+def locate(text: str) -> Lines:
+    """The line of every key and table of a valid text; of a broken one, of those before the break.
+
+    Keys within lists of tables are told without an index: the first one counts.
+    """
+    return _Scan(text).run()
+
+
+class _Scan:
+    """One pass over one text. `latest`: the key whose value is read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self.lines = Lines()
+        self.lists: set[Path] = set()
+        self.headers: set[Path] = set()
+        self.latest: Path = ()
+
+    def run(self) -> Lines:
+        table: Path | None = ()
+        while self._next():
+            if self._next() == "[":
+                table = self._header()
+                if table is None:
+                    break
+            elif not (self._key(table or ()) and self._value()):
+                break
+        return self.lines
+
+    def _next(self) -> str:
+        """The next sign that is neither blank nor remark; empty at the end."""
+        found = _BLANK.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return self.text[self.at : self.at + 1]
+
+    def _take(self, sign: str) -> bool:
+        there = self.text.startswith(sign, self.at)
+        self.at += len(sign) if there else 0
+        return there
+
+    def _path(self) -> Path:
+        parts: list[str] = []
+        while found := _PART.match(self.text, self.at):
+            bare, basic, literal = found.groups()
+            parts.append(bare or literal or _ESCAPE.sub(_unescape, basic or ""))
+            self.at = found.end()
+            if not self._take("."):
+                break
+        return tuple(parts)
+
+    def _header(self) -> Path | None:
+        line = bisect_right(self.starts, self.at)
+        several = self._take("[[")
+        if not several:
+            self._take("[")
+        path = self._path()
+        if not path or not self._take("]]" if several else "]"):
+            return None
+        again = path in self.headers and not several and not self._in_list(path)
+        self.lines.note_table(path, line, again=again)
+        (self.lists if several else self.headers).add(path)
+        return path
+
+    def _in_list(self, path: Path) -> bool:
+        return any(path[:length] in self.lists for length in range(1, len(path) + 1))
+
+    def _key(self, around: Path) -> bool:
+        """Note the key that stands here, and go to behind its equals sign. False: there is no key."""
+        line = bisect_right(self.starts, self.at)
+        path = self._path()
+        if not path or not self._take("="):
+            return False
+        self.latest = around + path
+        note = self.lines.note if self._in_list(around) else self.lines.note_key
+        note(self.latest, line)
+        return True
+
+    def _value(self) -> bool:
+        """Go to behind the value of the latest key, noting the keys of inline tables in it. False: it never ends."""
+        open_: list[tuple[str, Path]] = []
+        while self._piece(open_):
+            if not open_ and _END.match(self.text, self.at):  # a date and its time may stand apart by a space
+                return True
+        return False
+
+    def _piece(self, open_: list[tuple[str, Path]]) -> bool:
+        """Go to behind the next bracket, comma, text or word of a value."""
+        sign = self._next()
+        if sign and sign in "[{":
+            open_.append((sign, self.latest))
+            if sign == "[":
+                self.lists.add(self.latest)
+        elif sign and sign in "]}" and open_:
+            self.latest = open_.pop()[1]
+        elif sign != "," or not open_:
+            found = _STRING.match(self.text, self.at) or _PLAIN.match(self.text, self.at)
+            self.at = found.end() if found else self.at
+            return bool(found)
+        self.at += 1
+        if sign in "{," and open_ and open_[-1][0] == "{" and self._next() != "}":
+            return self._key(open_[-1][1])
+        return True
+
+
+def _unescape(found: re.Match[str]) -> str:
+    digits = found[1] or found[2]
+    return chr(int(digits, 16)) if digits else _SHORT.get(found[3], found[3])

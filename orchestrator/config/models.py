@@ -1,0 +1,115 @@
+"""The shape of the configuration: keys of each file, what an engine adds, and all of it once it is read. Pure."""
+
+import os.path
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
+from orchestrator.domain.declare import key
+from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Verify, parse_clock
+from orchestrator.domain.place import Location, Place, parse_location
+from orchestrator.domain.units import Seconds
+
+Check = Callable[[Any, Location, Location], Iterable[tuple[str, str, str]]]
+"""Options, source and target to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
+
+SECTIONS: dict[str, type[Any]] = {"keep": Keep, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying}
+LATER = {
+    "set": "rotation sets are not available in this version",
+    "disk": "enrolled disks are not available in this version",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSection:
+    """What an engine adds to a job file: its section, and whether it copies datasets instead of paths."""
+
+    name: str
+    options: type[Any]
+    datasets: bool = False
+    check: Check | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Everything that was declared, without a mistake."""
+
+    directory: str
+    jobs: tuple[Job, ...]
+    places: tuple[Place, ...]
+
+    def job(self, name: str) -> Job:
+        """The job of this name. Raises: DeclarationError."""
+        found = next((job for job in self.jobs if job.name == name), None)
+        if found is None:
+            file = os.path.join(self.directory, "jobs")
+            raise DeclarationError(
+                (Mistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names()),)
+            )
+        return found
+
+    def _names(self) -> str:
+        return "one of " + ", ".join(job.name for job in self.jobs)
+
+
+def parse_anywhere(text: str) -> Location:
+    """As `parse_location`, in words of our own where the standard library's refuse a host. Raises: ValueError."""
+    try:
+        urlsplit(text)
+    except ValueError:
+        raise ValueError('a host as in "ssh://user@host[:port]/path"') from None
+    return parse_location(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKeys:
+    """The keys of a job file before its first section."""
+
+    engine: str = key("the way of copying", example="rsync")
+    source: Location = key(
+        'what to copy: an absolute path, or "ssh://user@host[:port]/path" for another machine',
+        parse=parse_anywhere, example="/srv/photos",
+    )  # fmt: skip
+    target: str = key("where the copies go: the name of a place in targets.toml", example="backup")
+    schedule: str | None = key(
+        "when to run, as five cron fields in local time; without any of schedule, every, daily and on: only by hand",
+        default=None, parse=parse_schedule, example="30 2 * * *",
+    )  # fmt: skip
+    every: str | None = key(
+        "run again so long after the last run began", default=None, parse=parse_every, example="15m"
+    )
+    daily: str | None = key("run each day at this local time", default=None, parse=parse_daily, example="02:30")
+    on: str | None = key(
+        'run when this happens; "attach": the target was plugged in', default=None, choices=("attach",)
+    )
+    late_after: Seconds | None = key(
+        "the job is late when its newest proved copy is older than this", default=None, parse=parse_span, example="26h"
+    )
+    after: tuple[str, ...] = key("run only when these jobs have ended well", default=(), example='["mail-store"]')
+    stop_at: time | None = key(
+        "stop a run at this local time; the next one goes on from there",
+        default=None,
+        parse=parse_clock,
+        example="06:30",
+    )
+
+
+WHEN = ("schedule", "every", "daily", "on")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceKeys:
+    """The keys of one [place.NAME] in targets.toml: exactly one of the two."""
+
+    path: Location | None = key(
+        'a directory that this place has for itself: an absolute path, or "ssh://user@host[:port]/path"',
+        default=None, parse=parse_anywhere, example="/backup/photos",
+    )  # fmt: skip
+    dataset: Location | None = key(
+        'a dataset, for engines that copy datasets: its name, or "ssh://user@host[:port]/pool/data"',
+        default=None, parse=parse_anywhere, example="vault/replicas",
+    )  # fmt: skip

@@ -1,0 +1,158 @@
+"""JSON Schemas (draft 2020-12) of the files, for editors: from the same declarations that judge them. Pure."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field
+from typing import Any
+
+from orchestrator.config.calls import EVENT, TIMEOUT
+from orchestrator.config.fill import declared, kind_of
+from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
+from orchestrator.domain.declare import Key
+from orchestrator.domain.job import EVENTS, Hooks, Limit
+from orchestrator.domain.names import JOB_NAME
+from orchestrator.domain.units import Bytes
+
+Schema = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", tuple: "array"}
+_TEXT: Schema = {"type": "string", "pattern": r"\S"}
+_SAMPLES: dict[type[Any], object] = {int: 4, float: 1.5, bool: True, tuple: ["one", "two"], str: "text"}
+
+
+def schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
+    """The schema of each kind of file, by the file it is for."""
+    return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema()}
+
+
+def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
+    """The schema of a job file. What only all files together can tell is left to `poolferry check`."""
+    head = _table(JobKeys, "A job of poolferry: one source that is carried to one target.")
+    head["properties"]["engine"]["enum"] = sorted(engines)
+    head["properties"]["engine"]["examples"] = sorted(engines)
+    head["properties"] |= {name: _table(model, _first_line(model)) for name, model in SECTIONS.items()}
+    head["properties"] |= {
+        name: _table(engine.options, _first_line(engine.options)) for name, engine in engines.items()
+    }
+    head["properties"]["hooks"] = _hooks()
+    one = [{"required": [key]} for key in WHEN]
+    head["oneOf"] = [*one, {"not": {"anyOf": one}}]
+    head["allOf"] = [_only(name, engines) for name in engines]
+    return {"$schema": DRAFT, "title": "poolferry job", **head}
+
+
+def targets_schema() -> Schema:
+    """The schema of targets.toml."""
+    place = _table(PlaceKeys, "A place that one job keeps its copies in.")
+    place["oneOf"] = [{"required": [key]} for key in declared(PlaceKeys)]
+    return {
+        "$schema": DRAFT,
+        "title": "poolferry targets",
+        "description": "The places that jobs carry their data to.",
+        "type": "object",
+        "properties": {
+            "place": {
+                "type": "object",
+                "description": "Places by name, each as [place.NAME].",
+                "propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"},
+                "additionalProperties": place,
+                "minProperties": 1,
+            }
+        },
+        "required": ["place"],
+        "additionalProperties": False,
+    }
+
+
+def written_default(field: "Field[Any]") -> object:
+    """A key's default as a person would write it; None: there is none to write."""
+    rule: Key = field.metadata["key"]
+    value = field.default
+    if value is MISSING or value is None:
+        return None
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Limit):
+        return str(value)
+    if rule.parse and isinstance(value, int | float):
+        return _measure(float(value), size=field.type is Bytes)
+    return value
+
+
+def example_of(field: "Field[Any]") -> object:
+    """A value that this key takes: the declared example, else one that fits its kind."""
+    rule: Key = field.metadata["key"]
+    kind = kind_of(field)
+    if rule.example:
+        return rule.example if kind is str else json.loads(rule.example)
+    if rule.choices:
+        return [rule.choices[0]] if kind is tuple else rule.choices[0]
+    return written_default(field) or _SAMPLES[kind]
+
+
+def _measure(number: float, *, size: bool) -> str:
+    """Bytes or seconds in the largest unit that leaves a whole number."""
+    units = (("G", 1024**3), ("M", 1024**2), ("K", 1024)) if size else (("d", 86400), ("h", 3600), ("m", 60))
+    letter, unit = next((each for each in units if number and number % each[1] == 0), ("" if size else "s", 1))
+    return f"{number / unit:g}{letter}"
+
+
+def _table(model: type[Any], says: str) -> Schema:
+    fields = declared(model)
+    required = [name for name, field in fields.items() if field.default is MISSING]
+    return {
+        "description": says,
+        "type": "object",
+        "properties": {name: _key(field) for name, field in fields.items()},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+def _key(field: "Field[Any]") -> Schema:
+    rule: Key = field.metadata["key"]
+    kind = kind_of(field)
+    single: Schema = _TEXT if kind in (str, tuple) else {"type": _TYPES[kind]}
+    if rule.parse and _takes_numbers(rule):
+        single = {"type": ["string", "number"], "pattern": r"\S"}
+    if rule.choices:
+        single = {"type": "string", "enum": list(rule.choices)}
+    if rule.least is not None:
+        single = single | {"minimum": rule.least}
+    shape = {"type": "array", "items": single} if kind is tuple else single
+    default = written_default(field)
+    told = {"default": default} if default is not None else {}
+    return {"description": rule.says, **shape, **told, "examples": [example_of(field)]}
+
+
+def _takes_numbers(rule: Key) -> bool:
+    try:
+        return rule.parse is not None and bool(rule.parse("7") or True)
+    except ValueError:
+        return False
+
+
+def _hooks() -> Schema:
+    argv = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    calls = [_TEXT, argv, {"type": "array", "items": argv, "minItems": 1}]
+    events: Schema = {
+        event: {"description": EVENT, "anyOf": calls, "examples": [["/usr/local/bin/tell", event]]} for event in EVENTS
+    }
+    timeout = _measure(float(Hooks().timeout), size=False)
+    events["timeout"] = {"description": TIMEOUT, **_TEXT, "default": timeout, "examples": ["5m"]}
+    return {
+        "description": "Executables to call.",
+        "type": "object",
+        "properties": events,
+        "additionalProperties": False,
+    }
+
+
+def _only(name: str, engines: Iterable[str]) -> Schema:
+    """A job of this engine has no other engine's section."""
+    others = {other: False for other in engines if other != name}
+    return {"if": {"properties": {"engine": {"const": name}}}, "then": {"properties": others}}
+
+
+def _first_line(model: type[Any]) -> str:
+    return (model.__doc__ or "").strip().splitlines()[0]

@@ -1,0 +1,38 @@
+"""What a run tells while it goes: for the progress bar, the log and history. Pure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A run has begun."""
+
+    run: int
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Something worth a line: `level` is "info" or "warning"."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBegun:
+    """A step starts; `expected` bytes, None when unknown."""
+
+    does: str
+    expected: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Bytes so far in this stage (all lanes together); `expected` None when unknown."""
+
+    done: int
+    expected: int | None
+
+
+Event = Begun | Said | StepBegun | Moved

@@ -1,0 +1,82 @@
+"""Where data lies: a path or a dataset, here or on a host reached by ssh. Pure."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
+
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A machine reached by ssh; user and port as ssh's own configuration has them when not told."""
+
+    name: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        return (f"{self.user}@" if self.user else "") + self.name + (f":{self.port}" if self.port else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A place for data. `path`: an absolute path (any bytes, as surrogates) or a dataset name."""
+
+    path: str
+    host: Host | None = None
+
+    def __str__(self) -> str:
+        if self.host is None:
+            return self.path
+        return (
+            f"ssh://{self.host}/{quote_from_bytes(self.path.encode('utf-8', 'surrogateescape'), safe='/').lstrip('/')}"
+        )
+
+    def __truediv__(self, below: str) -> "Location":
+        return Location(path=self.path.rstrip("/") + "/" + below, host=self.host)
+
+
+def parse_location(text: str) -> Location:
+    """The location that a path, a dataset name, "file:///…" or "ssh://user@host:port/path" names.
+
+    URLs may percent-encode any byte; a dataset on a host is ssh://host/pool/data. Raises: ValueError.
+    """
+    if "://" not in text:
+        if "\x00" in text or not text:
+            raise ValueError('a path such as "/srv/photos"')
+        return Location(path=_trim(text))
+    parts = urlsplit(text)
+    if parts.scheme not in ("ssh", "file") or parts.query or parts.fragment:
+        raise ValueError('a path, or "ssh://user@host[:port]/path" ("?" and "#" written as %3F and %23)')
+    path = unquote_to_bytes(parts.path).decode("utf-8", "surrogateescape")
+    if "\x00" in path or path in ("", "/"):
+        raise ValueError('a path after the host, such as "ssh://user@host/srv/photos"')
+    if parts.scheme == "file":
+        if parts.netloc:
+            raise ValueError('"file:///path" with three slashes')
+        return Location(path=_trim(path))
+    return Location(path=_trim(path), host=_host(parts.netloc))
+
+
+def _host(netloc: str) -> Host:
+    user, _, address = netloc.rpartition("@")
+    match = re.fullmatch(rf"({_HOST.pattern})(?::(\d+))?", address)
+    if not match or user.startswith("-") or ":" in user:
+        raise ValueError('a host as in "ssh://user@host[:port]/path" (keys, never passwords)')
+    port = int(match[2]) if match[2] else None
+    if port is not None and not 0 < port < 65536:
+        raise ValueError("a port between 1 and 65535")
+    return Host(name=match[1].strip("[]"), user=user or None, port=port)
+
+
+def _trim(path: str) -> str:
+    return path.rstrip("/") or "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A target that targets.toml names: below `location` one job keeps its copies."""
+
+    name: str
+    location: Location

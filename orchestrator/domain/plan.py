@@ -1,0 +1,114 @@
+"""Plans as data: each step carries the exact commands, the reason, and what must be true afterwards. Pure."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.domain.command import Effect, Pipeline
+from orchestrator.domain.place import Location
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import Bytes
+
+
+class Proof(Protocol):
+    """What must hold after a step; each engine has its own values, and `confirm` looks whether they hold."""
+
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Write down every entry of `tree` with its digest, as the manifest of a coming point.
+
+    `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the manifest of the point that
+    unchanged files were linked from. What neither knows is read.
+    """
+
+    tree: Location
+    manifest: Location
+    point: str
+    moved: str
+    linked: Location | None
+    digest: str
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) list {self.tree}, write {self.manifest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rereading:
+    """Read `tree` (the point itself, or what was restored from it) and compare it with the point's manifest.
+
+    `prefix`: only the entries below it were restored, and `tree` holds them without it.
+    """
+
+    point: Point
+    tree: Location
+    prefix: bytes = b""
+    workers: int
+    restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
+
+    effect = Effect.READS
+
+    def __str__(self) -> str:
+        return f"(poolferry) read {self.tree} against {self.point.manifest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One deed, complete: what runs, why, and what must be true afterwards."""
+
+    does: str
+    why: str
+    lane: str  # steps of one lane run in order; lanes side by side, in the order of first mention where names differ
+    work: Pipeline | Recording | Rereading
+    expected: Bytes | None  # None: could not be known; never 0 for unknown
+    proof: Proof | None = None
+    makes: str | None = None  # the restore point that exists once this step is proved
+    removes: str | None = None  # the restore point that is gone once this step has begun
+    accounts: bool = False  # the program's own closing account counts towards the proof of the tree
+    needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
+
+    @property
+    def effect(self) -> Effect:
+        """How strong the step is."""
+        return self.work.effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run will do, in stages: the steps of one stage may run side by side, stages run one after the other."""
+
+    summary: str
+    stages: tuple[tuple[Step, ...], ...]
+    resumes: str | None = None  # what an earlier run left, that this plan goes on from
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps in the order they begin."""
+        return tuple(step for stage in self.stages for step in stage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """A look that found nothing to copy: `current` names the point that is as new as the source. `stages` tidy up."""
+
+    why: str
+    current: str | None
+    stages: tuple[tuple[Step, ...], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any."""
+
+    why: str
+    evidence: tuple[str, ...]
+    cure: str
+    guard: str | None = None
+
+
+Decision = Plan | Nothing | Refusal

@@ -1,0 +1,50 @@
+"""What happened: outcomes, steps as they went, and the report of a run. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    NOTHING = "nothing-to-do"
+    REFUSED = "refused"
+    WAITING = "waiting"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+EXIT = {
+    Outcome.DONE: 0, Outcome.NOTHING: 0, Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.WAITING: 75, Outcome.INTERRUPTED: 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """A step as it went. `moved_bytes` None: not a copy, or could not be known."""
+
+    does: str
+    why: str
+    moved_bytes: int | None
+    took_s: float
+    proved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """A run as it ended; the public shape of `run --json`."""
+
+    run: int
+    job: str
+    outcome: Outcome
+    why: str
+    cure: str
+    moved_bytes: int
+    took_s: float
+    resumed: bool
+    attempts: int
+    steps: tuple[StepReport, ...]
+    points: tuple[str, ...]
+    warnings: tuple[str, ...]
+    evidence: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""Sizes, durations and counts as people write them in job files, and as we print them. Pure."""
+
+import re
+from typing import NewType
+
+Bytes = NewType("Bytes", int)
+Seconds = NewType("Seconds", float)
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTPE]?)(i?)[bB]?")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LETTERS = " KMGTPE"
+
+
+def parse_size(text: str) -> Bytes:
+    """Bytes of "500", "64K", "1.5 GiB", "10M". Units: powers of 1024, as rsync and zfs read them. Raises: ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise ValueError('a size such as "500M" or "2G"')
+    return Bytes(int(float(match[1]) * 1024 ** _LETTERS.index(match[2].upper() or " ")))
+
+
+def parse_duration(text: str) -> Seconds:
+    """Seconds of "90s", "15m", "26h", "7d", "2w", "1h 30m". Raises: ValueError."""
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        raise ValueError('a duration such as "90s", "15m", "26h" or "7d"')
+    return Seconds(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def show_size(size: int | None) -> str:
+    """A size for people: "1.2 GiB"; unknown stays unknown."""
+    if size is None:
+        return "unknown"
+    value, letter = float(size), 0
+    while value >= 1024 and letter < len(_LETTERS) - 1:
+        value, letter = value / 1024, letter + 1
+    return f"{size} B" if not letter else f"{value:.1f} {_LETTERS[letter]}iB"
+
+
+def show_duration(seconds: float | None) -> str:
+    """A duration for people: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "3 d 4 h"."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    for size, name, lower, below in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // lower
+            return f"{whole // size} {name} {rest} {below}" if rest else f"{whole // size} {name}"
+    raise AssertionError(whole)

@@ -1,0 +1,185 @@
+"""What an engine promises: look, decide, confirm, explain. rsync now; zfs, sanoid, btrfs are further folders.
+
+The runner does the rest: locks, records, runs the pipelines of the plan, asks for the proofs, retries from the look.
+An engine never starts a program by itself: `survey` and `confirm` are handed a Reader, which refuses to change things.
+Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.point import Point
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a run was asked for: the instant it counts as, what may pass once, and a local folder for its notes."""
+
+    now: datetime
+    notes: str
+    allowed: frozenset[str] = frozenset()
+    remembered: Mapping[str, str] = field(default_factory=dict)
+    protected: Mapping[str, str] = field(default_factory=dict)  # points that must stay, and why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a restore was asked for."""
+
+    point: Point
+    path: bytes  # below the point; b"" is all of it
+    to: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationSeen:
+    """What lies where a restore shall go, and what the point holds under the wanted path.
+
+    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
+    "file" or "absent"; `to`: the destination itself, after a file was asked into a folder.
+    """
+
+    kind: str
+    entries: int
+    examples: tuple[bytes, ...]
+    unfinished: tuple[str, str] | None
+    wanted: str
+    to: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One finding of `check --system`: `good`, or a sentence that says what to do."""
+
+    good: bool
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a manifest holds."""
+
+    entries: int
+    files: int
+    bytes: int
+
+
+class Meter(Protocol):
+    """Reads one copying step's output as it comes."""
+
+    def feed(self, chunk: bytes) -> int | None:
+        """Bytes moved so far, or None when this chunk does not tell."""
+        ...
+
+    def moved(self) -> int | None:
+        """Bytes that really travelled, by the program's own account at its end; else the best estimate."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a copy that ended had to leave out: `unreadable` (name, why), and names that vanished under it."""
+
+    unreadable: tuple[tuple[bytes, str], ...] = ()
+    vanished: tuple[bytes, ...] = ()
+
+
+class Engine(Protocol):
+    """One way of copying. Worlds (`survey`) and options are the engine's own words, so they pass here as Any."""
+
+    name: str
+    options: type
+    wants_datasets: bool
+
+    def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
+        """(key, what is wrong, what is expected) for keys that do not fit together. Pure."""
+        ...
+
+    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        """Programs, versions, reachability and room for `check --system`. Reads."""
+        ...
+
+    def survey(self, job: Job, asked: Asked, reader: Reader) -> Any:
+        """Everything a plan needs to know, in a constant number of commands. Reads."""
+        ...
+
+    def changes(self, world: Any) -> Changes | None:
+        """What differs between source and newest copy, for the guards. Pure."""
+        ...
+
+    def ground(self, world: Any) -> tuple[str, bool]:
+        """Which filesystem the source lies on, and whether it is one of its own, for the guards. Pure."""
+        ...
+
+    def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
+        """What to do. Pure."""
+        ...
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        """The restore points that the target really holds, oldest first. Reads."""
+        ...
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        """The steps of one stage that remove points. Pure."""
+        ...
+
+    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        """A look at what is wanted and where it shall go. Reads."""
+        ...
+
+    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        """How to bring data back; `aside`: the name that what lies there gets first. Pure."""
+        ...
+
+    def meter(self) -> Meter:
+        """A fresh meter for one copying step. Pure."""
+        ...
+
+    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        """What was left out, when a copying step that failed still counts as done; else None. Pure."""
+        ...
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        """What happened, what it means, what to do. Pure."""
+        ...
+
+    def confirm(self, proof: Proof, meters: tuple[Meter, ...], recorded: Recorded | None, reader: Reader) -> None:
+        """Look whether a step's promise holds. Reads. Raises: ProofFailed."""
+        ...
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        """(path, digest with its algorithm in front) of each file that a kept output names. Pure."""
+        ...
+
+    def digests(
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
+    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
+        """How files of a tree elsewhere are read there: the pipeline, and what its output lines mean. Pure.
+
+        `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
+        algorithm that cannot be made there.
+        """
+        ...
+
+    def damage_note(self, point: Point) -> Location | None:
+        """Where damaged entries of a point are noted for the next survey; None: this engine needs no note. Pure."""
+        ...
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        """Carries a small local file to the target, whole or not at all. Pure."""
+        ...
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        """Brings a small file of the target here. Pure."""
+        ...

@@ -1,0 +1,101 @@
+"""rsync: trees of files, carried to dated restore points that share unchanged files, or to a plain mirror. Reads."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.engines.rsync import commands, failures, parse, plan, restoring
+from orchestrator.engines.rsync.advice import advise
+from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
+from orchestrator.engines.rsync.options import RsyncOptions, mistakes
+from orchestrator.engines.rsync.survey import runner, survey, survey_points
+from orchestrator.engines.rsync.words import CountsEqual, PointVisible, World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken
+
+Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
+
+
+class RsyncEngine:
+    """The contract's face of this folder: each call goes straight to the module that knows."""
+
+    name = "rsync"
+    options = RsyncOptions
+    wants_datasets = False
+
+    def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target)
+
+    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        return advise(job, reader)
+
+    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+        return survey(job, reader)
+
+    def changes(self, world: World) -> Changes | None:
+        return world.changes
+
+    def ground(self, world: World) -> tuple[str, bool]:
+        return str(world.source.device), world.source.mounted
+
+    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+        return plan.plan(job, world, asked)
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        return survey_points(job, reader)
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        return plan.plan_removal(job, names, reasons)
+
+    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        return restoring.survey_restore(wanted, reader)
+
+    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        return restoring.plan_restore(job, wanted, seen, aside=aside)
+
+    def meter(self) -> RsyncMeter:
+        return RsyncMeter()
+
+    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        return failures.left_out(broken, errors, job.source.path)
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        return failures.explain(broken)
+
+    def confirm(self, proof: Proof, meters: tuple[Meter, ...], recorded: Recorded | None, reader: Reader) -> None:
+        if isinstance(proof, CountsEqual) and recorded is not None:
+            confirm_counts(proof, tuple(meter for meter in meters if isinstance(meter, RsyncMeter)), recorded)
+        if isinstance(proof, PointVisible):
+            answer = runner(reader)(commands.see_point_command(proof.root, proof.name))
+            if answer.strip() != b"there":
+                raise ProofFailed(
+                    f"point {proof.name} is not to be seen after publishing",
+                    cure="look at the target's disk; the next run looks again",
+                )
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return ((path, f"xxh128:{digest}") for path, digest in parse.parse_moved(lines))
+
+    def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
+        command = commands.digests_command(tree, empty, algorithm, job)
+        parser: Parse = parse.parse_sums if algorithm == "sha256" else self.moved
+        return Pipeline(stages=(command,), reads=names), parser
+
+    def damage_note(self, point: Point) -> Location | None:
+        return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        return Pipeline(stages=(commands.store_command(file),), reads=local)
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        return Pipeline(stages=(commands.show_file_command(file),), keeps=local)
+
+
+ENGINE = RsyncEngine()

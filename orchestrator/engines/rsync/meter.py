@@ -1,0 +1,52 @@
+"""Reads a copying rsync's output as it comes, and compares its closing account with what lies on the target. Pure."""
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.engines.contract import Recorded
+from orchestrator.engines.rsync.parse import Stats, parse_progress, parse_stats
+from orchestrator.engines.rsync.words import CountsEqual
+
+_TAIL = 4096  # the closing account is under 1 KiB
+
+
+class RsyncMeter:
+    """Progress from the --info=progress2 records, the truth from the closing account."""
+
+    def __init__(self) -> None:
+        self.seen: int | None = None
+        self.left_out = 0
+        self._tail = b""
+
+    def feed(self, chunk: bytes) -> int | None:
+        """Bytes so far, None when this piece does not tell."""
+        self._tail = (self._tail + chunk)[-_TAIL:] if len(chunk) < _TAIL else chunk[-_TAIL:]
+        done = parse_progress(chunk)
+        if done is not None:
+            self.seen = done
+        return done
+
+    @property
+    def stats(self) -> Stats | None:
+        """rsync's closing account, None when it was cut before."""
+        return parse_stats(self._tail)
+
+    def moved(self) -> int | None:
+        """Bytes that travelled: the literal data of the account; after a cut the last progress seen."""
+        stats = self.stats
+        return stats.literal if stats else self.seen
+
+
+def confirm_counts(proof: CountsEqual, meters: tuple[RsyncMeter, ...], recorded: Recorded) -> None:
+    """Whether the tree holds as many files and bytes as rsync's lists named, but for what was left out with a warning.
+
+    Raises: ProofFailed. A source that shrank or grew while it was read makes the bytes differ, never the files.
+    """
+    accounts = [meter.stats for meter in meters]
+    if not accounts or any(account is None for account in accounts):
+        return
+    files = sum(account.regular for account in accounts if account)
+    left_out = sum(meter.left_out for meter in meters)
+    if not files - left_out <= recorded.files <= files:
+        raise ProofFailed(
+            f"{proof.tree} holds {recorded.files} files, and the source's list named {files}",
+            cure="run again: it looks again and mends; if it comes back, check the target's filesystem",
+        )

@@ -1,0 +1,57 @@
+"""The keys of a job's [rsync] section. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.domain.declare import key
+from orchestrator.domain.place import Location
+
+COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RsyncOptions:
+    """How rsync copies for one job."""
+
+    excludes: tuple[str, ...] = key(
+        "patterns that are left out, in rsync's own syntax", default=(), example='["*.tmp", "/cache/"]'
+    )
+    points: bool = key("each change makes a restore point; false: one plain mirror of the source", default=True)
+    delete: bool = key("consent: a mirror removes what the source no longer has", default=False)
+    in_place: bool = key("changed blocks are written into the file itself; only for a mirror", default=False)
+    hard_links: bool = key("names of one file stay names of one file", default=True)
+    acls: bool = key("access control lists", default=True)
+    xattrs: bool = key("extended attributes", default=True)
+    devices: bool = key("device nodes, sockets and fifos", default=True)
+    numeric_ids: bool = key("owners by number, so that they survive a rebuilt host", default=True)
+    sparse: bool = key("long runs of zeros become holes", default=True)
+    one_file_system: bool = key("stay on the source's own filesystem", default=True)
+    compress: str = key(
+        "over ssh: the first of lz4, zstd, zlib that both sides know, or the one named",
+        default="auto",
+        choices=COMPRESSIONS,
+    )
+    checksum: bool = key("compare contents instead of size and time; reads both sides whole", default=False)
+    parallel: int = key("rsyncs side by side", default=1, least=1)
+
+
+def mistakes(options: RsyncOptions, source: Location, target: Location) -> Iterator[tuple[str, str, str]]:
+    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    if options.in_place and options.points:
+        yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
+    if options.in_place and options.sparse:
+        yield "rsync.in-place", "together with sparse it rewrites unchanged data", "sparse = false"
+    if options.delete and options.points:
+        yield (
+            "rsync.delete",
+            "restore points never lose what the source lost; it is only for a mirror",
+            "points = false, or no delete",
+        )
+    if options.parallel > 1 and not options.points:
+        yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
+    if source.host and target.host:
+        yield (
+            "source",
+            "rsync carries data between this machine and one other, not between two others",
+            "one side without ssh://",
+        )

@@ -1,0 +1,84 @@
+"""How data comes back from a point: a look at both ends, then the steps. Reads."""
+
+import json
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Plan, Rereading, Step
+from orchestrator.engines.contract import DestinationSeen, Wanted
+from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.survey import runner
+from orchestrator.process.executor import Reader
+
+
+def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
+    """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
+    run = runner(reader)
+    kind = run(commands.look_at_wanted_command(_below(wanted))).decode().strip()
+    seen = _look(wanted.to, kind, run(commands.look_at_destination_command(wanted.to)))
+    if kind == "file" and seen.kind == "folder":
+        inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
+        return _look(inside, kind, run(commands.look_at_destination_command(inside)))
+    return seen
+
+
+def _look(to: Location, wanted: str, text: bytes) -> DestinationSeen:
+    kind, marker, entries, *examples = (*text.split(b"\0"), b"", b"", b"")[: max(4, text.count(b"\0") + 1)]
+    return DestinationSeen(
+        kind=kind.decode(),
+        entries=int(entries or 0),
+        examples=tuple(name for name in examples if name),
+        unfinished=_unfinished(marker),
+        wanted=wanted,
+        to=to,
+    )
+
+
+def _unfinished(marker: bytes) -> tuple[str, str] | None:
+    try:
+        value = json.loads(marker) if marker.strip() else {}
+        return (value["job"], value["point"]) if value else None
+    except (ValueError, KeyError, TypeError):
+        return ("(unreadable marker)", "?")
+
+
+def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    """Begin, copy, read again, end. A folder being restored is marked, so that the same command goes on after a cut."""
+    folder = seen.wanted == "folder"
+    marker = (
+        json.dumps({"format": 1, "job": job.name, "point": wanted.point.name, "path": show_name(wanted.path)})
+        if folder
+        else ""
+    )
+    makes = seen.to.path if folder else seen.to.path.rpartition("/")[0] or "/"
+    begin = commands.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
+    copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder)
+    what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
+    reread = Rereading(point=wanted.point, tree=seen.to, prefix=wanted.path, workers=job.verify.workers, restored=True)
+    stages = [
+        (_step("prepare the destination", f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing", begin),),
+        (Step(does=f"copy {what} to {seen.to}", why="asked for", lane="main", work=Pipeline(stages=(copy,)), expected=None),),
+        *([(Step(does=f"read {seen.to} again", why="what came back is compared with the manifest", lane="main", work=reread, expected=None),)] if wanted.point.manifest else []),
+        *([(_step("end the restore", "it is whole: the marker goes", commands.end_restore_command(seen.to)),)] if folder else []),
+    ]  # fmt: skip
+    warnings = (
+        ()
+        if wanted.point.manifest
+        else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",)
+    )
+    resumes = "an unfinished restore of the same point" if seen.unfinished and not aside else None
+    return Plan(summary=f"bring {what} back to {seen.to}", stages=tuple(stages), resumes=resumes, warnings=warnings)
+
+
+def _below(wanted: Wanted) -> Location:
+    return wanted.point.tree / _text(wanted.path) if wanted.path else wanted.point.tree
+
+
+def _step(does: str, why: str, command: Command) -> Step:
+    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

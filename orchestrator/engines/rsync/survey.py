@@ -1,0 +1,171 @@
+"""Looks at source, target and their differences, in a constant number of commands. Reads."""
+
+import re
+from collections.abc import Callable
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import parse_name
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.point import Point
+from orchestrator.engines.rsync import commands, parse
+from orchestrator.engines.rsync.failures import explain, is_partial
+from orchestrator.engines.rsync.lanes import Aggregator
+from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.rsync.words import OURS, PARTIAL, WORK, HalfCopied, Lane, Program, TargetSeen, World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken, broken
+
+_ORPHAN = re.compile(rb"(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}", re.DOTALL)
+_MOST_HALF_COPIED = 200
+
+
+def survey(job: Job, reader: Reader) -> World:
+    """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
+    run = runner(reader)
+    here, there = survey_programs(job, run)
+    source = parse.parse_source(run(commands.look_at_source_command(job.source)))
+    target = survey_target(job, run)
+    options = job.options
+    assert isinstance(options, RsyncOptions)
+    newest = _newest(job, target, mirror=not options.points)
+    usable = source.directory and not source.empty
+    lanes: tuple[Lane, ...] = ()
+    shared: tuple[bytes, ...] = ()
+    tied = None
+    changes = None
+    if usable and newest is not None:
+        changes = _survey_changes(job, newest, reader, here=here, there=there, coarse=target.coarse)
+    if usable and (newest is None or (options.parallel > 1 and changes is not None and not changes.none)):
+        listed = _survey_tree(job, reader)
+        changes = changes or listed.changes()
+        if options.parallel > 1:
+            lanes, shared, tied = listed.split(options.parallel, together=options.hard_links)
+    return World(
+        here=here, there=there, source=source, target=target, changes=changes, lanes=lanes, shared=shared, tied=tied
+    )
+
+
+def survey_programs(
+    job: Job, run: Callable[[Command], bytes], far: Host | None = None
+) -> tuple[Program | None, Program | None]:
+    """Both sides' rsync when there are two; (None, None) for a copy within this machine."""
+    host = far or job.source.host or job.target.location.host
+    if host is None:
+        return None, None
+    here = parse.parse_program(run(commands.rsync_version_command(None)))
+    there = parse.parse_program(run(commands.rsync_version_command(host)))
+    return here, there
+
+
+def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
+    """The restore points that are there, oldest first."""
+    run = runner(reader)
+    root = job.target.location
+    return parse.parse_target(run(commands.look_at_target_command(root)), root).points
+
+
+def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
+    """What the target holds, with half-copied files and damaged entries when there are any."""
+    root = job.target.location
+    text = run(commands.look_at_target_command(root))
+    seen = parse.parse_target(text, root)
+    half = _survey_half_copied(job, run) if seen.work else ()
+    damaged: tuple[bytes, ...] = ()
+    if seen.points and f" {seen.points[-1].name}.damaged\0".encode() in text:
+        note = run(commands.show_file_command(root / f"points/{seen.points[-1].name}.damaged"))
+        damaged = tuple(parse_name(line.decode("utf-8", "surrogateescape")) for line in note.splitlines())
+    return _replace(seen, half=half, damaged=damaged)
+
+
+def _replace(seen: TargetSeen, *, half: tuple[HalfCopied, ...], damaged: tuple[bytes, ...]) -> TargetSeen:
+    from dataclasses import replace
+
+    return replace(seen, half=half, damaged=damaged)
+
+
+def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[HalfCopied, ...]:
+    """Partial files, and temporaries that a killed rsync left; each with the size its source has now.
+
+    A temporary's name says which file it was; a file of the source that merely is named alike is none.
+    """
+    found = parse.parse_half_copied(run(commands.half_copied_command(job.target.location / WORK)))
+    guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
+    if not guesses:
+        return ()
+    asked = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
+    sizes = parse.parse_sizes(run(commands.sizes_command(job.source, asked)))
+    own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
+    return tuple(
+        HalfCopied(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
+        for half, size, same in zip(guesses, own, alike, strict=True)
+        if same is None
+    )
+
+
+def _guess(lies: bytes, size: int) -> HalfCopied | None:
+    middle = f"{PARTIAL}/".encode()
+    if middle in lies:
+        return HalfCopied(path=lies.replace(middle, b""), lies=lies, orphan=False, have=size, wanted=None)
+    match = _ORPHAN.fullmatch(lies)
+    return (
+        HalfCopied(path=(match[1] or b"") + match[2], lies=lies, orphan=True, have=size, wanted=None) if match else None
+    )
+
+
+def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
+    if mirror:
+        return job.target.location if target.owner == job.name else None
+    return target.points[-1].tree if target.points else None
+
+
+def _survey_changes(
+    job: Job, newest: Location, reader: Reader, *, here: Program | None, there: Program | None, coarse: bool
+) -> Changes | None:
+    """The itemized dry run, counted as it comes. A file that vanished meanwhile is no reason to stop."""
+    look = parse.LookReader()
+    command = commands.look_command(job, newest, here=here, there=there, coarse=coarse)
+    try:
+        with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
+            for line in lines:
+                look.feed(line)
+    except Broken as failed:
+        if not is_partial(failed):
+            raise explain(failed) from failed
+    return look.changes()
+
+
+def _survey_tree(job: Job, reader: Reader) -> Aggregator:
+    """The source's listing, summed up as it comes: what there is to move, and how to split it."""
+    listed = Aggregator()
+    options = job.options
+    assert isinstance(options, RsyncOptions)
+    stay = ["-xdev"] if options.one_file_system else []
+    argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\0")
+    command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
+    try:
+        with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
+            for record in records:
+                path, _, rest = record.partition(b"//")
+                kind, size, links, inode = rest.split(b"\t")
+                listed.add(path, kind, int(size), int(inode), int(links))
+    except Broken as failed:
+        if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
+            raise explain(failed) from failed
+    return listed
+
+
+def runner(reader: Reader) -> Callable[[Command], bytes]:
+    def run(command: Command) -> bytes:
+        pipeline = Pipeline(stages=(command,))
+        result = reader.read(pipeline)
+        if any(result.exits):
+            raise explain(broken(pipeline, result))
+        return result.stdout
+
+    return run
+
+
+__all__ = ["OURS", "OrchestratorError", "survey", "survey_points", "survey_programs", "survey_target"]

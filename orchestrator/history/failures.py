@@ -1,0 +1,104 @@
+"""SQLite's errors in plain words: what happened to the history, what it means, and the cure. Pure."""
+
+from orchestrator.domain.errors import HistoryError
+
+_ASIDE = (
+    "set it aside (mv {path} {path}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
+    "Nothing but the past is lost; or put back the copy that lies beside a target's points"
+)
+# By the first word after SQLITE_; the longer, more exact names stand first.
+_WORDS: tuple[tuple[str, str, str], ...] = (
+    (
+        "READONLY_ROLLBACK",
+        "was left in the middle of a write, and only one who may write can put it right",
+        "run any poolferry command as the owner of the file: opening it is enough",
+    ),
+    (
+        "READONLY",
+        "may only be read, so nothing can be remembered and nothing is done",
+        "run as the owner of {path}, or see whether its filesystem is mounted read-only",
+    ),
+    (
+        "BUSY",
+        "is locked by another process that has not finished in time",
+        "look for a program that holds it open (fuser -v {path}), end it, and run again",
+    ),
+    (
+        "FULL",
+        "has no room: its disk is full",
+        "free some space on the filesystem of {path}; what was recorded before is whole",
+    ),
+    ("NOTADB", "is not an SQLite database, or was overwritten", _ASIDE),
+    ("CORRUPT", "is damaged", _ASIDE),
+    (
+        "CANTOPEN",
+        "cannot be opened: its directory is missing, or it may not be read",
+        "see whether {path} can be reached and read by this user, or name another place with --state",
+    ),
+    ("PERM", "may not be opened by this user", "run as the owner of {path}"),
+    (
+        "IOERR",
+        "could not be read or written: its disk reports an error",
+        "look at the kernel's messages (dmesg) for the disk of {path}, and at its free space",
+    ),
+    ("TOOBIG", "refuses a value that is too large", "report this: poolferry should have cut it short"),
+)
+_ALIASES = {"LOCKED": "BUSY", "AUTH": "PERM", "NOLFS": "IOERR", "PROTOCOL": "BUSY"}
+
+
+def explain(*, name: str, words: str, path: str) -> HistoryError:
+    """The error to raise for SQLite's error `name` (such as SQLITE_BUSY; empty if it has none) and its own words."""
+    kind = name.removeprefix("SQLITE_")
+    kind = _ALIASES.get(kind.split("_")[0], kind)
+    for start, meaning, cure in _WORDS:
+        if f"{kind}_".startswith(f"{start}_"):
+            said = f"{words}, {name}" if name else words
+            return HistoryError(f"the history {path} {meaning} ({said})", cure=cure.format(path=path))
+    return HistoryError(
+        f"the history {path} does not take what it is told ({name or 'no code'}: {words})",
+        cure=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
+    )
+
+
+def too_new(*, path: str, version: int, known: int) -> HistoryError:
+    """The error for a database that a newer poolferry wrote."""
+    return HistoryError(
+        f"the history {path} was written by a newer poolferry (its format is {version}, this one knows {known})",
+        cure="use the newer poolferry, or name another place with --state",
+    )
+
+
+def too_old(*, path: str, version: int, known: int) -> HistoryError:
+    """The error for a reader that meets an older format: it may not migrate."""
+    return HistoryError(
+        f"the history {path} has the format {version} of an older poolferry, and a reader may not renew it to {known}",
+        cure="it is renewed by the next run; or run any writing command as its owner",
+    )
+
+
+def of_another(*, path: str) -> HistoryError:
+    """The error for a sound SQLite database that is not ours."""
+    return HistoryError(
+        f"{path} is an SQLite database of another program, not a history", cure="name another place with --state"
+    )
+
+
+def out_of_reach(*, path: str, words: str) -> HistoryError:
+    """The error for what the operating system refused around the file."""
+    return HistoryError(
+        f"the history cannot use {path} ({words})",
+        cure=f"see whether {path} exists, may be written and has room, or name another place with --state",
+    )
+
+
+def not_there(*, path: str, what: str) -> HistoryError:
+    """The error for a record that belongs to something the history has never heard of."""
+    return HistoryError(f"the history {path} knows nothing of {what}", cure=f"report this; {_ASIDE.format(path=path)}")
+
+
+def broken_off(*, path: str) -> HistoryError:
+    """The error for writing on in a transaction that SQLite has already rolled back."""
+    return HistoryError(
+        f"the history {path} rolled back what belonged together, after the error before this one",
+        cure="see the error before this one",
+    )

@@ -1,0 +1,153 @@
+"""Connections to the history: the writer's, which makes and renews the file, and the reader's, which changes nothing.
+
+Changes things.
+"""
+
+import functools
+import os
+import sqlite3
+from urllib.parse import quote_from_bytes
+
+from orchestrator.domain.errors import HistoryError
+from orchestrator.history.failures import explain, of_another, out_of_reach, too_new, too_old
+
+MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
+_MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+
+
+def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection to the history at `path`, made or renewed where needed. Raises: HistoryError."""
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except OSError as error:
+        raise out_of_reach(path=path, words=str(error)) from error
+    return _opened(path, wait_s, writes=True)
+
+
+def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection that only reads; without a history yet, one to an empty one in memory. Raises: HistoryError.
+
+    Why: before the first run every job's state is "never", which is an answer and not a failure.
+    """
+    try:
+        if os.stat(path).st_size == 0:
+            return _opened(":memory:", wait_s, writes=True)
+    except FileNotFoundError:
+        return _opened(":memory:", wait_s, writes=True)
+    except OSError as error:
+        raise out_of_reach(path=path, words=str(error)) from error
+    return connect_existing(path, wait_s)
+
+
+def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection that only reads a history that must be there. Raises: HistoryError.
+
+    What a crash left half written is rolled back first, if this user may.
+    """
+    try:
+        return _opened(path, wait_s, writes=False)
+    except HistoryError as error:
+        half = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK"
+        if not (half and os.access(path, os.W_OK)):
+            raise
+    _opened(path, wait_s, writes=True).close()
+    return _opened(path, wait_s, writes=False)
+
+
+def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
+    """The connection, of the right version and set up; closed again if anything is wrong."""
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = _connected(path, wait_s, writes=writes)
+        version = _require_ours(connection, path, writes=writes)
+        if writes:
+            _set_up(connection)
+            for number in range(version, len(_migrations())):
+                _migrate(connection, number)
+    except BaseException as error:
+        if connection:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
+        raise
+    return connection
+
+
+def _connected(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
+    if path == ":memory:":
+        name = path
+    else:
+        whole = quote_from_bytes(os.fsencode(os.path.abspath(path)))
+        name = f"file:{whole}?mode={'rwc' if writes else 'ro'}"
+    # Lanes record from threads of their own; the door's lock keeps them apart.
+    return sqlite3.connect(name, uri=True, timeout=wait_s, isolation_level=None, check_same_thread=False)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """What a connection that writes promises. Why these: see the docstring of the room."""
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) -> int:
+    """The file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
+
+    Why before anything else: a file that is not ours is left exactly as it is.
+    """
+    mark, version, tables = _state(connection)
+    known = len(_migrations())
+    if mark != MARK and (mark, version, tables) != (0, 0, 0):
+        raise of_another(path=path)
+    if version > known:
+        raise too_new(path=path, version=version, known=known)
+    if version < known and not writes:
+        raise too_old(path=path, version=version, known=known)
+    return version
+
+
+def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """The file's mark, its version, and how many tables and indexes it has."""
+    row = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def _migrate(connection: sqlite3.Connection, number: int) -> None:
+    """From version `number` to the next in one transaction; nothing if another process was faster."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _state(connection)[1] == number:
+            for statement in _statements(_migrations()[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {MARK}")
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script. Why: sqlite3's executescript commits before it begins."""
+    found, held = [], ""
+    for line in script.splitlines(keepends=True):
+        held += line
+        if sqlite3.complete_statement(held):
+            found.append(held)
+            held = ""
+    return found
+
+
+@functools.cache
+def _migrations() -> tuple[str, ...]:
+    """The scripts 0001.sql, 0002.sql …: number n leads to version n."""
+    names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
+    scripts = []
+    for name in names:
+        with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+            scripts.append(file.read())
+    return tuple(scripts)

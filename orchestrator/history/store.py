@@ -1,0 +1,303 @@
+"""Writing the history down: each method returns once it is on the disk.
+
+A run that finds nothing to do costs three transactions: `begin`; `attempt_begun`; then, inside one `together`,
+`point_current`, `attempt_ended` and `ended`.
+
+Changes things.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from orchestrator.domain.errors import Evidence
+from orchestrator.domain.names import POINT_NAME, parse_point_name
+from orchestrator.domain.point import Reading
+from orchestrator.domain.run import RunReport
+from orchestrator.history.door import Door
+from orchestrator.history.failures import not_there
+from orchestrator.history.opening import connect_writer
+from orchestrator.history.text import evidence_text, listed, tail
+
+if TYPE_CHECKING:
+    from orchestrator.history.views import Views
+
+WHOLE = "whole"  # the scope of a reading that read all of a point; any other word is a part of it
+FINDINGS_KEPT = 1000  # per reading; the rest is counted
+OUTPUT_KEPT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
+
+
+def open_history(path: str, *, wait_s: float = 30.0) -> "History":
+    """The history at `path`, made or renewed where needed; `wait_s` for other processes. Raises: HistoryError."""
+    return History(Door(connect_writer(os.path.abspath(path), wait_s), os.path.abspath(path)), wait_s)
+
+
+class History:
+    """Records runs, points and what was found in them. Use as a context manager; threads may share it.
+
+    Every method raises HistoryError. `now` is an aware instant.
+    """
+
+    def __init__(self, door: Door, wait_s: float) -> None:
+        self._door = door
+        self._wait_s = wait_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._door.close()
+
+    @property
+    def views(self) -> "Views":
+        """Looks through this same connection, so it is not to be closed by itself. Imported late: few runs look back."""
+        from orchestrator.history.views import Views
+
+        return Views(self._door)
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is recorded inside is one transaction: all of it or nothing, and one wait for the disk."""
+        return self._door.together()
+
+    # Runs
+
+    def begin(
+        self,
+        *,
+        job: str,
+        engine: str,
+        source: str,
+        target: str,
+        now: datetime,
+        pid: int,
+        process_started: int,
+        boot: str,
+        host: str,
+        why: str,
+    ) -> int:
+        """A run has begun; its number."""
+        who = {"pid": pid, "process_started": process_started, "boot": boot, "host": host}
+        return self._door.add(
+            "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, **who
+        )
+
+    def heal(self, alive: Callable[[int, int, str], bool], now: datetime) -> tuple[int, ...]:
+        """Runs that never ended and whose process is gone become `interrupted`; their numbers.
+
+        `alive` is asked with the pid, the process's start time and the boot in which it ran.
+        """
+        gone = [
+            row["id"]
+            for row in self._door.rows("open_runs")
+            if not alive(row["pid"], row["process_started"], row["boot"])
+        ]
+        if not gone:
+            return ()
+        with self.together():  # another process may heal at the same time
+            return tuple(run for run in gone if self._door.change("heal_run", run=run, now=now))
+
+    def ended(self, run: int, report: RunReport, now: datetime) -> None:
+        """The run has ended; its steps are known from when they went."""
+        self._known(
+            f"run {run}",
+            self._door.change(
+                "end_run",
+                run=run,
+                now=now,
+                outcome=report.outcome,
+                why=report.why,
+                cure=report.cure,
+                moved_bytes=report.moved_bytes,
+                took_s=report.took_s,
+                resumed=report.resumed,
+                attempts=report.attempts,
+                points=listed(report.points),
+                warnings=listed(report.warnings),
+                evidence=listed(report.evidence),
+            ),
+        )
+
+    def attempt_begun(self, run: int, number: int, now: datetime) -> None:
+        """An attempt has begun; the first is 1."""
+        self._door.change("begin_attempt", run=run, number=number, now=now)
+
+    def attempt_ended(self, run: int, number: int, now: datetime, why: str | None, evidence: Evidence | None) -> None:
+        """An attempt has ended; `why` None: well."""
+        held = evidence_text(evidence)
+        touched = self._door.change("end_attempt", run=run, number=number, now=now, why=why, evidence=held)
+        self._known(f"attempt {number} of run {run}", touched)
+
+    def planned(self, run: int, attempt: int, plan_json: str) -> None:
+        """What the attempt is going to do."""
+        touched = self._door.change("keep_plan", run=run, number=attempt, plan=plan_json)
+        self._known(f"attempt {attempt} of run {run}", touched)
+
+    def refused(self, run: int, attempt: int, refusal_json: str) -> None:
+        """Why the attempt does nothing."""
+        touched = self._door.change("keep_refusal", run=run, number=attempt, refusal=refusal_json)
+        self._known(f"attempt {attempt} of run {run}", touched)
+
+    def step_begun(
+        self,
+        run: int,
+        attempt: int,
+        index: int,
+        *,
+        does: str,
+        why: str,
+        lane: str,
+        commands: Sequence[str],
+        expected: int | None,
+        now: datetime,
+    ) -> int:
+        """A step has begun; the number to end it with. `commands`: its lines as a person would paste them."""
+        about = {"does": does, "why": why, "lane": lane, "commands": listed(commands), "expected": expected}
+        return self._door.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
+
+    def step_ended(
+        self,
+        step: int,
+        *,
+        now: datetime,
+        moved: int | None,
+        proved: bool,
+        exits: Sequence[int | None],
+        last_words: Sequence[str],
+        error: str | None,
+    ) -> None:
+        """A step has ended. `moved` None: could not be known."""
+        words = {"exits": listed(exits), "last_words": listed(last_words), "error": error}
+        self._known(
+            f"step {step}", self._door.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
+        )
+
+    def said(self, run: int, now: datetime, level: str, text: str) -> None:
+        """The run said something."""
+        self._door.add("say", run=run, now=now, level=level, text=text)
+
+    def hook_called(
+        self,
+        run: int,
+        event: str,
+        argv: Sequence[str],
+        exit: int | None,  # noqa: A002 - the word of the field
+        took_s: float,
+        output: str | bytes,
+        now: datetime,
+    ) -> None:
+        """A hook was called; the end of its output is kept. `exit` None: it was ended by us, or never began."""
+        about = {"event": event, "argv": listed(argv), "exit": exit, "took_s": took_s}
+        self._door.add("call_hook", run=run, now=now, output=tail(output, OUTPUT_KEPT), **about)
+
+    # Points
+
+    def point_made(
+        self,
+        job: str,
+        place: str,
+        name: str,
+        run: int,
+        *,
+        entries: int | None,
+        bytes: int | None,  # noqa: A002 - the word of the field
+        taken: datetime,
+        now: datetime,
+    ) -> None:
+        """A point has come to be; `taken` is when the source was as the point is."""
+        held = {"run": run, "entries": entries, "bytes": bytes, "taken": taken}
+        self._door.change("make_point", job=job, place=place, name=name, now=now, **held)
+
+    def point_current(self, job: str, place: str, name: str, run: int, now: datetime) -> None:
+        """A look found that the point is still as new as the source."""
+        with self.together():
+            self._know(job, place, name, now)
+            self._door.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
+
+    def proved(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
+        """The step that made the point was proved."""
+        with self.together():
+            self._know(job, place, point, now)
+            self._door.change("prove_point", job=job, place=place, name=point, run=run, now=now)
+
+    def point_gone(self, job: str, place: str, name: str, now: datetime) -> None:
+        """The point was removed."""
+        self._door.change("lose_point", job=job, place=place, name=name, now=now)
+
+    def points_seen(self, job: str, place: str, names: Sequence[str], now: datetime) -> None:
+        """The place holds exactly these points: unknown ones are added, vanished ones are marked gone.
+
+        Costs nothing when the history knew it. A listing that failed must not come here as an empty one.
+        """
+        known = {str(row["name"]) for row in self._door.rows("names_there", job=job, place=place)}
+        if known == set(names):
+            return
+        with self.together():
+            for name in sorted(set(names) - known):
+                self._know(job, place, name, now)
+            for name in sorted(known - set(names)):
+                self.point_gone(job, place, name, now)
+
+    def verified(self, job: str, place: str, point: str, *, reading: Reading, now: datetime, scope: str) -> None:
+        """The point was read again, all of it if `scope` is WHOLE.
+
+        Any broken promise makes it unsound; only a good reading of the whole makes it sound again.
+        """
+        kept = reading.findings[:FINDINGS_KEPT]
+        left_out = sum(count for _, count in reading.counts) - len(kept)
+        with self.together():
+            number = self._know(job, place, point, now)
+            self._door.change("judge_point", point=number, sound=reading.sound, whole=scope == WHOLE, now=now)
+            row = self._door.add(
+                "keep_reading",
+                point=number,
+                now=now,
+                scope=scope,
+                entries=reading.entries,
+                files_read=reading.files_read,
+                bytes_read=reading.bytes_read,
+                took_s=reading.took_s,
+                sound=reading.sound,
+                counts=json.dumps(reading.counts),
+                left_out=max(left_out, 0),
+            )
+            for index, found in enumerate(kept):
+                path = found.path.decode("utf-8", "surrogateescape")
+                about = {"path": path, "verdict": found.verdict, "detail": found.detail}
+                self._door.change("keep_finding", reading=row, number=index, **about)
+
+    def _know(self, job: str, place: str, name: str, now: datetime) -> int:
+        """The row of a point that is there, made if it is new to us: its name tells when it was taken."""
+        taken = parse_point_name(name) if POINT_NAME.fullmatch(name) else None
+        self._door.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
+        row = self._door.first("point_id", job=job, place=place, name=name)
+        return int(row["id"]) if row else 0
+
+    # Memory
+
+    def remember(self, job: str, key: str, value: str) -> None:
+        """Keeps a small fact; costs nothing when it is known already."""
+        if self.recall(job, key) != value:
+            self._door.change("remember", job=job, key=key, value=value)
+
+    def recall(self, job: str, key: str) -> str | None:
+        """The fact kept under this key; None: none."""
+        row = self._door.first("recall", job=job, key=key)
+        return None if row is None else str(row["value"])
+
+    def backup_to(self, path: str) -> None:
+        """A consistent copy of the history at `path`, whole or not at all; others may go on recording."""
+        from orchestrator.history.backup import backup
+
+        backup(self._door.path, path, self._wait_s)
+
+    def _known(self, what: str, touched: int) -> None:
+        """Raises: HistoryError if a record belongs to something the history does not hold."""
+        if not touched:
+            raise not_there(path=self._door.path, what=what)

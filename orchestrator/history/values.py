@@ -1,0 +1,175 @@
+"""What a look into the history returns: texts as they were given, so names may hold surrogates. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.domain.errors import Evidence
+from orchestrator.domain.point import Verdict
+from orchestrator.domain.run import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run. `outcome` None: it goes on, or its process died and nobody has healed it yet; then all below is None.
+
+    `ended_at` of a run whose process died is when that was noticed; its `took_s` and `moved_bytes` are unknown.
+    """
+
+    id: int
+    job: str
+    engine: str
+    source: str
+    target: str
+    begun_at: datetime
+    begun_why: str
+    pid: int
+    process_started: int
+    boot: str
+    host: str
+    outcome: Outcome | None
+    ended_at: datetime | None
+    why: str | None
+    cure: str | None
+    moved_bytes: int | None
+    took_s: float | None
+    resumed: bool | None
+    attempts: int | None
+    points: tuple[str, ...]
+    warnings: tuple[str, ...]
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One step. `proved` None: it never ended. `moved` and `expected` None: could not be known."""
+
+    id: int
+    attempt: int
+    number: int
+    does: str
+    why: str
+    lane: str
+    commands: tuple[str, ...]
+    expected: int | None
+    begun_at: datetime
+    ended_at: datetime | None
+    moved: int | None
+    proved: bool | None
+    exits: tuple[int | None, ...]
+    last_words: tuple[str, ...]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One attempt of a run: what it decided (plan or refusal, as JSON), and why it ended if not well."""
+
+    number: int
+    begun_at: datetime
+    ended_at: datetime | None
+    why: str | None
+    evidence: Evidence | None
+    plan: str | None
+    refusal: str | None
+    steps: tuple[StepRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """Something the run said."""
+
+    said_at: datetime
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookRecord:
+    """One call of a hook. `exit` None: it was ended by us, or never began."""
+
+    called_at: datetime
+    event: str
+    argv: tuple[str, ...]
+    exit: int | None
+    took_s: float
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStory:
+    """One run with all that happened in it."""
+
+    run: RunRecord
+    attempts: tuple[AttemptRecord, ...]
+    events: tuple[EventRecord, ...]
+    hooks: tuple[HookRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRecord:
+    """One verification of a point. `left_out`: findings that were only counted."""
+
+    id: int
+    read_at: datetime
+    scope: str
+    entries: int
+    files_read: int
+    bytes_read: int
+    took_s: float
+    sound: bool
+    counts: tuple[tuple[Verdict, int], ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRecord:
+    """One restore point that is there.
+
+    `made_at` None: no run we remember made it. `taken_at` None: its name tells no instant.
+    `sound` None: never read again; False: a reading found it broken, and no whole reading has been good since.
+    `confirmed_at`: a look found it as new as the source. `whole_at`: the last reading of all of it, good or bad.
+    """
+
+    job: str
+    place: str
+    name: str
+    run: int | None
+    taken_at: datetime | None
+    made_at: datetime | None
+    entries: int | None
+    bytes: int | None
+    proved_at: datetime | None
+    confirmed_at: datetime | None
+    sound: bool | None
+    whole_at: datetime | None
+    reading: ReadingRecord | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedCopy:
+    """The newest proved copy at one place: the source as it was at `current_at` is in the point `name`."""
+
+    place: str
+    name: str
+    current_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFacts:
+    """What is needed to judge a job.
+
+    `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
+    failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
+    """
+
+    job: str
+    copies: tuple[ProvedCopy, ...]
+    last: tuple[RunRecord, ...]
+    last_well: RunRecord | None
+    failures: int
+    going_on: RunRecord | None
+
+    @property
+    def newest_copy(self) -> datetime | None:
+        """Of when the newest proved copy is, wherever it lies."""
+        return self.copies[0].current_at if self.copies else None

@@ -1,0 +1,159 @@
+"""The history as values: for status, history, show, points, and for deciding what is due.
+
+Reads.
+"""
+
+import json
+from typing import Self
+
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.domain.run import Outcome
+from orchestrator.history.door import Door, Row
+from orchestrator.history.opening import connect_reader
+from orchestrator.history.text import exits_of, parse_evidence, unlisted
+from orchestrator.history.values import (
+    AttemptRecord,
+    EventRecord,
+    HealthFacts,
+    HookRecord,
+    PointRecord,
+    ProvedCopy,
+    ReadingRecord,
+    RunRecord,
+    RunStory,
+    StepRecord,
+)
+
+
+def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
+    """A look into the history at `path`; nothing is changed, and no right to write is needed.
+
+    No file yet: a history in which nothing has happened. Raises: HistoryError.
+    """
+    return Views(Door(connect_reader(path, wait_s), path))
+
+
+class Views:
+    """Reads the history. Use as a context manager. Every method raises HistoryError."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._door.close()
+
+    def runs(self, job: str | None, limit: int) -> tuple[RunRecord, ...]:
+        """The newest runs first, of one job or of all."""
+        if job is None:
+            return tuple(map(_run, self._door.rows("runs", limit=limit)))
+        return tuple(map(_run, self._door.rows("runs_of_job", job=job, limit=limit)))
+
+    def run(self, run: int) -> RunStory | None:
+        """One run with everything that is known of it; None: there is none with that number."""
+        with self._door.glance():
+            row = self._door.first("run", run=run)
+            if row is None:
+                return None
+            steps = self._door.rows("steps_of_run", run=run)
+            return RunStory(
+                run=_run(row),
+                attempts=tuple(_attempt(found, steps) for found in self._door.rows("attempts_of_run", run=run)),
+                events=tuple(_event(found) for found in self._door.rows("events_of_run", run=run)),
+                hooks=tuple(_hook(found) for found in self._door.rows("hooks_of_run", run=run)),
+            )
+
+    def points(self, job: str | None) -> tuple[PointRecord, ...]:
+        """The restore points that are there, by job, place and name."""
+        if job is None:
+            return tuple(map(_point, self._door.rows("points_there")))
+        return tuple(map(_point, self._door.rows("points_there_of_job", job=job)))
+
+    def findings(self, reading: int) -> tuple[Finding, ...]:
+        """What one reading found, as far as it was kept."""
+        return tuple(map(_finding, self._door.rows("findings", reading=reading)))
+
+    def health_facts(self, job: str, *, limit: int = 10) -> HealthFacts:
+        """What is known of a job's health, at one moment; `limit` runs of its past."""
+        with self._door.glance():
+            well = self._door.first("last_well", job=job)
+            going_on = self._door.first("open_run_of_job", job=job)
+            badly = self._door.first("badly_since", job=job, run=well["id"] if well else 0)
+            return HealthFacts(
+                job=job,
+                copies=_copies(self._door.rows("newest_copies", job=job)),
+                last=self.runs(job, limit),
+                last_well=_run(well) if well else None,
+                failures=badly["number"] if badly else 0,
+                going_on=_run(going_on) if going_on else None,
+            )
+
+
+def _run(row: Row) -> RunRecord:
+    lists = {name: unlisted(row[name]) for name in ("points", "warnings", "evidence")}
+    outcome = Outcome(row["outcome"]) if row["outcome"] else None
+    return RunRecord(**{**row, **lists, "outcome": outcome, "resumed": _yes(row["resumed"])})
+
+
+def _attempt(row: Row, steps: list[Row]) -> AttemptRecord:
+    own = tuple(_step(step) for step in steps if step["attempt"] == row["number"])
+    kept = {name: value for name, value in row.items() if name != "run"}
+    return AttemptRecord(**{**kept, "evidence": parse_evidence(row["evidence"]), "steps": own})
+
+
+def _step(row: Row) -> StepRecord:
+    kept = {name: value for name, value in row.items() if name != "run"}
+    lists = {name: unlisted(row[name]) for name in ("commands", "last_words")}
+    return StepRecord(**{**kept, **lists, "exits": exits_of(row["exits"]), "proved": _yes(row["proved"])})
+
+
+def _event(row: Row) -> EventRecord:
+    return EventRecord(said_at=row["said_at"], level=row["level"], text=row["text"])
+
+
+def _hook(row: Row) -> HookRecord:
+    kept = {name: value for name, value in row.items() if name not in ("id", "run")}
+    return HookRecord(**{**kept, "argv": unlisted(row["argv"])})
+
+
+def _point(row: Row) -> PointRecord:
+    names = (name for name in PointRecord.__dataclass_fields__ if name != "reading")
+    kept = {name: row[name] for name in names}
+    return PointRecord(**{**kept, "sound": _yes(row["sound"]), "reading": _reading(row)})
+
+
+def _reading(row: Row) -> ReadingRecord | None:
+    if row["reading"] is None:
+        return None
+    return ReadingRecord(
+        id=row["reading"],
+        read_at=row["read_at"],
+        scope=row["scope"],
+        entries=row["entries_read"],
+        files_read=row["files_read"],
+        bytes_read=row["bytes_read"],
+        took_s=row["took_s"],
+        sound=bool(row["reading_sound"]),
+        counts=tuple((Verdict(verdict), count) for verdict, count in json.loads(row["counts"])),
+        left_out=row["left_out"],
+    )
+
+
+def _finding(row: Row) -> Finding:
+    path = row["path"].encode("utf-8", "surrogateescape")
+    return Finding(path=path, verdict=Verdict(row["verdict"]), detail=row["detail"])
+
+
+def _copies(rows: list[Row]) -> tuple[ProvedCopy, ...]:
+    known = [ProvedCopy(**row) for row in rows if row["current_at"] is not None]
+    return tuple(sorted(known, key=lambda copy: copy.current_at, reverse=True))
+
+
+def _yes(value: int | None) -> bool | None:
+    return None if value is None else bool(value)

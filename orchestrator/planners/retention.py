@@ -1,0 +1,85 @@
+"""Which restore points stay and which go, each with its reason.
+
+Why: hours, days, ISO weeks, months and years are those of UTC, so that a point never changes its day with the machine's
+time zone or with summer time. Only spans that hold points count: after a month switched off, "7 daily" are still the
+newest seven days with a point, so time alone never removes anything.
+
+Pure.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from orchestrator.domain.job import Keep
+from orchestrator.domain.point import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of one point, and why."""
+
+    point: Point
+    keep: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    key: str
+    span: str
+    label: Callable[[datetime], str]
+
+
+def _week(taken: datetime) -> str:
+    year, week, _ = taken.isocalendar()
+    return f"{year}-W{week:02d}"
+
+
+_RULES = (
+    _Rule(key="hourly", span="hour", label=lambda taken: taken.strftime("%Y-%m-%dT%H")),
+    _Rule(key="daily", span="day", label=lambda taken: taken.strftime("%Y-%m-%d")),
+    _Rule(key="weekly", span="week", label=_week),
+    _Rule(key="monthly", span="month", label=lambda taken: taken.strftime("%Y-%m")),
+    _Rule(key="yearly", span="year", label=lambda taken: taken.strftime("%Y")),
+)
+
+
+def decide_retention(
+    points: Sequence[Point], keep: Keep, *, now: datetime, protected: Mapping[str, str]
+) -> tuple[Decision, ...]:
+    """What becomes of every point, oldest first. `protected`: names of points that stay in any case, with the reason.
+
+    A point dated after `now` stays, and takes no place in any span: it was made while a clock was wrong, and would
+    else push out good points that are dated right. A protected point does take its place.
+    """
+    ordered = sorted(points, key=lambda point: (point.taken, point.name))
+    past = [point for point in ordered if point.taken <= now]
+    reasons: dict[str, str] = {}
+    for rule in _RULES:
+        reasons = _kept_by(rule, getattr(keep, rule.key), past) | reasons
+    if keep.everything:
+        reasons = {point.name: "no number is set under [keep]: every point stays" for point in past}
+    if past:
+        reasons[past[-1].name] = "the newest point"
+    reasons |= {point.name: "dated after now: a clock was wrong" for point in ordered if point.taken > now}
+    reasons |= protected
+    unkept = f"beyond {_told(keep)}"
+    return tuple(
+        Decision(point=point, keep=point.name in reasons, reason=reasons.get(point.name, unkept)) for point in ordered
+    )
+
+
+def _kept_by(rule: _Rule, number: int, past: Sequence[Point]) -> dict[str, str]:
+    """The points one rule keeps, with its reason: the newest of each of the `number` newest spans that hold points."""
+    newest: dict[str, str] = {}
+    for point in reversed(past):
+        newest.setdefault(rule.label(point.taken.astimezone(UTC)), point.name)
+    return {
+        name: f"newest of {rule.span} {label} ({rule.key} {place} of {number})"
+        for place, (label, name) in enumerate(list(newest.items())[:number], start=1)
+    }
+
+
+def _told(keep: Keep) -> str:
+    return ", ".join(f"{rule.key} {getattr(keep, rule.key)}" for rule in _RULES if getattr(keep, rule.key))

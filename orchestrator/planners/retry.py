@@ -1,0 +1,90 @@
+"""Whether a failed attempt is followed by another one in the same run, and after how long.
+
+Why: a transfer that gets further each time over a bad line should go on all night; one that gets nowhere should say so
+soon. So attempts that moved bytes are not counted, and only the last cap ends them.
+
+Pure.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from orchestrator.domain.errors import OrchestratorError, Retry
+from orchestrator.domain.job import Retrying
+from orchestrator.domain.units import Seconds, show_duration
+
+CAP = 100
+AT_ONCE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Look again and try again after `wait`."""
+
+    wait: Seconds
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp:
+    """The run ends here."""
+
+    why: str
+
+
+def decide_retry(
+    error: OrchestratorError,
+    *,
+    attempt: int,
+    fruitless: int,
+    rules: Retrying,
+    jitter: float,
+    seen_before: bool,
+    least: Seconds,
+) -> Again | GiveUp:
+    """Again or not, after attempt number `attempt` of this run failed with `error`.
+
+    `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes.
+    `jitter`: 0 to 1, takes up to half off the wait, so that many jobs do not knock together.
+    `seen_before`: this run has met the same failure already. `least`: what to wait at least after a broken transfer, so
+    that a receiver left on the other side has ended by itself; it outranks `wait-at-most`.
+    Why: `attempts = 1` means one attempt, even when it moved bytes: the owner wants the next run to go on.
+    """
+    if error.retry in (Retry.NEVER, Retry.WHEN_IT_CHANGES, Retry.ASK_A_HUMAN):
+        return GiveUp(why=_HOPELESS[error.retry])
+    if attempt >= CAP:
+        return GiveUp(why=f"{attempt} attempts in one run are enough; the next run goes on from here")
+    if rules.attempts == 1 or fruitless >= rules.attempts:
+        return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")
+    wait = _wait(rules, fruitless=fruitless, jitter=jitter)
+    match error.retry:
+        case Retry.LATER:
+            return _again(Seconds(max(wait, least)), fruitless=fruitless, attempts=rules.attempts)
+        case Retry.NOW:
+            if fruitless > AT_ONCE:
+                return GiveUp(why=f"looked again {AT_ONCE} times, and it is still so")
+            return Again(wait=Seconds(0), why="the world changed since the look: look again at once")
+        case Retry.ONCE:
+            if seen_before:
+                return GiveUp(why="the same unknown failure twice; a person should look")
+            return Again(wait=wait, why=f"an unknown failure: once more in {show_duration(wait)}")
+        case unreachable:  # pragma: no cover
+            assert_never(unreachable)
+
+
+_HOPELESS = {
+    Retry.NEVER: "trying again cannot help: the configuration is wrong",
+    Retry.WHEN_IT_CHANGES: "not now; a later run may find it changed",
+    Retry.ASK_A_HUMAN: "trying again cannot help until a person has acted",
+}
+
+
+def _again(wait: Seconds, *, fruitless: int, attempts: int) -> Again:
+    counted = f"attempt {fruitless + 1} of {attempts}" if fruitless else "it got further"
+    return Again(wait=wait, why=f"{counted}: again in {show_duration(wait)}")
+
+
+def _wait(rules: Retrying, *, fruitless: int, jitter: float) -> Seconds:
+    """Doubles with each fruitless attempt; progress starts it anew."""
+    whole = min(rules.wait * 2 ** max(fruitless - 1, 0), rules.wait_at_most)
+    return Seconds(whole * (1 - jitter / 2))

@@ -1,0 +1,40 @@
+"""The clean environment of children, and where their programs are.
+
+Reads.
+"""
+
+import os
+import shutil
+
+from orchestrator.domain.command import Command
+
+# A service or a cron job may have a PATH without sbin, where zfs and mount are.
+_USUAL = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_PASSED_ON = ("SSH_AUTH_SOCK", "TMPDIR")
+_SETPRIV = "/usr/bin/setpriv"
+
+
+def environment(command: Command) -> dict[str, str]:
+    """All variables of the child: nothing leaks from ours. A remote command's own travel in its remote line."""
+    ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
+    clean = {
+        "PATH": ":".join(dict.fromkeys((*ours, *_USUAL))),
+        "HOME": os.environ.get("HOME") or os.path.expanduser("~"),
+        "LC_ALL": "C.UTF-8",
+    }
+    clean |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return clean if command.host else clean | dict(command.environment)
+
+
+def is_missing(program: str, variables: dict[str, str]) -> bool:
+    """True when no such program can be run in the child's PATH."""
+    return shutil.which(program, path=variables["PATH"]) is None
+
+
+def leash() -> tuple[str, ...]:
+    """What to put before an argv so that the child is told to end when the thread that started it dies.
+
+    Why: after a kill -9 nobody is left to stop the sender. The kernel forgets it for programs that gain privileges
+    (sudo) and for the child's own children, which end by their closed pipes.
+    """
+    return (_SETPRIV, "--pdeathsig", "TERM", "--") if os.access(_SETPRIV, os.X_OK) else ()

@@ -1,0 +1,166 @@
+"""The two keys: a Reader only looks, a Writer may change things. Both run pipelines, and nobody else does.
+
+Changes things.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Self
+
+from orchestrator.domain.command import Effect, Pipeline
+from orchestrator.domain.units import Seconds
+from orchestrator.process.ending import GENTLE, QUICK
+from orchestrator.process.flow import Flow, Limits
+from orchestrator.process.line import pipeline_line
+from orchestrator.process.pipeline import Fittings, NotStarted, start
+from orchestrator.process.result import Broken, Forbidden, Result, StopReason, broken
+from orchestrator.process.stop import Stop
+
+__all__ = ["Broken", "Forbidden", "Reader", "Records", "Result", "Stop", "StopReason", "Writer", "broken"]
+
+LIMIT = 64 << 20
+LONGEST_RECORD = 4 << 20
+
+
+def _no_log(_: str) -> None:
+    pass
+
+
+class Reader:
+    """Runs pipelines that only read.
+
+    `log` gets the exact line of each before it runs; `inherit`: descriptors all children hold (the lock file: a stray
+    child keeps the lock); `stop` ends readings too. Children die with the thread that calls: call from one that stays.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: Callable[[str], None] = _no_log,
+        ssh_options: tuple[str, ...] = (),
+        inherit: tuple[int, ...] = (),
+        stop: Stop | None = None,
+    ) -> None:
+        self.ssh_options = ssh_options
+        self._log = log
+        self._inherit = inherit
+        self._stop = stop
+
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
+        """The result with the whole output. Exit statuses raise nothing: ask `well` before believing `stdout`.
+
+        Refuses: what does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`, ends
+        it, and `stopped` says so.
+        """
+        only_reads(pipeline)
+        kept = bytearray()
+        try:
+            flow = self._flow(pipeline, Limits(manners=QUICK, stop=self._stop, timeout=timeout), output=True)
+        except NotStarted as failure:
+            return failure.result
+        with contextlib.closing(flow.chunks()) as chunks:
+            for chunk in chunks:
+                if len(kept) + len(chunk) > limit:
+                    flow.end(StopReason.FLOODED)
+                kept += chunk[: limit - len(kept)]
+        return flow.result(bytes(kept))
+
+    def records(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
+        """The output cut into records as it comes, in constant memory; use it in a `with`, or read it to the end.
+
+        Raises: Broken at the end when any stage failed, so an empty answer is never a failure. Refuses: what does
+        more than read (Forbidden).
+        """
+        only_reads(pipeline)
+        return Records(self._records(pipeline, separator))
+
+    def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+        try:
+            flow = self._flow(pipeline, Limits(manners=QUICK, stop=self._stop), output=True)
+        except NotStarted as failure:
+            raise broken(pipeline, failure.result, self.ssh_options) from failure
+        rest = b""
+        with contextlib.closing(flow.chunks()) as chunks:
+            for chunk in chunks:
+                *whole, rest = (rest + chunk).split(separator)
+                yield from whole
+                if len(rest) > LONGEST_RECORD:
+                    flow.end(StopReason.FLOODED)
+                    rest = b""
+        if not (result := flow.result()).well:
+            raise broken(pipeline, result, self.ssh_options)
+        if rest:
+            yield rest
+
+    def _flow(self, pipeline: Pipeline, limits: Limits, *, output: bool) -> Flow:
+        self._log(pipeline_line(pipeline, self.ssh_options))
+        counted = limits.on_bytes is not None and len(pipeline.stages) > 1
+        fittings = Fittings(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
+        return Flow(start(pipeline, fittings), limits)
+
+
+class Records:
+    """An iterator of records. Leaving the `with` early ends the pipeline, and nothing is said of its exits."""
+
+    def __init__(self, records: Generator[bytes, None, None]) -> None:
+        self._records = records
+
+    def __iter__(self) -> Generator[bytes, None, None]:
+        return self._records
+
+    def __next__(self) -> bytes:
+        return next(self._records)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._records.close()
+
+
+class Writer(Reader):
+    """Also runs pipelines that change things. Several streams may run side by side, each in its own thread."""
+
+    def stream(
+        self,
+        pipeline: Pipeline,
+        *,
+        stop: Stop | None = None,
+        stall_after: Seconds | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+        on_tick: Callable[[], None] | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> Result:
+        """Runs it to its end and tells how it ended; exit statuses raise nothing.
+
+        `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
+        appended; with neither it joins the last words. Each half second `on_tick` is called, and `on_bytes` with all
+        bytes that went from the first stage to the second; asking for it is what makes them counted. What a callback
+        raises ends the pipeline and comes out here.
+        """
+        stop = stop or self._stop
+        if stop is not None and stop.reason is not None:
+            return Result(
+                exits=(None,) * len(pipeline.stages),
+                last_words=("",) * len(pipeline.stages),
+                stopped=StopReason.STOPPED,
+            )
+        limits = Limits(manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes)
+        try:
+            flow = self._flow(pipeline, limits, output=on_output is not None)
+        except NotStarted as failure:
+            return failure.result
+        with contextlib.closing(flow.chunks()) as chunks:
+            for chunk in chunks:
+                if on_output is not None:
+                    on_output(chunk)
+        return flow.result()
+
+
+def only_reads(pipeline: Pipeline) -> None:
+    """Refuses (Forbidden) a pipeline that a Reader may not run."""
+    if pipeline.effect is not Effect.READS or pipeline.keeps is not None:
+        raise Forbidden(f"a Reader was asked to change things: {pipeline}", cure="this is a mistake in poolferry")

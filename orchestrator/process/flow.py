@@ -1,0 +1,245 @@
+"""The flow of a running pipeline: drains it, hears the stop, waits for its end, ends it when it must.
+
+One loop in one thread polls everything, so no stage ever blocks because we are busy with another.
+
+Changes things.
+"""
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+from orchestrator.process.ending import PATIENT, QUICK, Ending, Manners
+from orchestrator.process.meter import Silence, living
+from orchestrator.process.pipeline import Started
+from orchestrator.process.relay import Relay
+from orchestrator.process.result import Result, StopReason
+from orchestrator.process.stage import Stage, reap_left_behind
+from orchestrator.process.stop import Stop
+
+TICK = 0.5
+CHUNK = 256 << 10
+LINGER = 8.0  # for children that outlive their stage and still hold its output
+_LOOK = 0.05
+
+Heard = Callable[[int], bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When to end a pipeline, in which manner, and who hears how it goes, at each tick."""
+
+    manners: Manners
+    stop: Stop | None = None
+    stall_after: float | None = None
+    timeout: float | None = None
+    on_tick: Callable[[], None] | None = None
+    on_bytes: Callable[[int], None] | None = None
+
+
+class Flow:
+    """A running pipeline as an iterator of output chunks, then its result."""
+
+    def __init__(self, started: Started, limits: Limits) -> None:
+        reap_left_behind()
+        self._began = self._ticked = time.monotonic()
+        self._stages, self._wires, self._limits = started.stages, started.wires, limits
+        self._groups = {stage.group for stage in self._stages}
+        self._ended = False
+        self._said = 0
+        self._kept_before = self._wires.kept_size
+        self._moved: int | None = None
+        self._ending: Ending | None = None
+        self._stopped: StopReason | None = None
+        self._last_exit = self._looked = 0.0
+        self._poll = select.poll()
+        self._heard: dict[int, Heard] = {}
+        self._open: set[int] = set()  # of those, the ones that bring output
+        after = limits.stall_after
+        self._silence = Silence(self._groups, after, self._through_our_hands, self._began) if after else None
+        self._listen()
+
+    def chunks(self) -> Generator[bytes, None, None]:
+        """The output as it comes, to the end of the pipeline. Left early, or by an error, it ends the pipeline."""
+        try:
+            while not self._over():
+                yield from self._turn()
+                if time.monotonic() >= self._ticked + TICK:
+                    self._tell()
+            self._tell()
+        finally:
+            self._finish()
+
+    def end(self, reason: StopReason | None, manners: Manners | None = None) -> None:
+        """Begins to end the pipeline. `reason` None: its stages have ended, and only their children are left."""
+        if self._ending is None:
+            self._stopped = reason
+            self._ending = Ending(self._stages, manners or self._limits.manners, time.monotonic())
+
+    def result(self, stdout: bytes = b"") -> Result:
+        """What it left, once `chunks` has ended."""
+        return Result(
+            exits=tuple(stage.status for stage in self._stages),
+            stdout=stdout,
+            last_words=tuple(stage.words.text for stage in self._stages),
+            took_s=time.monotonic() - self._began,
+            moved=self._moved,
+            stopped=self._stopped,
+        )
+
+    def _turn(self) -> Iterator[bytes]:
+        """Waits for something to happen, and sees to it."""
+        for descriptor, event in self._poll.poll(1000 * self._patience()):
+            heard = self._heard.get(descriptor)
+            chunk = heard(event) if heard else None
+            if chunk:
+                self._wires.keep(chunk)
+                yield chunk
+        now = time.monotonic()
+        if self._ending is None:
+            self._judge(now)
+        if self._ending is not None:
+            self._ending.press(now)
+
+    def _judge(self, now: float) -> None:
+        """Begins to end what must end. What has ended by itself meanwhile has ended well or badly, not stopped."""
+        limits = self._limits
+        if not self._running():
+            if now - self._last_exit > LINGER:
+                self.end(None, QUICK)
+        elif limits.stop is not None and limits.stop.reason is not None:
+            self.end(StopReason.STOPPED)
+        elif limits.timeout is not None and now - self._began >= limits.timeout:
+            self.end(StopReason.TIMED_OUT)
+        elif self._silence is not None and self._silence.lasts(now):
+            self.end(StopReason.STALLED, PATIENT)
+
+    def _patience(self) -> float:
+        """How long nothing may happen before we look up."""
+        if self._ending is not None or not self._running():
+            return _LOOK
+        whens = [self._ticked + TICK]
+        if self._silence is not None:
+            whens.append(self._silence.next_look())
+        if self._limits.timeout is not None:
+            whens.append(self._began + self._limits.timeout)
+        return max(0.0, min(whens) - time.monotonic())
+
+    def _tell(self) -> None:
+        self._ticked = time.monotonic()
+        if self._limits.on_bytes is not None and self._wires.relay is not None:
+            self._limits.on_bytes(self._wires.relay.moved)
+        if self._limits.on_tick is not None:
+            self._limits.on_tick()
+
+    def _running(self) -> bool:
+        return any(stage.alive for stage in self._stages)
+
+    def _over(self) -> bool:
+        """True from the end on: once true, it stays so."""
+        if not self._ended:
+            if self._ending is not None and self._ending.gave_up:
+                self._ended = True
+            elif not self._running():
+                closed = self._ending is None and not self._open
+                self._ended = closed or (self._nobody_left() and not self._more())
+        return self._ended
+
+    def _nobody_left(self) -> bool:
+        """True when no child of a stage is left.
+
+        Why not the end of their outputs: a connection that ssh shares with later runs holds them open, from a session
+        of its own.
+        """
+        now = time.monotonic()
+        if now < self._looked + _LOOK:
+            return False
+        self._looked = now
+        return not living(self._groups)
+
+    def _more(self) -> bool:
+        return any(descriptor in self._open and event & select.POLLIN for descriptor, event in self._poll.poll(0))
+
+    def _finish(self) -> None:
+        try:
+            if not self._over():
+                self.end(StopReason.LET_GO)
+                while not self._over():
+                    for _ in self._turn():
+                        pass
+        finally:
+            kept = self._wires.kept is not None
+            relay = self._wires.relay
+            self._moved = relay.moved if relay else self._wires.kept_size - self._kept_before if kept else None
+            for stage in self._stages:
+                stage.let_go()
+            self._wires.close()
+
+    def _through_our_hands(self) -> int:
+        return self._said + (self._wires.relay.moved if self._wires.relay else 0)
+
+    # Who is listened to.
+
+    def _listen(self) -> None:
+        for stage in self._stages:
+            self._add(stage.exit_bell, self._exit(stage))
+            self._add(stage.errors, self._words(stage), brings=True)
+        output = self._wires.output
+        if output is not None:
+            self._add(output, lambda _: self._read(output), brings=True)
+        if self._limits.stop is not None:
+            bell = self._limits.stop.fileno()
+            # It rings for ever, so it is heard once.
+            self._add(bell, lambda _: self._drop(bell))
+        if self._wires.relay is not None:
+            self._relay(self._wires.relay)
+
+    def _add(self, descriptor: int, heard: Heard, *, events: int = select.POLLIN, brings: bool = False) -> None:
+        self._poll.register(descriptor, events)
+        self._heard[descriptor] = heard
+        if brings:
+            self._open.add(descriptor)
+
+    def _drop(self, descriptor: int) -> None:
+        self._open.discard(descriptor)
+        if self._heard.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
+    def _exit(self, stage: Stage) -> Heard:
+        def heard(_: int) -> None:
+            stage.note_exit()
+            self._last_exit = time.monotonic()
+            self._drop(stage.exit_bell)
+
+        return heard
+
+    def _words(self, stage: Stage) -> Heard:
+        def heard(_: int) -> None:
+            stage.words.add(self._read(stage.errors) or b"")
+
+        return heard
+
+    def _read(self, descriptor: int) -> bytes | None:
+        with contextlib.suppress(BlockingIOError):
+            said = os.read(descriptor, CHUNK)
+            self._said += len(said)
+            if said:
+                return said
+            self._drop(descriptor)
+        return None
+
+    def _relay(self, relay: Relay) -> None:
+        """Listens to the ends that matter now, and again after each turn, as they change."""
+
+        def heard(event: int) -> None:
+            for descriptor in (relay.source, relay.sink):
+                self._drop(descriptor)
+            relay.turn(event & select.POLLERR != 0)
+            if not relay.closed:
+                self._relay(relay)
+
+        for descriptor, events in relay.wants().items():
+            self._add(descriptor, heard, events=events)

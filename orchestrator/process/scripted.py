@@ -1,0 +1,74 @@
+"""An executor that answers from a script and starts nothing: for tests of those who look and decide.
+
+Pure.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.units import Seconds
+from orchestrator.process.executor import LIMIT, Writer, only_reads
+from orchestrator.process.result import Result, StopReason, broken
+from orchestrator.process.stop import Stop
+
+Question = str | Callable[[Pipeline], bool]
+
+
+def answer(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,), words: str = "") -> Result:
+    """A result; the words are the last stage's."""
+    return Result(exits=exits, stdout=stdout, last_words=("",) * (len(exits) - 1) + (words,))
+
+
+class Scripted(Writer):
+    """Answers each pipeline by its line, `str(pipeline)`, or by the first question that says yes.
+
+    `asked` holds what was asked, in order. Raises: KeyError for a pipeline the script does not know.
+    """
+
+    def __init__(self, script: Mapping[str, Result] | Sequence[tuple[Question, Result]]) -> None:
+        super().__init__()
+        self.asked: list[Pipeline] = []
+        self._script: list[tuple[Question, Result]] = list(script.items() if isinstance(script, Mapping) else script)
+
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
+        del limit, timeout
+        only_reads(pipeline)
+        return self._answer(pipeline)
+
+    def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+        result = self._answer(pipeline)
+        *whole, rest = result.stdout.split(separator)
+        yield from whole
+        if not result.well:
+            raise broken(pipeline, result)
+        if rest:
+            yield rest
+
+    def stream(
+        self,
+        pipeline: Pipeline,
+        *,
+        stop: Stop | None = None,
+        stall_after: Seconds | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+        on_tick: Callable[[], None] | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> Result:
+        del stall_after
+        if stop is not None and stop.reason is not None:
+            return Result(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
+        result = self._answer(pipeline)
+        if on_output is not None and result.stdout:
+            on_output(result.stdout)
+        if on_bytes is not None and result.moved is not None:
+            on_bytes(result.moved)
+        if on_tick is not None:
+            on_tick()
+        return result
+
+    def _answer(self, pipeline: Pipeline) -> Result:
+        self.asked.append(pipeline)
+        for question, result in self._script:
+            if question(pipeline) if callable(question) else question == str(pipeline):
+                return result
+        raise KeyError(f"the script has no answer to: {pipeline}")

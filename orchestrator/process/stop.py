@@ -1,0 +1,58 @@
+"""The request to stop, which every running stream hears at once, and the way an unwilling pipeline is ended.
+
+Changes things.
+"""
+
+import math
+import os
+import select
+import time
+import weakref
+
+from orchestrator.domain.units import Seconds
+
+
+class Stop:
+    """One request to stop for any number of threads; safe to call from a signal handler, as it takes no lock.
+
+    `deadline`: seconds from now after which it is requested by itself, with `because` as the reason; a suspended
+    machine's sleep counts.
+    """
+
+    def __init__(self, *, deadline: Seconds | None = None, because: str = "the time window has ended") -> None:
+        # Rung once and never read: so it stays readable for every poll, in every thread.
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        weakref.finalize(self, os.close, self._bell)
+        self._reasons: list[str] = []
+        self._because = because
+        self._ends = math.inf if deadline is None else _boot_time() + deadline
+
+    def request(self, reason: str) -> None:
+        """Asks everybody to stop. The first reason stays."""
+        self._reasons.append(reason)
+        os.eventfd_write(self._bell, 1)
+
+    @property
+    def reason(self) -> str | None:
+        """Why to stop; None: go on."""
+        if not self._reasons and _boot_time() >= self._ends:
+            self.request(self._because)
+        return self._reasons[0] if self._reasons else None
+
+    def wait(self, seconds: float) -> bool:
+        """Waits at most so long; True as soon as a stop is requested."""
+        poll = select.poll()
+        poll.register(self._bell, select.POLLIN)
+        until = time.monotonic() + seconds
+        while self.reason is None and (left := until - time.monotonic()) > 0:
+            # In short pieces: poll's own clock stands still while the machine sleeps, the deadline does not.
+            poll.poll(1000 * max(0.0, min(left, 1.0, self._ends - _boot_time())))
+        return self.reason is not None
+
+    def fileno(self) -> int:
+        """Readable from the request on, for ever."""
+        return self._bell
+
+
+def _boot_time() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,81 @@
+"""After a run that ended well: read again if promised, let [keep] remove points, carry the history to the target. Changes things."""
+
+import os
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Rereading, Step
+from orchestrator.domain.point import Point
+from orchestrator.process.executor import Writer
+from orchestrator.runner.decide import going, staying
+from orchestrator.runner.journal import Journal
+from orchestrator.runner.locks import points_being_read
+from orchestrator.runner.manifests import run
+from orchestrator.runner.steps import Hands
+from orchestrator.runner.tools import Tools
+
+
+def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
+    """What follows a copy. A removal or a travelling history that fails is a warning: the copy itself is good."""
+    job, tools = journal.job, journal.tools
+    points: tuple[Point, ...] | None = None
+    if changed or not job.keep.everything or job.verify.every is not None:
+        points = tools.engine.points(job, writer)
+        tools.history.points_seen(job.name, job.target.name, [point.name for point in points], journal.now)
+    if points and _reading_due(journal, points[-1]):
+        hands.do((reading_step(points[-1], job.verify.workers),))
+    if points and not job.keep.everything:
+        _prune(journal, hands, points)
+    try:
+        carry_history(journal, writer)
+    except (OrchestratorError, OSError) as error:
+        journal.warn(f"the history could not be copied to the target: {error}")
+
+
+def reading_step(point: Point, workers: int) -> Step:
+    """The step that reads a point again."""
+    work = Rereading(point=point, tree=point.tree, workers=workers)
+    return Step(
+        does=f"read point {point.name} again", why="[verify] every promises it", lane="main", work=work, expected=None
+    )
+
+
+def _reading_due(journal: Journal, newest: Point) -> bool:
+    every = journal.job.verify.every
+    if every is None or newest.manifest is None:
+        return False
+    read = [known.whole_at for known in journal.tools.history.views.points(journal.job.name) if known.whole_at]
+    return every == 0 or not read or (journal.now - max(read)).total_seconds() > every
+
+
+def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
+    job = journal.job
+    protected = protected_points(job, journal.tools, points)
+    gone = going(staying(points, job, now=journal.now, protected=protected))
+    if not gone:
+        return
+    names = tuple(decision.point.name for decision in gone)
+    try:
+        hands.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
+    except OrchestratorError as error:
+        journal.warn(f"points could not be removed: {error}")
+
+
+def protected_points(job: Job, tools: Tools, points: tuple[Point, ...]) -> dict[str, str]:
+    """Points that stay whatever [keep] says: the newest sound one, and those being read."""
+    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
+    protected = {max(sound): "the newest point that a reading found sound"} if sound else {}
+    busy = points_being_read(job, tools.state, [point.name for point in points])
+    return protected | dict.fromkeys(busy, "a restore or a reading is using it")
+
+
+def carry_history(journal: Journal, writer: Writer) -> None:
+    """A consistent copy of the history travels with the data."""
+    tools, root = journal.tools, journal.job.target.location
+    if root.host is None:
+        tools.history.backup_to(f"{root.path}/.poolferry/history.sqlite")
+        return
+    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
+    tools.history.backup_to(local)
+    run(tools.engine.store(local, root / ".poolferry/history.sqlite"), journal, writer)
+    os.unlink(local)

@@ -1,0 +1,54 @@
+"""Guard, then the engine's plan, then what shall stay: one decision for one look. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Refusal
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Asked, Engine
+from orchestrator.planners.guarding import decide_guard
+from orchestrator.planners.retention import Decision as Staying
+from orchestrator.planners.retention import decide_retention
+
+GROUND = "source-ground"
+USED = "target-used"
+
+
+def decide(job: Job, engine: Engine, world: Any, asked: Asked) -> Decision:
+    """What this run does, or why not. Nothing has been written yet."""
+    return _guard(job, engine, world, asked) or engine.plan(job, world, asked)
+
+
+def _guard(job: Job, engine: Engine, world: Any, asked: Asked) -> Refusal | None:
+    changes = engine.changes(world)
+    if changes is None:
+        return None
+    device, own = engine.ground(world)
+    before = asked.remembered.get(GROUND)
+    # Device numbers change with a reboot; what tells an unmounted source is that it was a filesystem of its own.
+    moved = before is not None and before.endswith(" mounted") and not own
+    return decide_guard(
+        changes,
+        job.guard,
+        job=job.name,
+        allowed=asked.allowed,
+        device_before=before if moved else None,
+        device_now=ground(device, own) if moved else None,
+    )
+
+
+def ground(device: str, own: bool) -> str:
+    """What is remembered of the filesystem a source lies on."""
+    return f"device {device}" + (" mounted" if own else "")
+
+
+def staying(points: Sequence[Point], job: Job, *, now: datetime, protected: Mapping[str, str]) -> tuple[Staying, ...]:
+    """What becomes of each point under [keep], with the reason."""
+    return decide_retention(points, job.keep, now=now, protected=protected)
+
+
+def going(decisions: Sequence[Staying]) -> tuple[Staying, ...]:
+    """Those that are removed."""
+    return tuple(decision for decision in decisions if not decision.keep)

@@ -1,0 +1,119 @@
+"""Calls the owner's executables at the events of a run (contract 1). Changes things."""
+
+import json
+import os
+from typing import Any
+
+from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.events import Said
+from orchestrator.domain.run import RunReport
+from orchestrator.process.executor import Result, StopReason, Writer
+from orchestrator.process.stop import Stop
+from orchestrator.runner.journal import Journal
+from orchestrator.runner.telling import report_value
+
+NOT_NOW = 75
+_LINE = 1000
+
+
+def call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
+    """Every command that the job names for the event. In `before` exit 75 means not now, any other failure ends the run.
+
+    Raises: NotNow · OrchestratorError, both in `before` only; afterwards a failing hook is recorded and harms nothing.
+    """
+    for argv in journal.job.hooks.of(event):
+        result = _call(event, argv, journal, report)
+        code = result.exits[0]
+        words = " ".join(result.last_words[0].split())[:_LINE]
+        if event == "before" and code == NOT_NOW and result.stopped is None:
+            raise NotNow(
+                f"the hook {argv[0]} said not now" + (f": {words}" if words else ""),
+                cure="it is asked again at the next run",
+            )
+        if code != 0 or result.stopped is not None:
+            why = (
+                f"took longer than {journal.job.hooks.timeout:g} s"
+                if result.stopped is StopReason.STOPPED
+                else f"ended with {code}"
+            )
+            text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
+            if event == "before":
+                raise OrchestratorError(text, cure="mend the hook or take it out of [hooks] before")
+            _note(journal, text, ended=report is not None)
+
+
+def _note(journal: Journal, text: str, *, ended: bool) -> None:
+    if not ended:
+        journal.warn(text)
+        return
+    journal.tools.history.said(journal.run, journal.now, "warning", text)
+    journal.tools.tell(Said(level="warning", text=text))
+
+
+def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport | None) -> Result:
+    tools, told = journal.tools, _told(event, journal, report)
+    folder = f"{tools.state}/hooks"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    stdin = f"{folder}/{journal.run}.json"
+    with open(stdin, "w", encoding="utf-8") as file:
+        json.dump(told, file)
+    command = Command(
+        argv=(_found(argv[0], tools.hook_folders), *argv[1:]), effect=Effect.WRITES, environment=_environment(told)
+    )
+    began = tools.monotonic()
+    stop = Stop(deadline=journal.job.hooks.timeout, because="the hook took too long")
+    result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop)
+    os.unlink(stdin)
+    tools.history.hook_called(
+        journal.run, event, argv, result.exits[0], tools.monotonic() - began, "\n".join(result.last_words), journal.now
+    )
+    return result
+
+
+def _found(program: str, folders: tuple[str, ...]) -> str:
+    """A bare name is looked up in the configuration's hooks, then in the shipped ones, then left to PATH."""
+    if "/" in program:
+        return program
+    candidates = (f"{folder}/{program}" for folder in folders)
+    return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), program)
+
+
+def _told(event: str, journal: Journal, report: RunReport | None) -> dict[str, Any]:
+    job = journal.job
+    return {
+        "format": 1,
+        "contract": 1,
+        "event": event,
+        "job": job.name,
+        "run": journal.run,
+        "engine": job.engine,
+        "source": str(job.source),
+        "target": str(job.target.location),
+        "disk": "",
+        "outcome": report.outcome.value if report else "",
+        "why": report.why if report else "",
+        "moved_bytes": report.moved_bytes if report else 0,
+        "seconds": round(report.took_s, 3) if report else 0,
+        "report": report_value(report) if report else None,
+    }
+
+
+def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    names = (
+        "contract",
+        "event",
+        "job",
+        "run",
+        "engine",
+        "source",
+        "target",
+        "disk",
+        "outcome",
+        "why",
+        "moved_bytes",
+        "seconds",
+    )
+    return tuple(
+        (f"POOLFERRY_{name.upper()}", " ".join(str(told[name]).split("\n")).replace("\0", "")) for name in names
+    )

@@ -1,0 +1,134 @@
+"""What one run writes down while it goes: in history, and as events for whoever watches. Changes things."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError
+from orchestrator.domain.events import Begun, Said, StepBegun
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Plan, Refusal, Step
+from orchestrator.domain.run import Outcome, RunReport, StepReport
+from orchestrator.process.executor import Result
+from orchestrator.runner.telling import decision_value, step_commands
+from orchestrator.runner.tools import Tools
+
+
+@dataclass(slots=True)
+class Journal:
+    """The record of one run, from begun to ended."""
+
+    tools: Tools
+    job: Job
+    run: int
+    begun: float
+    attempt: int = 0
+    moved: int = 0
+    resumed: bool = False
+    steps: list[StepReport] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    _index: int = 0
+
+    @property
+    def now(self) -> datetime:
+        """The present instant."""
+        return self.tools.clock()
+
+    def attempt_begun(self) -> None:
+        """The next attempt starts."""
+        self.attempt += 1
+        self._index = 0
+        self.tools.history.attempt_begun(self.run, self.attempt, self.now)
+
+    def attempt_ended(self, error: OrchestratorError | None) -> None:
+        """The attempt is over, well when `error` is None."""
+        evidence = error.evidence if isinstance(error, OutsideError) else None
+        self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
+
+    def decided(self, decision: Decision) -> None:
+        """The plan is stored before its first step."""
+        text = json.dumps(decision_value(decision))
+        if isinstance(decision, Refusal):
+            self.tools.history.refused(self.run, self.attempt, text)
+            return
+        self.tools.history.planned(self.run, self.attempt, text)
+        for warning in decision.warnings:
+            self.warn(warning)
+        if isinstance(decision, Plan):
+            self.say(decision.summary)
+            if decision.resumes:
+                self.resumed = True
+                self.say(f"goes on: {decision.resumes}")
+
+    def step_begun(self, step: Step) -> int:
+        """Recorded before the deed."""
+        self._index += 1
+        self.tools.tell(StepBegun(does=step.does, expected=step.expected))
+        return self.tools.history.step_begun(
+            self.run, self.attempt, self._index, does=step.does, why=step.why, lane=step.lane, commands=step_commands(step),
+            expected=step.expected, now=self.now,
+        )  # fmt: skip
+
+    def step_ended(
+        self,
+        step: Step,
+        row: int,
+        *,
+        result: Result | None,
+        moved: int | None,
+        took: float,
+        error: OrchestratorError | None,
+    ) -> None:
+        """Recorded after its proof."""
+        self.moved += moved or 0
+        self.steps.append(
+            StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=error is None)
+        )
+        self.tools.history.step_ended(
+            row, now=self.now, moved=moved, proved=error is None, exits=result.exits if result else (),
+            last_words=result.last_words if result else (), error=str(error) if error else None,
+        )  # fmt: skip
+
+    def say(self, text: str) -> None:
+        """A line for those who watch and for history."""
+        self.tools.history.said(self.run, self.now, "info", text)
+        self.tools.tell(Said(level="info", text=text))
+
+    def warn(self, text: str) -> None:
+        """A warning: it stays in the run's report."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.tools.history.said(self.run, self.now, "warning", text)
+            self.tools.tell(Said(level="warning", text=text))
+
+    def ended(self, outcome: Outcome, why: str, *, cure: str = "", evidence: Sequence[str] = ()) -> RunReport:
+        """The report, stored."""
+        report = RunReport(
+            run=self.run, job=self.job.name, outcome=outcome, why=why, cure=cure, moved_bytes=self.moved,
+            took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
+            points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
+        )  # fmt: skip
+        self.tools.history.ended(self.run, report, self.now)
+        return report
+
+
+def begin(job: Job, tools: Tools, why: str) -> Journal:
+    """Recorded before anything else is done."""
+    who = tools.identity
+    run = tools.history.begin(
+        job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
+        pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, why=why,
+    )  # fmt: skip
+    tools.tell(Begun(run=run, job=job.name))
+    return Journal(tools=tools, job=job, run=run, begun=tools.monotonic())
+
+
+def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
+    """A failure's evidence as lines to show."""
+    if evidence is None:
+        return ()
+    words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])
+    exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
+    return (*evidence.lines, f"exit {exits}", *words)

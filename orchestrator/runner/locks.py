@@ -1,0 +1,79 @@
+"""Locks: one run per job and per place: file locks that every child inherits, so a stray child keeps them. Changes things."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+
+from orchestrator.domain.errors import NotNow
+from orchestrator.domain.job import Job
+
+_PAUSE = 0.1
+
+
+@contextlib.contextmanager
+def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: float) -> Iterator[tuple[int, ...]]:
+    """Holds the locks of a job's name and place; yields their descriptors. `wait` sleeps, True when asked to stop.
+
+    Raises: NotNow when another run holds one for longer than `patience` seconds.
+    """
+    with contextlib.ExitStack() as held:
+        folder = f"{state}/locks"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        names = [f"{folder}/job-{job.name}", f"{folder}/place-{job.target.name}"]
+        root = job.target.location
+        if root.host is None and os.path.isdir(f"{root.path}/.poolferry"):
+            names.append(f"{root.path}/.poolferry/lock")  # seen also by a run with another state directory
+        yield tuple(_hold(held, name, wait, patience, job) for name in names)
+
+
+def _hold(held: contextlib.ExitStack, name: str, wait: Callable[[float], bool], patience: float, job: Job) -> int:
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    held.callback(os.close, descriptor)
+    left = patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if left <= 0 or wait(_PAUSE):
+                raise NotNow(
+                    f"another run of {job.name}, or one into its place {job.target.name}, is going on",
+                    cure="it goes on by itself; `poolferry status` shows it",
+                ) from None
+            left -= _PAUSE
+
+
+@contextlib.contextmanager
+def reading(job: Job, state: str, point: str) -> Iterator[None]:
+    """Marks a point as being read, so that [keep] does not remove it meanwhile."""
+    os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
+    descriptor = os.open(_reading_name(job, state, point), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def points_being_read(job: Job, state: str, points: list[str]) -> tuple[str, ...]:
+    """Which of the points somebody reads now."""
+    return tuple(point for point in points if _busy(_reading_name(job, state, point)))
+
+
+def _reading_name(job: Job, state: str, point: str) -> str:
+    return f"{state}/locks/reading-{job.name}-{point}"
+
+
+def _busy(name: str) -> bool:
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,203 @@
+"""Writes the manifest of a copy: what is there, with the digests that are known, and the rest read. Changes things."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Recording
+from orchestrator.domain.units import show_size
+from orchestrator.engines.contract import LeftOut, Recorded
+from orchestrator.process.executor import Broken, Writer, broken
+from orchestrator.runner.journal import Journal
+from orchestrator.verify.build import Built, build_manifest, draft_of, finish_manifest
+from orchestrator.verify.collect import Collector
+from orchestrator.verify.entry import UNKNOWN, Entry
+from orchestrator.verify.listing import listing_command
+from orchestrator.verify.manifest import Header, read_manifest
+from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.sorting import sorted_moves, sorted_records
+
+_PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
+OURS = (b".~poolferry-partial~", b".poolferry", b".poolferry-restoring.json")
+
+
+def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_out: list[LeftOut]) -> Recorded:
+    """Writes the manifest and carries it to the target. Raises: OrchestratorError."""
+    job, engine = journal.job, journal.tools.engine
+    local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
+    header = Header(job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now)
+    unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
+    pipeline = Pipeline(stages=(listing_command(work.tree, exclude=OURS),))
+    try:
+        with writer.records(pipeline) as records:
+            built = build_manifest(
+                local, header, listing=sorted_records(records, folder=notes), moved=_moved(work.moved, journal, notes),
+                linked=_linked(work.linked, journal, writer, notes), unread=unread,
+            )  # fmt: skip
+    except Broken as failure:
+        raise engine.explain(failure) from failure
+    for found in built.findings:
+        journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
+    if built.missing:
+        names = ", ".join(map(show_name, built.missing[:5]))
+        raise ProofFailed(
+            f"{len(built.missing)} files were copied and are not there: {names}",
+            cure="run again; if it comes back, check the target's filesystem",
+        )
+    totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
+    if work.manifest.host is not None:
+        run(engine.store(local, work.manifest), journal, writer)
+    return Recorded(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:
+    """Runs a small pipeline to its end. Raises: OrchestratorError."""
+    result = writer.stream(pipeline, stop=journal.tools.stop)
+    if not result.well:
+        raise journal.tools.engine.explain(broken(pipeline, result, writer.ssh_options))
+
+
+def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str:
+    """The local path of a small file of the target, brought here when it lies elsewhere."""
+    if file.host is None:
+        return file.path
+    os.makedirs(notes, exist_ok=True)
+    local = f"{notes}/fetched.gz"
+    if os.path.exists(local):
+        os.unlink(local)
+    run(journal.tools.engine.fetch(file, local), journal, writer)
+    return local
+
+
+def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
+    """All that this run and interrupted ones before it noted, in the order they went, sorted by name."""
+    files = [f"{folder}/{name}" for name in os.listdir(folder) if name.startswith("moved-")]
+    moves = (move for path in sorted(files, key=os.path.getmtime) for move in _read_moves(path, journal))
+    return sorted_moves(moves, folder=notes)
+
+
+def _read_moves(path: str, journal: Journal) -> Iterator[tuple[bytes, str]]:
+    with open(path, "rb") as lines:
+        yield from journal.tools.engine.moved(lines)
+
+
+def _linked(manifest: Location | None, journal: Journal, writer: Writer, notes: str) -> Iterator[Entry]:
+    """The older manifest's entries; a damaged one is only lost knowledge: everything it promised is read then."""
+    if manifest is None:
+        return
+    path = fetched(manifest, journal, writer, notes)
+    try:
+        yield from read_manifest(path)[1]
+    except (ProofFailed, OSError) as error:
+        journal.warn(f"the manifest of the older point cannot be used, so unchanged files are read: {error}")
+
+
+def _fill(
+    work: Recording, local: str, built: Built, journal: Journal, writer: Writer, notes: str
+) -> Iterator[tuple[int, str]]:
+    if not built.unknown:
+        return iter(())
+    journal.say(f"reading {built.unknown} files ({show_size(built.unknown_bytes)}) whose digest is not known yet")
+    if work.tree.host is None:
+        return _fill_here(work, local, journal, writer, notes)
+    return _fill_there(work, local, journal, writer, notes)
+
+
+def _fill_here(work: Recording, local: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[int, str]]:
+    workers = journal.job.verify.workers
+    pipelines = worker_pipelines(
+        work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest, keep_cache=True
+    )
+    path = f"{notes}/filled"
+    with open(path, "wb") as file:
+        collector = Collector(
+            workers, taken=lambda number, digest, _: file.write(b"%015d\t%b\0" % (number, digest.encode()))
+        )
+        run_workers(pipelines, collector, journal, writer)
+        reading = collector.reading(took_s=0)
+    bad = [found for found in reading.findings if found.verdict.value != "unproved"]
+    if bad:
+        raise ProofFailed(
+            f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
+            cure="run again; if it comes back, look at the target's disk",
+        )
+    with open(path, "rb") as file:
+        records = (record for record in file.read().split(b"\0") if record)
+    return ((int(record[:15]), record[16:].decode()) for record in sorted_records(records, folder=notes))
+
+
+def run_workers(
+    pipelines: tuple[Pipeline, ...],
+    collector: Collector,
+    journal: Journal,
+    writer: Writer,
+    *,
+    tick: Callable[[], None] | None = None,
+) -> None:
+    """Runs the readers side by side. Raises: OrchestratorError when one ends badly."""
+    guard = threading.Lock()
+
+    def one(numbered: tuple[int, Pipeline]) -> None:
+        number, pipeline = numbered
+
+        def heard(chunk: bytes) -> None:
+            with guard:
+                collector.feed(number, chunk)
+
+        result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
+        if not result.well:
+            raise journal.tools.engine.explain(broken(pipeline, result))
+
+    with ThreadPoolExecutor(len(pipelines)) as pool:
+        list(pool.map(one, enumerate(pipelines)))
+
+
+def _fill_there(work: Recording, local: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[int, str]]:
+    """The far side reads what is not known; only names and digests travel."""
+    names = f"{notes}/unknown"
+    with open(names, "wb") as file:
+        for entry in read_manifest(draft_of(local))[1]:
+            if entry.digest.startswith(UNKNOWN):
+                file.write(entry.path + b"\0")
+    found = sorted_moves(digests_there(work.tree, names, work.digest, journal, writer, notes), folder=notes)
+    known = next(found, None)
+    for number, entry in enumerate(read_manifest(draft_of(local))[1]):
+        if entry.digest.startswith(UNKNOWN):
+            if known is None or known[0] != entry.path:
+                raise ProofFailed(
+                    f"the far side did not read {show_name(entry.path)}", cure="run again: it looks again"
+                )
+            yield number, known[1]
+            known = next(found, None)
+
+
+def digests_there(
+    tree: Location,
+    names: str,
+    algorithm: str,
+    journal: Journal,
+    writer: Writer,
+    notes: str,
+    *,
+    partial_is_well: bool = False,
+) -> Iterator[tuple[bytes, str]]:
+    """(path, digest) of files of a tree elsewhere. `names`: a local file that lists them, NUL-terminated.
+
+    `partial_is_well`: what could not be read there is simply not told; the caller finds the gap.
+    """
+    empty, kept = f"{notes}/empty", f"{notes}/digests-{algorithm}"
+    os.makedirs(empty, exist_ok=True)
+    if os.path.exists(kept):
+        os.unlink(kept)
+    engine = journal.tools.engine
+    pipeline, parse = engine.digests(tree, names, empty, algorithm, journal.job)
+    result = writer.stream(Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept), stop=journal.tools.stop)
+    if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
+        raise engine.explain(broken(pipeline, result, writer.ssh_options))
+    with open(kept, "rb") as file:
+        yield from parse(file)

@@ -1,0 +1,221 @@
+"""Reads copies again and compares them with their manifests; what is damaged is noted beside the copy. Changes things."""
+
+import contextlib
+import heapq
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.events import Moved
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Rereading
+from orchestrator.domain.point import Point, Reading, Verdict
+from orchestrator.process.executor import Broken, Writer
+from orchestrator.runner.journal import Journal
+from orchestrator.runner.manifests import OURS, digests_there, fetched, run, run_workers
+from orchestrator.verify.collect import Collector
+from orchestrator.verify.compare import compare, extras
+from orchestrator.verify.entry import EXACT, Entry, Tolerance
+from orchestrator.verify.listing import listing_command, parse_listing
+from orchestrator.verify.manifest import read_manifest, write_manifest
+from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
+from orchestrator.verify.sorting import sorted_moves, sorted_records
+
+WHOLE = "whole"
+_FEW = 100_000  # findings that are held; more are only counted
+DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
+
+
+def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads the tree whole, records the verdict, and notes damage beside a point. Raises: OrchestratorError."""
+    if work.point.manifest is None:
+        raise ProofFailed(
+            f"point {work.point.name} has no manifest, so nothing can be proved of it",
+            cure="the next run makes a point with one",
+        )
+    began = journal.tools.monotonic()
+    manifest = fetched(work.point.manifest, journal, writer, notes)
+    reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
+    if not work.restored:
+        _note_verdict(work.point, reading, manifest, journal, writer, notes)
+    return reading
+
+
+def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads a tree where it lies. One restored file is read in its folder, against a manifest of its own."""
+    entries = list(read_manifest(manifest, prefix=work.prefix)[1]) if work.prefix else []
+    if work.prefix and not entries:
+        work, manifest = _alone(work, manifest, notes)
+        return (
+            _here(work, manifest, journal, writer, notes, others=True)
+            if work.tree.host is None
+            else _there(work, manifest, journal, writer, notes, others=True)
+        )
+    return (
+        _here(work, manifest, journal, writer, notes)
+        if work.tree.host is None
+        else _there(work, manifest, journal, writer, notes)
+    )
+
+
+def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
+    """The same for a single file: its folder as the tree, and a manifest that names only it."""
+    folder, _, name = work.tree.path.rpartition("/")
+    header, entries = read_manifest(manifest)
+    promised = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
+    if not promised:
+        raise ProofFailed(
+            f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
+            cure="restore another point, or verify this one",
+        )
+    write_manifest(f"{notes}/one.gz", header, promised)
+    return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
+
+
+def require_sound(reading: Reading, work: Rereading, journal: Journal) -> None:
+    """Raises: ProofFailed naming the first findings."""
+    unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
+    if unproved:
+        journal.warn(
+            f"{unproved} files of point {work.point.name} could not be read when they were copied: they are not in it"
+        )
+    if reading.sound:
+        return
+    cure = (
+        "run the command again: it goes on and mends"
+        if work.restored
+        else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
+    )
+    raise ProofFailed(
+        f"{work.tree} is not as its manifest promises: {tell_counts(reading)}: {tell_first(reading)}", cure=cure
+    )
+
+
+def tell_counts(reading: Reading) -> str:
+    """ "2 rotten, 1 missing"."""
+    return ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
+
+
+def tell_first(reading: Reading, most: int = 5) -> str:
+    """The first findings as one line."""
+    return "; ".join(
+        f"{show_name(found.path) or '.'} is {found.verdict.value} ({found.detail})" for found in reading.findings[:most]
+    )
+
+
+def _here(
+    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
+) -> Reading:
+    """Workers read the files past the page cache; the names are compared with a listing. `others`: more may lie there."""
+    run(settle_pipeline(work.tree), journal, writer)
+    pipelines = worker_pipelines(
+        work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
+    )
+    collector = Collector(work.workers, few=_FEW)
+    run_workers(
+        pipelines,
+        collector,
+        journal,
+        writer,
+        tick=lambda: journal.tools.tell(Moved(done=collector.bytes_read, expected=None)),
+    )
+    if not others:
+        with _listed(work.tree, journal, writer, notes) as found:
+            collector.add(extras(read_manifest(manifest, prefix=work.prefix)[1], found))
+    return collector.reading(took_s=0)
+
+
+def _there(
+    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
+) -> Reading:
+    """The far side reads its files and tells digests; names and times are compared here."""
+    run(settle_pipeline(work.tree), journal, writer)
+    promised = partial(read_manifest, manifest, prefix=work.prefix)
+    algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
+    digests: list[Iterator[tuple[bytes, str]]] = []
+    for algorithm in algorithms:
+        names = f"{notes}/names-{algorithm}"
+        with open(names, "wb") as file:
+            file.writelines(entry.path + b"\0" for entry in promised()[1] if entry.digest.startswith(algorithm + ":"))
+        digests.append(
+            sorted_moves(
+                digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
+            )
+        )
+    collector = Collector(0, few=_FEW)
+    merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
+    with _listed(work.tree, journal, writer, notes) as found:
+        counted = _Counted(found)
+        findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
+        collector.add(each for each in findings if not (others and each.verdict is Verdict.EXTRA))
+    return replace(
+        collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
+    )
+
+
+class _Counted:
+    """Entries passing by."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._of = entries
+        self.entries = self.files = self.bytes = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        for entry in self._of:
+            self.entries += 1
+            if entry.kind == "f":
+                self.files += 1
+                self.bytes += entry.size
+            yield entry
+
+
+@contextlib.contextmanager
+def _listed(tree: Location, journal: Journal, writer: Writer, notes: str) -> Iterator[Iterator[Entry]]:
+    try:
+        with writer.records(Pipeline(stages=(listing_command(tree, exclude=OURS),))) as records:
+            yield (parse_listing(record) for record in sorted_records(records, folder=notes))
+    except Broken as failure:
+        raise journal.tools.engine.explain(failure) from failure
+
+
+def _tolerance(work: Rereading) -> Tolerance:
+    return Tolerance(owner=work.restored and os.geteuid() != 0) if work.restored else EXACT
+
+
+def _note_verdict(point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str) -> None:
+    """Into history, and damaged files beside every point that shares them, so that no new point links to them."""
+    job, tools = journal.job, journal.tools
+    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
+    damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
+    if not damaged and not point.damaged:
+        return
+    _store_note(point, damaged, journal, writer, notes)
+    newest = tools.engine.points(job, writer)[-1]
+    if damaged and newest.name != point.name and newest.manifest is not None:
+        shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
+        if shared:
+            _store_note(newest, shared, journal, writer, notes)
+
+
+def _shared(
+    damaged: list[bytes], manifest: str, newest: Location, journal: Journal, writer: Writer, notes: str
+) -> list[bytes]:
+    """Which of the damaged files the newest point holds too: the same inode under the same name."""
+    wanted = set(damaged)
+    inodes = {entry.path: entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
+    other = fetched(newest, journal, writer, f"{notes}/newest")
+    return [entry.path for entry in read_manifest(other)[1] if inodes.get(entry.path) == entry.inode]
+
+
+def _store_note(point: Point, damaged: list[bytes], journal: Journal, writer: Writer, notes: str) -> None:
+    note = journal.tools.engine.damage_note(point)
+    if note is None:
+        return
+    local = f"{notes}/damage-note"
+    with open(local, "wb") as file:
+        file.writelines(show_name(path).encode() + b"\n" for path in damaged)
+    run(journal.tools.engine.store(local, note), journal, writer)

@@ -1,0 +1,41 @@
+"""What a run works with; `compose` makes it, tests make their own. Changes things."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.domain.events import Event
+from orchestrator.engines.contract import Engine
+from orchestrator.history.store import History
+from orchestrator.process.executor import Writer
+from orchestrator.process.stop import Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who we are, so that a later run can tell whether we still live."""
+
+    pid: int
+    started: int
+    boot: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """Real things, handed round. `writer` makes the executor once the lock is held: children inherit the lock."""
+
+    engine: Engine
+    history: History
+    writer: Callable[[tuple[int, ...]], Writer]
+    clock: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    chance: Callable[[], float]
+    tell: Callable[[Event], None]
+    stop: Stop
+    state: str
+    config: str
+    hook_folders: tuple[str, ...]
+    identity: Identity
+    alive: Callable[[int, int, str], bool]
+    lock_wait: float = 5.0

@@ -1,0 +1,183 @@
+"""Makes the manifest of a new point from what is known without reading: a merge of three sorted streams.
+
+Changes things.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.verify.entry import UNKNOWN, Entry, order, with_digest
+from orchestrator.verify.listing import parse_listing
+from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_manifest
+
+_FEW = 1000  # names and findings that are held; above, only counted
+_INODES = 300_000  # inodes remembered for hard links inside the tree; what goes beyond is read instead
+_BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
+_NO_MOVE = (_BEHIND, "")
+_NO_ENTRY = Entry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a draft knows. `unknown`: files still to be read, with their bytes; `missing`: moved, yet not in the tree.
+
+    `findings`: files moved again with the old size and time but another digest: they rotted at one end. Both hold the
+    first ones.
+    """
+
+    totals: Totals
+    unknown: int
+    unknown_bytes: int
+    missing: tuple[bytes, ...]
+    findings: tuple[Finding, ...]
+
+
+def draft_of(manifest: str) -> str:
+    """Where the draft of a manifest is written."""
+    return f"{manifest}.draft"
+
+
+def build_manifest(
+    manifest: str,
+    header: Header,
+    *,
+    listing: Iterable[bytes],
+    moved: Iterable[tuple[bytes, str]] = (),
+    linked: Iterable[Entry] = (),
+) -> Built:
+    """Writes the draft of a manifest; `finish_manifest` makes it the manifest.
+
+    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
+    `linked`: the manifest of the point that unchanged files were linked from. All sorted. Memory stays constant.
+    """
+    draft = draft_of(manifest)
+    merge = _Merge(header.digest, moved, linked)
+    totals = write_manifest(draft, header, merge.entries(map(parse_listing, listing)))
+    if merge.wanted:
+        followers = _Followers(draft, merge.wanted)
+        write_manifest(draft, header, followers.entries())
+        merge.unknown -= followers.found
+        merge.unknown_bytes -= followers.found_bytes
+    return Built(
+        totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes,
+        missing=tuple(merge.missing), findings=tuple(merge.findings),
+    )  # fmt: skip
+
+
+def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str]] = ()) -> Totals:
+    """Makes the draft the manifest; `filled`: for entries by their number in the draft, rising, the digests read.
+
+    Raises: ValueError when an entry is still unknown or `filled` names another: nothing is written then.
+    """
+    draft = draft_of(manifest)
+    if not built.unknown:
+        rename_whole(draft, manifest)
+        return built.totals
+    header, entries = read_manifest(draft)
+    totals = write_manifest(manifest, header, _filled(entries, iter(filled)))
+    os.unlink(draft)
+    return totals
+
+
+def _filled(entries: Iterable[Entry], filled: Iterator[tuple[int, str]]) -> Iterator[Entry]:
+    number, digest = next(filled, (-1, ""))
+    for at, entry in enumerate(entries):
+        if not entry.digest.startswith(UNKNOWN):
+            yield entry
+            continue
+        if at != number:
+            raise ValueError(f"no digest was read for {entry.path!r}")
+        yield with_digest(entry, digest)
+        number, digest = next(filled, (-1, ""))
+    if number != -1:
+        raise ValueError(f"a digest was read for entry {number}, which needs none")
+
+
+class _Merge:
+    """The three-way merge; holds what it counts on the way."""
+
+    def __init__(self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Entry]) -> None:
+        self._algorithm = algorithm + ":"
+        self._moved = iter(moved)
+        self._linked = iter(linked)
+        self.unknown = self.unknown_bytes = 0
+        self.missing: list[bytes] = []
+        self.findings: list[Finding] = []
+        self.wanted: set[int] = set()
+
+    def entries(self, listing: Iterable[Entry]) -> Iterator[Entry]:
+        moved, linked = self._moved, self._linked
+        fresh = next(moved, _NO_MOVE)
+        old = next(linked, _NO_ENTRY)
+        fresh_key, old_key = order(fresh[0]), order(old[0])
+        for entry in listing:
+            key = entry[0] + b"//"
+            digest = ""
+            while fresh_key <= key:
+                digest = self._take(fresh, fresh_key == key)
+                fresh = next(moved, _NO_MOVE)
+                fresh_key = fresh[0] + b"//"
+            while old_key < key:
+                old = next(linked, _NO_ENTRY)
+                old_key = old[0] + b"//"
+            if entry[1] == "f":
+                yield self._known(entry, digest, old if old_key == key else _NO_ENTRY)
+            else:
+                self._take((entry[0], ""), not digest)
+                yield entry
+        while fresh is not _NO_MOVE:
+            self._take(fresh, False)
+            fresh = next(moved, _NO_MOVE)
+
+    def _take(self, move: tuple[bytes, str], here: bool) -> str:
+        """The digest that a move promised; a move of something that is not here is noted."""
+        if here:
+            return move[1]
+        if len(self.missing) < _FEW:
+            self.missing.append(move[0])
+        return ""
+
+    def _known(self, entry: Entry, fresh: str, old: Entry) -> Entry:
+        """The file with the digest that is known of it."""
+        digest = fresh or UNKNOWN
+        if old[2] == entry[2] and old[3] == entry[3] and old[1] == "f":
+            if fresh:
+                self._moved_again(entry, fresh, old)
+            elif old[8] == entry[8] and ":" in old[10]:
+                digest = old[10].removeprefix(UNKNOWN)
+        if digest.startswith(self._algorithm):
+            return with_digest(entry, digest)
+        self.unknown += 1
+        self.unknown_bytes += entry.size
+        if digest != UNKNOWN:
+            return with_digest(entry, UNKNOWN + digest)
+        if entry.nlink > 1 and len(self.wanted) < _INODES:
+            self.wanted.add(entry.inode)
+        return entry
+
+    def _moved_again(self, entry: Entry, digest: str, old: Entry) -> None:
+        same_kind = digest.partition(":")[0] == old.digest.partition(":")[0]
+        if same_kind and digest != old.digest and len(self.findings) < _FEW:
+            what = f"moved again with the size and time of the older copy, but as {digest} instead of {old.digest}"
+            self.findings.append(Finding(path=entry.path, verdict=Verdict.ROTTEN, detail=what))
+
+
+class _Followers:
+    """Further names of a file whose digest another name has: rsync tells only the first."""
+
+    def __init__(self, draft: str, wanted: set[int]) -> None:
+        self._draft = draft
+        self._known = {e.inode: e for e in read_manifest(draft)[1] if e.inode in wanted and ":" in e.digest[1:]}
+        self.found = self.found_bytes = 0
+
+    def entries(self) -> Iterator[Entry]:
+        for entry in read_manifest(self._draft)[1]:
+            leader = self._known.get(entry.inode) if entry.digest == UNKNOWN else None
+            if leader is None or leader.digest.startswith(UNKNOWN):
+                yield entry
+                continue
+            self.found += 1
+            self.found_bytes += entry.size
+            yield with_digest(entry, leader.digest)

@@ -1,0 +1,70 @@
+"""The programs of this room as values: settle a tree, read it by several workers, read it on a host.
+
+Pure.
+"""
+
+import os
+import sys
+
+from orchestrator.domain.command import Command, Effect, Pipeline, alone
+from orchestrator.domain.place import Location
+from orchestrator.verify.entry import EXACT, Tolerance
+
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+# find's own failure is not lost behind the pipe: both statuses must be 0. Line-buffered, so that lines stay whole.
+_REMOTE = (
+    'cd -- "$1" && exec 4>&1 && status=$({ { find . -type f -print0; echo $? >&3; } '
+    '| xargs -0 -r -P4 -n 64 sha256sum -- >&4; echo $? >&3; } 3>&1) && [ "$(echo $status)" = "0 0" ]'
+)
+
+
+def settle_pipeline(tree: Location) -> Pipeline:
+    """Writes out what memory still holds of the tree's filesystem; before that a reading proves nothing."""
+    return alone("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
+
+
+def worker_pipelines(
+    root: str,
+    manifest: str,
+    *,
+    workers: int,
+    mode: str = "check",
+    algorithm: str = "xxh128",
+    prefix: bytes = b"",
+    tolerance: Tolerance = EXACT,
+    keep_cache: bool = False,
+) -> tuple[Pipeline, ...]:
+    """One pipeline for each worker, to run side by side; their outputs go to a `Collector`.
+
+    `mode`: "check" compares; "fill" reads what a draft does not know, as `algorithm`; "digest" compares, and makes
+    digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe the page cache.
+    """
+    options = ["--root", root, "--manifest", manifest, "--mode", mode if mode == "check" else f"{mode}:{algorithm}"]
+    if prefix:
+        options += ["--prefix", os.fsdecode(prefix)]
+    overlook = [name for name in ("owner", "mode", "mtime") if getattr(tolerance, name)]
+    if overlook:
+        options += ["--overlook", ",".join(overlook)]
+    if tolerance.grain_ns != 1:
+        options += ["--grain", str(tolerance.grain_ns)]
+    if keep_cache:
+        options += ["--keep-cache", "yes"]
+    # -P: nothing of the folder we happen to be in is imported
+    front = (sys.executable, "-P", "-m", "orchestrator.verify.worker")
+    return tuple(
+        Pipeline(stages=(Command(
+            argv=(*front, "--share", f"{number}/{workers}", *options), effect=Effect.READS,
+            environment=(("PYTHONPATH", _PACKAGES),),
+        ),))
+        for number in range(1, workers + 1)
+    )  # fmt: skip
+
+
+def digest_pipeline(tree: Location, *, algorithm: str = "sha256") -> Pipeline:
+    """Prints the digest of every file of a tree, in any order, for `export.parse_sum`.
+
+    Needs GNU coreutils and findutils there. Raises: ValueError for an algorithm that no program everywhere has.
+    """
+    if algorithm != "sha256":
+        raise ValueError(f"only sha256 can be made where poolferry is not installed, not {algorithm}")
+    return alone("sh", "-c", _REMOTE, "sh", tree.path, effect=Effect.READS, host=tree.host)

@@ -1,0 +1,128 @@
+r"""A process that reads its share of a tree: python -m orchestrator.verify.worker --root … --manifest … …
+
+It writes records that end with NUL, fields with TABs between, a path last: `F` verdict, detail, path: a finding, at
+once · `D` number, digest, path: a digest that was asked for · `P` entries, files, bytes: so far · `S` entries, files,
+bytes, findings, digests: the sum, last of all. Without an `S` nothing it wrote counts.
+
+Reads.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+
+from orchestrator.verify.entry import Entry, Tolerance
+from orchestrator.verify.hashing import Reader, Tree, hash_maker
+from orchestrator.verify.judge import Judge, Judgement, Task
+from orchestrator.verify.packed import Damaged, packed_lines
+from orchestrator.verify.shares import share
+
+_TELL_BYTES = 32 << 20
+_TELL_ENTRIES = 512
+
+
+class Report:
+    """Counts what was read and writes the records."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._held: list[bytes] = []
+        self.entries = self.files = self.bytes = self.findings = self.digests = 0
+        self._told_entries = self._told_bytes = 0
+
+    def add_bytes(self, count: int) -> None:
+        """Bytes were read."""
+        self.bytes += count
+        if self.bytes - self._told_bytes >= _TELL_BYTES:
+            self._progress()
+
+    def add(self, number: int, entry: Entry, judgement: Judgement) -> None:
+        """An entry was judged."""
+        self.entries += 1
+        self.files += entry.kind == "f"
+        if judgement.digest:
+            self.digests += 1
+            self._held.append(b"D\t%d\t%b\t%b\0" % (number, judgement.digest.encode(), entry.path))
+        if judgement.verdict:
+            self.findings += 1
+            detail = judgement.detail.replace("\t", " ").encode("utf-8", "surrogateescape")
+            self._held.append(b"F\t%b\t%b\t%b\0" % (judgement.verdict.encode(), detail, entry.path))
+            self._flush()
+        if self.entries - self._told_entries >= _TELL_ENTRIES:
+            self._progress()
+
+    def end(self) -> None:
+        """Everything was read."""
+        sums = (self.entries, self.files, self.bytes, self.findings, self.digests)
+        self._held.append(b"S\t%d\t%d\t%d\t%d\t%d\0" % sums)
+        self._flush()
+
+    def _progress(self) -> None:
+        self._told_entries, self._told_bytes = self.entries, self.bytes
+        self._held.append(b"P\t%d\t%d\t%d\0" % (self.entries, self.files, self.bytes))
+        self._flush()
+
+    def _flush(self) -> None:
+        rest = memoryview(b"".join(self._held))
+        self._held = []
+        while rest:
+            rest = rest[os.write(self._out, rest) :]
+
+
+def work(options: dict[str, str], out: int) -> None:
+    """Reads the share that the options tell, and reports it. Raises: Damaged · OSError · ValueError."""
+    report = Report(out)
+    lines = packed_lines(options["manifest"])
+    since_ns, first = _heading(lines)
+    task = _task(options, since_ns)
+    reader = Reader(report.add_bytes, drop="keep-cache" not in options)
+    judge = Judge(Tree(os.fsencode(options["root"])), reader, task).judge
+    number, _, of = options["share"].partition("/")
+    prefix = os.fsencode(options.get("prefix", ""))
+    fill = task.mode == "fill"
+    for block in share(chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill):
+        for at, entry in block:
+            report.add(at, entry, judge(entry))
+    report.end()
+
+
+def _task(options: dict[str, str], since_ns: int) -> Task:
+    mode, _, algorithm = options["mode"].partition(":")
+    if mode not in ("check", "fill", "digest"):
+        raise ValueError(f"no such mode: {mode}")
+    if mode != "check":
+        hash_maker(algorithm)
+    overlooked = options.get("overlook", "").split(",")
+    tolerance = Tolerance(
+        owner="owner" in overlooked, mode="mode" in overlooked, mtime="mtime" in overlooked,
+        grain_ns=int(options.get("grain", "1")),
+    )  # fmt: skip
+    return Task(mode, algorithm, tolerance, since_ns)
+
+
+def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
+    """When the manifest was written, and the line that was read too far."""
+    since_ns = 0
+    for line in lines:
+        if not line.startswith(b"#"):
+            return since_ns, [line]
+        if line.startswith(b"# created: "):
+            since_ns = int(datetime.fromisoformat(line[11:].decode()).timestamp()) * 1_000_000_000
+    return since_ns, []
+
+
+def main(words: list[str]) -> int:
+    """The exit status: 0 when all was read, whatever was found."""
+    names = [word.removeprefix("--") for word in words[::2]]
+    try:
+        work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())
+    except (Damaged, OSError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

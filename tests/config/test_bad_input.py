@@ -1,0 +1,253 @@
+"""From one complete good configuration: every key of every file made wrong in turn is told with its file and line.
+
+Changes things.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, Field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.config.calls import read_hooks
+from orchestrator.config.fill import declared, fill, kind_of
+from orchestrator.config.load import load
+from orchestrator.config.models import SECTIONS, JobKeys
+from orchestrator.config.schema import example_of
+from orchestrator.config.sheet import Sheet
+from orchestrator.domain.declare import key
+from orchestrator.domain.job import EVENTS
+from tests.config.given import ENGINES, TreeOptions, refusal, told, written
+
+FILES = {
+    "targets.toml": """\
+# places
+[place.backup]
+path = "/backup/photos"
+
+[place.vault]
+dataset = "vault/replicas"
+
+[place.mail]
+path = "ssh://root@nas:2222/copies/mail"
+""",
+    "jobs/mail.toml": 'engine = "tree"\nsource = "/srv/mail"\ntarget = "mail"\nevery = "15m"\n',
+    "jobs/tank.toml": """\
+daily = "02:30"
+source = "ssh://root@old/tank/photos"
+engine = "sets"
+target = "vault"
+
+[sets]
+label = "nightly"
+recursive = false
+""",
+    "jobs/photos.toml": """\
+# each key once
+engine = "tree"
+source = "/srv/photos"
+target = "backup"
+schedule = "30 2 * * *"
+late-after = "26h"
+after = [
+    "mail",
+]
+stop-at = "06:30"
+
+[tree]
+excludes = ["*.tmp"]
+kinds = ["file"]
+delete = true
+in-place = false
+compress = "zstd"
+label = "first"
+parallel = 3
+share = 0.5
+block = "64K"
+least-free = "1G"
+
+[keep]
+hourly = 24
+daily = 14
+weekly = 8
+monthly = 12
+yearly = 5
+
+[verify]
+digest = "blake3"
+every = "7d"
+workers = 1
+
+[guard]
+max-deleted = "30%"
+max-changed = 200
+max-deleted-per-folder = "90%"
+max-changed-per-folder = "90%"
+
+[pipe]
+stall-after = "5m"
+rate-limit = "20M"
+ssh-options = ["-i", "/root/.ssh/backup"]
+
+[retry]
+attempts = 6
+wait = "1m"
+wait-at-most = "30m"
+
+[hooks]
+before = "/bin/quiet"
+done = ["/bin/tell", "done"]
+nothing-to-do = "/bin/tell"
+waiting = "/bin/tell"
+refused = "/bin/tell"
+failed = [["/bin/tell"], ["/bin/mail", "me@example.org"]]
+interrupted = "/bin/tell"
+late = "/bin/tell"
+disk-arrived = "/bin/tell"
+disk-safe = "/bin/tell"
+disk-overdue = "/bin/tell"
+timeout = "2m"
+""",
+}
+WRONG = [
+    "1979-05-27",
+    "{ a = 1 }",
+    "[{ a = 1 }]",
+    "[[[]]]",
+    "''",
+    "[1]",
+    '"\\u0000"',
+    "nan",
+    "true",
+    "-7",
+    '"7 parsecs"',
+]
+FITS = {  # what the general list of wrong values holds that is right for some keys
+    bool: {"true"},
+    float: {"-7"},
+    str: set(),
+    tuple: set(),
+    int: set(),
+}
+PLAIN = {"label": {'"7 parsecs"'}}
+KEY = re.compile(r"([a-z-]+) = (?:\[\n[^]]*\]|.*)")
+
+
+def keys() -> Iterator[tuple[str, int, str, str]]:
+    """Each key of the good files: file, line, dotted name, and the whole of what is written for it."""
+    for file, text in FILES.items():
+        table = ""
+        for line in re.finditer(r"^(?:\[([a-z.]+)\]|([a-z-]+) = (?:\[\n[^]]*\]|.*))$", text, re.MULTILINE):
+            table = f"{line[1]}." if line[1] else table
+            if line[2]:
+                yield file, text.count("\n", 0, line.start()) + 1, table + line[2], line[0]
+
+
+KEYS = list(keys())
+
+
+def without(file: str, line: int, old: str, new: str) -> dict[str, str]:
+    """The good files, with the key that stands in this line written in another way."""
+    before = FILES[file].split("\n", line - 1)
+    assert before[-1].startswith(old)
+    return FILES | {file: "\n".join([*before[:-1], new + before[-1][len(old) :]])}
+
+
+def right(name: str, value: str) -> bool:
+    """Whether one of the wrong values is right for this key after all."""
+    model = {"tree": TreeOptions, "sets": ENGINES["sets"].options}.get(name.partition(".")[0])
+    field = declared(model).get(name.partition(".")[2]) if model else None
+    if name in ("source", "place.backup.path", "place.vault.dataset", "place.mail.path"):
+        return False
+    return bool(field) and (value in FITS[kind_of(field)] or value in PLAIN.get(field.name, ()))
+
+
+def test_the_good_configuration_is_good_and_complete(tmp_path: Path) -> None:
+    configuration = load(written(tmp_path, FILES), ENGINES)
+    assert [job.name for job in configuration.jobs] == ["mail", "photos", "tank"]
+    names = {name for _, _, name, _ in KEYS}
+    assert names >= {name for name in declared(JobKeys) if name != "on"}
+    sections = {**SECTIONS, **{name: engine.options for name, engine in ENGINES.items()}}
+    assert names >= {f"{section}.{name}" for section, model in sections.items() for name in declared(model)}
+    assert names >= {f"hooks.{event}" for event in (*EVENTS, "timeout")}
+
+
+@pytest.mark.parametrize(("file", "line", "name", "old"), KEYS, ids=[f"{file}:{name}" for file, _, name, _ in KEYS])
+def test_a_wrong_value_is_told(tmp_path: Path, file: str, line: int, name: str, old: str) -> None:
+    last = name.rpartition(".")[2]
+    for number, value in enumerate(WRONG):
+        if right(name, value) or (name.startswith("hooks.") and value == '"7 parsecs"' and name != "hooks.timeout"):
+            continue
+        directory = written(tmp_path / str(number), without(file, line, old, f"{last} = {value}"))
+        expected = f"{Path(file).name}:{line}:{name}"
+        assert expected in told(refusal(directory)), value
+
+
+@pytest.mark.parametrize(("file", "line", "name", "old"), KEYS, ids=[f"{file}:{name}" for file, _, name, _ in KEYS])
+def test_a_wrong_name_is_told(tmp_path: Path, file: str, line: int, name: str, old: str) -> None:
+    table, dot, last = name.rpartition(".")
+    for number, typo in enumerate((last + "x", last.upper() + "_", "z" + last[1:] + "-q", last[:-1] + "-")):
+        changed = typo + old[len(last) :]
+        found = refusal(written(tmp_path / str(number), without(file, line, old, changed)))
+        assert f"{Path(file).name}:{line}:{table}{dot}{typo}" in told(found)
+        (typed,) = [mistake for mistake in found if mistake.key == table + dot + typo]
+        assert number != 0 or f'"{last}", the nearest name' in typed.expected
+
+
+@pytest.mark.parametrize(("file", "line", "name", "old"), KEYS, ids=[f"{file}:{name}" for file, _, name, _ in KEYS])
+def test_a_key_twice_is_told(tmp_path: Path, file: str, line: int, name: str, old: str) -> None:
+    found = refusal(written(tmp_path, without(file, line, old, f"{old}\n{old}")))
+    assert f"{Path(file).name}:{line + old.count(chr(10)) + 1}:{name}" in told(found)
+
+
+@pytest.mark.parametrize(("file", "line", "name", "old"), KEYS, ids=[f"{file}:{name}" for file, _, name, _ in KEYS])
+def test_a_value_that_is_cut_is_told(tmp_path: Path, file: str, line: int, name: str, old: str) -> None:
+    cut = name.rpartition(".")[2] + ' = "'
+    found = refusal(written(tmp_path, without(file, line, old, cut)))
+    assert f"{Path(file).name}:{line}:" in told(found)
+
+
+REQUIRED = [entry for entry in KEYS if entry[2] in ("engine", "source", "target", "sets.label") or "place." in entry[2]]
+
+
+@pytest.mark.parametrize(("file", "line", "name", "old"), REQUIRED)
+def test_a_required_key_that_is_missing_is_told(tmp_path: Path, file: str, line: int, name: str, old: str) -> None:
+    found = refusal(written(tmp_path, without(file, line, old, "")))
+    header = line - 1 if "." in name else 1
+    told_as = name.rpartition(".")[0] if name.startswith("place.") else name
+    assert f"{Path(file).name}:{header}:{told_as}" in told(found)
+
+
+def examples() -> Iterator[tuple[type[Any], str, "Field[Any]"]]:
+    for model in (JobKeys, *SECTIONS.values(), *(engine.options for engine in ENGINES.values())):
+        for name, field in declared(model).items():
+            yield model, name, field
+
+
+@pytest.mark.parametrize(("model", "name", "field"), list(examples()))
+def test_each_example_is_good(model: type[Any], name: str, field: "Field[Any]") -> None:
+    sheet = Sheet("x", "", {})
+    required = {key: example_of(other) for key, other in declared(model).items() if other.default is MISSING}
+    assert fill(sheet, model, required | {name: example_of(field)}, (), lambda _: None)
+    assert sheet.mistakes == []
+
+
+def test_a_key_of_a_kind_nobody_can_write_is_an_error_of_the_program() -> None:
+    class Strange:
+        pass
+
+    from dataclasses import make_dataclass
+
+    model = make_dataclass("Model", [("odd", Strange, key("x"))])
+    with pytest.raises(TypeError, match="needs a parse"):
+        fill(Sheet("x", "", {}), model, {"odd": 1}, (), lambda _: None)
+
+
+def test_hooks_of_all_shapes() -> None:
+    sheet = Sheet("x", "", {})
+    hooks = read_hooks(sheet, {"late": "/a", "done": ["/b", "c"], "failed": [["/d"], ["/e", ""]]})
+    assert sheet.mistakes == []
+    assert hooks.of("failed") == (("/d",), ("/e", ""))
+    assert (hooks.of("late"), hooks.of("done"), hooks.of("before")) == ((("/a",),), (("/b", "c"),), ())

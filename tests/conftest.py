@@ -1,0 +1,45 @@
+"""What every test stands on: a home, a configuration and a state of its own.
+
+Changes things.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ELSEWHERE = {
+    "XDG_CONFIG_HOME": "config",
+    "XDG_STATE_HOME": "state",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_DATA_HOME": "data",
+    "POOLFERRY_CONFIG": "etc",
+    "POOLFERRY_STATE": "lib",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's home: beside tmp_path, so that tmp_path itself starts empty.
+
+    Why: for root the defaults are /etc and /var/lib, which no HOME moves; so both are named outright.
+    """
+    home = tmp_path.with_name(tmp_path.name + "-home")
+    home.mkdir()
+    for name in [name for name in os.environ if name.startswith(("POOLFERRY_", "XDG_", "SSH_AUTH"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    for name, folder in ELSEWHERE.items():
+        monkeypatch.setenv(name, str(home / folder))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return home
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `root` are left out for everybody else, and say so."""
+    if os.geteuid() != 0:
+        for item in items:
+            if item.get_closest_marker("root"):
+                item.add_marker(pytest.mark.skip(reason="needs root"))

@@ -1,0 +1,69 @@
+"""Small builders for what the history is told.
+
+Pure.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orchestrator.domain.errors import Evidence
+from orchestrator.domain.point import Finding, Reading, Verdict
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.history.store import History
+
+NOON = datetime(2026, 3, 29, 12, 0, 0, 123456, tzinfo=UTC)
+ODD = b"caf\xe9 \xff\n\\x \xc3\xa4".decode("utf-8", "surrogateescape")
+EVIDENCE = Evidence(lines=(f"rsync {ODD}",), exits=(23, None), last_words=(ODD, ""), host="backup")
+
+
+def later(**by: float) -> datetime:
+    """A while after noon."""
+    return NOON + timedelta(**by)
+
+
+def begin(history: History, job: str = "photos", *, now: datetime = NOON, **other: Any) -> int:
+    """A begun run."""
+    told: dict[str, Any] = {
+        "engine": "rsync",
+        "source": "/srv/photos",
+        "target": "backup",
+        "pid": 4711,
+        "process_started": 98765,
+        "boot": "a-b-c",
+        "host": "here",
+        "why": "asked by hand",
+    }
+    return history.begin(job=job, now=now, **{**told, **other})
+
+
+def report(run: int, job: str = "photos", outcome: Outcome = Outcome.DONE, **other: Any) -> RunReport:
+    """How a run ended."""
+    told: dict[str, Any] = {
+        "why": "copied 3 files",
+        "cure": "",
+        "moved_bytes": 3000,
+        "took_s": 1.5,
+        "resumed": False,
+        "attempts": 1,
+        "steps": (),
+        "points": (),
+        "warnings": (),
+    }
+    return RunReport(run=run, job=job, outcome=outcome, **{**told, **other})
+
+
+def finish(history: History, outcome: Outcome, job: str = "photos", *, now: datetime = NOON) -> int:
+    """A run from begin to end."""
+    run = begin(history, job, now=now)
+    history.ended(run, report(run, job, outcome), now)
+    return run
+
+
+def reading(*findings: Finding, **counts: int) -> Reading:
+    """A reading with these findings, or these numbers of them."""
+    numbers = {Verdict(name): count for name, count in counts.items()}
+    for finding in findings:
+        numbers[finding.verdict] = numbers.get(finding.verdict, 0) + 1
+    return Reading(
+        entries=10, files_read=8, bytes_read=800, took_s=0.25, counts=tuple(numbers.items()), findings=findings
+    )

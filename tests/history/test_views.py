@@ -1,0 +1,152 @@
+"""The views answer from indexes, and health is told from what was proved.
+
+Changes things.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.run import Outcome
+from orchestrator.history.queries import queries
+from orchestrator.history.store import WHOLE, History, open_history
+from orchestrator.history.views import Views, open_reader
+from tests.history.records import NOON, begin, finish, later, reading
+
+SOURCES = Path(__file__).resolve().parents[2] / "orchestrator" / "history"
+# Statements that read a table from its end or by a partial index: SQLite calls that a scan as well.
+IN_ORDER = {
+    "runs": "SCAN runs",
+    "open_runs": "SCAN runs USING INDEX runs_open",
+    "open_run_of_job": "SCAN runs USING INDEX runs_open",
+    "points_there": "SCAN points USING INDEX points_there",
+}
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with open_history(str(tmp_path / "history.sqlite")) as opened:
+        yield opened
+
+
+def test_every_statement_is_used_and_answers_from_an_index(history: History) -> None:
+    code = "".join(path.read_text() for path in SOURCES.glob("*.py"))
+    assert [name for name in queries() if f'"{name}"' not in code] == []
+    for name, text in queries().items():
+        values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
+        rows = history._door._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
+        plan = [row["detail"] for row in rows]
+        scans = [line for line in plan if line.startswith("SCAN") and line != IN_ORDER.get(name)]
+        assert (name, scans) == (name, [])
+        assert (name, [line for line in plan if "TEMP B-TREE" in line]) == (name, [])
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda views: views.health_facts("job 3"),
+        lambda views: views.health_facts("fails"),
+        lambda views: views.runs("job 3", 20),
+        lambda views: views.runs(None, 20),
+        lambda views: views.run(5000),
+        lambda views: views.points("job 3"),
+        lambda views: views.points(None),
+    ],
+)
+def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[Views], object]) -> None:
+    with open_reader(many) as views:
+        hundreds: list[int] = []
+        views._door._connection.set_progress_handler(lambda: hundreds.append(1), 100)
+        assert look(views)
+    assert len(hundreds) < 100  # 10,000 steps of SQLite's machine; to go through the runs takes more than 50,000
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """10,000 ended runs of 11 jobs, each of which made a point; all but the newest few points are gone."""
+    path = str(tmp_path_factory.mktemp("many") / "history.sqlite")
+    with open_history(path) as history, history.together():
+        for number in range(10_000):
+            job = f"job {number % 10}" if number % 11 else "fails"
+            run = finish(history, Outcome.DONE if number % 11 else Outcome.FAILED, job, now=later(hours=number))
+            told = {"entries": 1, "bytes": 1, "taken": later(hours=number), "now": later(hours=number)}
+            history.point_made(job, "backup", str(number), run, **told)  # type: ignore[arg-type]
+            history.proved(job, "backup", str(number), run, later(hours=number))
+            if number < 9_900:
+                history.point_gone(job, "backup", str(number), later(hours=number))
+    return path
+
+
+def test_runs_come_newest_first_of_one_job_or_all(history: History) -> None:
+    runs = [finish(history, Outcome.DONE, job) for job in ("photos", "mail", "photos")]
+    assert [run.id for run in history.views.runs(None, 10)] == runs[::-1]
+    assert [run.id for run in history.views.runs("photos", 10)] == [runs[2], runs[0]]
+    assert [run.id for run in history.views.runs("photos", 1)] == [runs[2]]
+    assert history.views.runs("none", 10) == ()
+
+
+def test_the_newest_copy_is_the_newest_proved_one_that_is_there(history: History) -> None:
+    run = begin(history)
+
+    def made(place: str, name: str, day: int) -> None:
+        taken = later(days=day)
+        history.point_made("photos", place, name, run, entries=1, bytes=1, taken=taken, now=later(days=day, hours=1))
+
+    made("red", "a", 1)
+    assert history.views.health_facts("photos").copies == ()  # not proved
+    history.proved("photos", "red", "a", run, later(days=1, hours=2))
+    assert history.views.health_facts("photos").newest_copy == later(days=1)
+    made("red", "b", 2)
+    assert history.views.health_facts("photos").newest_copy == later(days=1)
+    history.proved("photos", "red", "b", run, later(days=2))
+    made("blue", "c", 1)
+    history.proved("photos", "blue", "c", run, later(days=2))
+    history.point_current("photos", "blue", "c", run, later(days=5))
+    found = [(copy.place, copy.name, copy.current_at) for copy in history.views.health_facts("photos").copies]
+    assert found == [("blue", "c", later(days=5)), ("red", "b", later(days=2))]
+    history.verified("photos", "blue", "c", reading=reading(rotten=1), now=later(days=6), scope=WHOLE)
+    assert history.views.health_facts("photos").newest_copy == later(days=2)  # a rotten copy is no proved one
+    history.point_gone("photos", "red", "b", later(days=7))
+    assert history.views.health_facts("photos").newest_copy == later(days=1)
+    assert history.views.health_facts("mail").newest_copy is None
+
+
+def test_a_point_whose_instant_is_unknown_counts_once_it_is_confirmed(history: History) -> None:
+    run = begin(history)
+    history.points_seen("photos", "red", ("by hand",), NOON)
+    history.verified("photos", "red", "by hand", reading=reading(), now=later(days=1), scope=WHOLE)
+    assert history.views.health_facts("photos").newest_copy is None
+    history.point_current("photos", "red", "by hand", run, later(days=2))
+    assert history.views.health_facts("photos").newest_copy == later(days=2)
+
+
+def test_failures_in_a_row_are_counted_since_the_last_good_run(history: History) -> None:
+    assert history.views.health_facts("photos").failures == 0
+    finish(history, Outcome.FAILED)
+    well = finish(history, Outcome.NOTHING)
+    for outcome in (Outcome.FAILED, Outcome.WAITING, Outcome.REFUSED, Outcome.INTERRUPTED):
+        finish(history, outcome)
+    finish(history, Outcome.FAILED, "mail")
+    going_on = begin(history)
+    facts = history.views.health_facts("photos", limit=3)
+    assert facts.failures == 3
+    assert facts.last_well is not None
+    assert facts.last_well.id == well
+    assert facts.going_on is not None
+    assert facts.going_on.id == going_on
+    assert [run.outcome for run in facts.last] == [None, Outcome.INTERRUPTED, Outcome.REFUSED]
+
+
+def test_every_outcome_is_well_badly_or_neither() -> None:
+    told = {name: set(re.findall(r"'([a-z-]+)'", queries()[name])) for name in ("last_well", "badly_since")}
+    assert told["last_well"] | told["badly_since"] | {Outcome.WAITING} == set(Outcome)
+
+
+def test_points_come_by_job_place_and_name(history: History) -> None:
+    for job, place, name in (("b", "x", "1"), ("a", "y", "1"), ("a", "x", "2"), ("a", "x", "1")):
+        history.points_seen(job, place, (*(p.name for p in history.views.points(job) if p.place == place), name), NOON)
+    found = [(point.job, point.place, point.name) for point in history.views.points(None)]
+    assert found == [("a", "x", "1"), ("a", "x", "2"), ("a", "y", "1"), ("b", "x", "1")]
+    assert [(point.place, point.name) for point in history.views.points("a")] == [("x", "1"), ("x", "2"), ("y", "1")]

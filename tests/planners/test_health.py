@@ -1,0 +1,89 @@
+"""Health: the age of the newest proved copy first, the last run second. Pure."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import Seconds
+from orchestrator.planners.health import Facts, State, judge
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DAY = Seconds(86400)
+
+
+def facts(
+    *, first: float | None = 240, last: Outcome | None = Outcome.DONE, why: str = "", proved: float | None = 2
+) -> Facts:
+    """Hours before now."""
+    return Facts(
+        first_begun=None if first is None else NOW - timedelta(hours=first),
+        last=last,
+        last_why=why,
+        proved=None if proved is None else NOW - timedelta(hours=proved),
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "state", "why"),
+    [
+        (facts(first=None, last=None, proved=None), State.NEW, "has never run"),
+        (facts(first=1, last=None, proved=None), State.NEW, "no proved copy yet"),
+        (facts(), State.UP, "the newest proved copy is 2 h old"),
+        (facts(last=Outcome.NOTHING), State.UP, "the newest proved copy is 2 h old"),
+        (facts(first=None, last=None), State.UP, "the newest proved copy is 2 h old"),
+        (facts(proved=-1), State.UP, "the newest proved copy is 0.0 s old"),
+        (facts(proved=24), State.UP, "the newest proved copy is 1 d old"),
+        (facts(proved=25), State.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
+        (facts(last=Outcome.FAILED, proved=25), State.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
+        (
+            facts(proved=-25), State.LATE,
+            "the newest proved copy is dated 1 d 1 h after now, so its age is unknown; late-after is 1 d",
+        ),
+        (facts(first=25, proved=None), State.LATE, "no proved copy, 1 d 1 h after the first run; late-after is 1 d"),
+        (facts(first=23, proved=None), State.FAILING, "no proved copy yet"),
+        (
+            facts(last=Outcome.FAILED, why="disk full"), State.FAILING,
+            "the last run failed: disk full; the newest proved copy is 2 h old",
+        ),
+        (facts(last=Outcome.REFUSED, first=3, proved=None), State.FAILING, "the last run refused; no proved copy yet"),
+        (
+            facts(last=Outcome.WAITING, why="disk away"), State.WAITING,
+            "the last run is waiting: disk away; the newest proved copy is 2 h old",
+        ),
+        (
+            facts(last=Outcome.INTERRUPTED, first=3, proved=None), State.WAITING,
+            "the last run is interrupted; no proved copy yet",
+        ),
+    ],
+)  # fmt: skip
+def test_a_job_stands_as_its_copies_do(known: Facts, state: State, why: str) -> None:
+    health = judge(known, now=NOW, late_after=DAY)
+    assert (health.state, health.why) == (state, why)
+
+
+def test_the_age_is_told_and_none_is_none() -> None:
+    assert judge(facts(), now=NOW, late_after=DAY).age == Seconds(7200)
+    assert judge(facts(proved=None), now=NOW, late_after=None).age is None
+
+
+def test_without_a_limit_nothing_is_late() -> None:
+    assert judge(facts(proved=10**5), now=NOW, late_after=None).state is State.UP
+    assert judge(facts(proved=None), now=NOW, late_after=None).state is State.FAILING
+
+
+@given(
+    st.none() | st.integers(0, 99),
+    st.none() | st.sampled_from(Outcome),
+    st.none() | st.integers(0, 99),
+    st.integers(0, 99),
+)
+def test_a_job_never_gets_better_by_waiting(
+    first: int | None, last: Outcome | None, proved: int | None, hours: int
+) -> None:
+    early = judge(facts(first=first, last=last, proved=proved), now=NOW, late_after=DAY)
+    after = judge(facts(first=first, last=last, proved=proved), now=NOW + timedelta(hours=hours), late_after=DAY)
+    assert after.state in (early.state, State.LATE)
+    assert early.why

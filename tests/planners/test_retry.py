@@ -1,0 +1,120 @@
+"""Retrying: each class of failure, the waits, and that no loop is endless. Pure."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.errors import (
+    BaseGone,
+    DeclarationError,
+    Evidence,
+    HostUnreachable,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    ProofFailed,
+    Stalled,
+    Stopped,
+    StreamBroken,
+    TargetFull,
+    TokenStale,
+    Unexplained,
+)
+from orchestrator.domain.job import Retrying
+from orchestrator.domain.units import Seconds
+from orchestrator.planners.retry import AT_ONCE, CAP, Again, GiveUp, decide_retry
+
+RULES = Retrying(attempts=4, wait=Seconds(30), wait_at_most=Seconds(100))
+
+
+def outside(kind: type[OutsideError]) -> OutsideError:
+    return kind("it broke", evidence=Evidence(lines=(), exits=(), last_words=()))
+
+
+def decide(error: OrchestratorError, **changed: Any) -> Again | GiveUp:
+    told: dict[str, Any] = {
+        "attempt": 1, "fruitless": 1, "rules": RULES, "jitter": 0.0, "seen_before": False, "least": Seconds(0),
+    }  # fmt: skip
+    return decide_retry(error, **(told | changed))
+
+
+def waits(error: OrchestratorError, **changed: Any) -> float:
+    decision = decide(error, **changed)
+    assert isinstance(decision, Again)
+    return decision.wait
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DeclarationError(()), NotNow("busy"), Stopped("stop"), outside(TargetFull), ProofFailed("gone")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_trying_cannot_help_ends_the_run(error: OrchestratorError) -> None:
+    assert isinstance(decide(error), GiveUp)
+
+
+@pytest.mark.parametrize("kind", [HostUnreachable, Stalled, StreamBroken])
+def test_a_broken_transfer_is_tried_again_later_and_later(kind: type[OutsideError]) -> None:
+    assert [waits(outside(kind), attempt=number, fruitless=number) for number in (1, 2, 3)] == [30, 60, 100]
+    assert decide(outside(kind), attempt=4, fruitless=4) == GiveUp(
+        why="4 attempts, the last 4 without progress (attempts = 4)"
+    )
+
+
+def test_progress_starts_the_waits_anew_and_is_not_counted() -> None:
+    assert decide(outside(StreamBroken), attempt=50, fruitless=0) == Again(
+        wait=Seconds(30), why="it got further: again in 30 s"
+    )
+    assert decide(outside(StreamBroken), attempt=50, fruitless=1) == Again(
+        wait=Seconds(30), why="attempt 2 of 4: again in 30 s"
+    )
+
+
+def test_one_attempt_means_one_attempt() -> None:
+    rules = Retrying(attempts=1)
+    assert isinstance(decide(outside(StreamBroken), rules=rules, fruitless=0), GiveUp)
+    assert isinstance(decide(outside(BaseGone), rules=rules, fruitless=0), GiveUp)
+
+
+def test_what_is_left_on_the_other_side_gets_the_time_to_end() -> None:
+    assert waits(outside(Stalled), least=Seconds(300)) == 300
+    assert waits(outside(Stalled), least=Seconds(10)) == 30
+    assert waits(outside(BaseGone), least=Seconds(300)) == 0
+
+
+def test_jitter_takes_up_to_half_off() -> None:
+    assert [waits(outside(Stalled), jitter=jitter) for jitter in (0.0, 0.5, 1.0)] == [30, 22.5, 15]
+    assert waits(outside(Unexplained), jitter=1.0) == 15
+
+
+@pytest.mark.parametrize("kind", [BaseGone, TokenStale])
+def test_a_changed_world_is_looked_at_at_once_three_times(kind: type[OutsideError]) -> None:
+    rules = Retrying(attempts=9)
+    assert [waits(outside(kind), rules=rules, attempt=n, fruitless=n) for n in range(1, AT_ONCE + 1)] == [0, 0, 0]
+    assert isinstance(decide(outside(kind), rules=rules, attempt=4, fruitless=4), GiveUp)
+
+
+def test_an_unknown_failure_is_tried_once_more() -> None:
+    assert waits(outside(Unexplained)) == 30
+    assert isinstance(decide(outside(Unexplained), attempt=2, fruitless=2, seen_before=True), GiveUp)
+
+
+@given(
+    st.sampled_from([HostUnreachable, Stalled, StreamBroken, BaseGone, TokenStale, Unexplained]),
+    st.lists(st.booleans(), min_size=CAP, max_size=CAP),
+    st.integers(1, 10**9),
+    st.floats(0, 1),
+)
+def test_no_failure_is_tried_for_ever(
+    kind: type[OutsideError], progress: list[bool], attempts: int, jitter: float
+) -> None:
+    rules, fruitless = Retrying(attempts=attempts, wait=Seconds(30), wait_at_most=Seconds(900)), 0
+    for attempt, progressed in enumerate(progress, start=1):
+        fruitless = 0 if progressed else fruitless + 1
+        decision = decide(outside(kind), attempt=attempt, fruitless=fruitless, rules=rules, jitter=jitter)
+        if isinstance(decision, GiveUp):
+            return
+        assert 0 <= decision.wait <= 900
+    raise AssertionError(decision)

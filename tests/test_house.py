@@ -1,0 +1,320 @@
+"""The rules of the house, run as tests: who may import whom, doors, purity, clocks, shape.
+
+Every rule takes one module and returns its complaints; `BROKEN` shows each rule a module it must refuse.
+
+Reads.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MAY_IMPORT = {
+    "domain": "",
+    "planners": "domain",
+    "process": "domain",
+    "history": "domain",
+    "config": "domain",
+    "schedule": "domain",
+    "verify": "domain",
+    "targets": "domain process",
+    "engines": "domain process",
+    "runner": "domain planners process engines.contract targets verify history",
+    "interfaces": "domain planners process engines targets verify config schedule history runner compose",
+    "compose": "domain planners process engines targets verify config schedule history runner",
+    "__init__": "",
+    "__main__": "interfaces",
+}
+DOORS = {
+    "process": "subprocess pty multiprocessing os.system os.popen os.exec os.spawn os.posix_spawn os.fork",
+    "history": "sqlite3",
+    "config": "tomllib",
+    "schedule": "apscheduler cronsim",
+    "interfaces": "click rich starlette uvicorn jinja2",
+}
+EFFECTS = set(
+    "asyncio concurrent ctypes fcntl getpass glob http io logging mmap multiprocessing os pathlib pty random select "
+    "selectors shutil signal socket sqlite3 subprocess tempfile threading time tomllib urllib.request".split()
+)
+# What a pure module may take from a module that also has effects: text, names and numbers.
+HARMLESS = re.compile(
+    r"os|os\.(fsencode|fsdecode|fspath|sep|path|PathLike|path\.(join|split|splitext|basename|dirname|normpath|isabs|"
+    r"commonpath|commonprefix))|pathlib|pathlib\.Pure\w+(\..*)?|signal|signal\.(Signals|SIG\w+)(\..*)?|"
+    r"random|random\.Random(\..*)?|time|time\.(struct_time)"
+)
+CLOCK = re.compile(r"datetime\.(datetime|date)\.(now|utcnow|today)|time\.(time|time_ns|localtime|ctime)|os\.times")
+STOPWATCH = re.compile(r"time\.(monotonic|perf_counter|process_time)(_ns)?")
+PROMISES = ("Pure.", "Reads.", "Changes things.")
+ENGINE_FILES = set("__init__ words options commands parse survey plan failures".split())
+# Written with brackets so that this page does not find itself.
+FOREIGN = re.compile(
+    r"(?<![\w*])/wor[k]/(main|shared|\.)|/workspac[e]|/build[s]/|/opt/whee[l]s|/hom[e]/\w+/(src|project|work)|/User[s]/|bash_job[s]|"
+    r"py[p]i\.org|pythonhoste[d]|artifactor[y]|registr[y]\.|crate[s]\.io|--(extra-)?index-ur[l]|--find-link[s]"
+)
+
+MADE = {"__pycache__", "build", "dist"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One module: its dotted name below the package, and what is written in it."""
+
+    name: str
+    text: str
+
+    @property
+    def room(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def promise(self) -> str:
+        return next((p for p in PROMISES if (ast.get_docstring(self.tree) or "").endswith(p)), "")
+
+
+def modules(folder: Path) -> list[Module]:
+    """All modules below the folder, packages under the name of their folder plus `__init__`."""
+    return [
+        Module(name=".".join(path.relative_to(folder).with_suffix("").parts), text=path.read_text())
+        for path in sorted(folder.rglob("*.py"))
+    ]
+
+
+def imports(module: Module) -> Iterator[tuple[str, str]]:
+    """Each import, as (the local name, the full dotted name), relative ones resolved."""
+    here = ["orchestrator", *module.name.split(".")]
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(here[: len(here) - node.level]) if node.level else ""
+            whole = ".".join(part for part in (base, node.module) if part)
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{whole}.{alias.name}"
+
+
+def spelled(node: ast.expr) -> str:
+    """`a.b.c` for an attribute chain, `a` for a name, nothing for the rest."""
+    if isinstance(node, ast.Attribute):
+        front = spelled(node.value)
+        return f"{front}.{node.attr}" if front else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def mentioned(module: Module) -> set[str]:
+    """Every dotted name the module imports or uses, under its full name."""
+    known = dict(imports(module))
+    names = set(known.values())
+    for node in ast.walk(module.tree):
+        chain = spelled(node) if isinstance(node, ast.Attribute) else ""
+        first, _, rest = chain.partition(".")
+        if rest:
+            names.add(f"{known[first]}.{rest}" if first in known else chain if first in _roots(known) else "")
+    return names - {""}
+
+
+def _roots(known: dict[str, str]) -> set[str]:
+    return {name.split(".")[0] for name in known if "." in name}
+
+
+def keeps_to_the_table(module: Module) -> list[str]:
+    if module.room not in MAY_IMPORT:
+        return [f"{module.name}: there is no room {module.room}"]
+    allowed = [module.room, *MAY_IMPORT[module.room].split()]
+    ours = [full.removeprefix("orchestrator.") for _, full in imports(module) if full.startswith("orchestrator.")]
+    return [
+        f"{module.name}: may not import {name}"
+        for name in ours
+        if name != "__version__" and not any(f"{name}.".startswith(f"{room}.") for room in allowed)
+    ]
+
+
+def leaves_siblings_alone(module: Module) -> list[str]:
+    own = module.name.split(".")
+    if own[0] != "engines" or len(own) < 3:
+        return []
+    seen = [full.split(".") for _, full in imports(module) if full.startswith("orchestrator.engines")]
+    return [f"{module.name}: looks at {'.'.join(p[1:])}" for p in seen if p[2:3] not in (["contract"], [own[1]])]
+
+
+def uses_its_own_door(module: Module) -> list[str]:
+    return [
+        f"{module.name}: {name} belongs to {room}"
+        for room, doors in DOORS.items()
+        if room != module.room
+        for name in sorted(mentioned(module))
+        for door in doors.split()
+        if f"{name}.".startswith(f"{door}.") or (door.startswith("os.") and name.startswith(door))
+    ]
+
+
+def is_as_pure_as_it_says(module: Module) -> list[str]:
+    if module.promise != "Pure.":
+        return []
+    used = {
+        n
+        for n in mentioned(module)
+        if EFFECTS & {n.split(".")[0], ".".join(n.split(".")[:2])} and not HARMLESS.fullmatch(n)
+    }
+    calls = {spelled(n.func) for n in ast.walk(module.tree) if isinstance(n, ast.Call)}
+    return [f"{module.name}: is not pure: {name}" for name in sorted(used | (calls & {"open", "input", "print"}))]
+
+
+def reads_no_clock(module: Module) -> list[str]:
+    if module.room in ("interfaces", "compose"):
+        return []
+    found = {name for name in mentioned(module) if CLOCK.fullmatch(name)}
+    if module.room != "process":
+        found |= {name for name in mentioned(module) if STOPWATCH.fullmatch(name)}
+    return [f"{module.name}: reads the clock: {name}" for name in sorted(found)]
+
+
+def ends_with_a_promise(module: Module) -> list[str]:
+    if module.promise and module.room in ("domain", "planners") and module.promise != "Pure.":
+        return [f"{module.name}: everything in {module.room} is pure"]
+    return [] if module.promise else [f"{module.name}: its docstring ends with none of {', '.join(PROMISES)}"]
+
+
+def stays_below_the_walls(module: Module) -> list[str]:
+    lines = len(module.text.splitlines())
+    functions = [n for n in ast.walk(module.tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    long = [(n.name, (n.end_lineno or 0) - n.lineno + 1) for n in functions]
+    return [f"{module.name}: {lines} lines, the wall is 400"] * (lines > 400) + [
+        f"{module.name}: {name} has {length} lines, the stop is 60" for name, length in long if length > 60
+    ]
+
+
+def engines_of_one_shape(names: list[str]) -> list[str]:
+    """Complaints about the engine folders: each has the seven files, and no file the others lack."""
+    parts = [name.split(".") for name in names]
+    shapes = {p[1]: {q[2] for q in parts if q[:2] == p[:2]} for p in parts if p[0] == "engines" and len(p) > 2}
+    wanted = ENGINE_FILES.union(*shapes.values())
+    return [
+        f"engines/{engine} lacks {', '.join(sorted(wanted - files))}"
+        for engine, files in shapes.items()
+        if wanted - files
+    ]
+
+
+def foreign_words(text: str) -> list[str]:
+    return [found.group() for found in FOREIGN.finditer(text)]
+
+
+Rule = Callable[[Module], list[str]]
+RULES: list[Rule] = [
+    keeps_to_the_table,
+    leaves_siblings_alone,
+    uses_its_own_door,
+    is_as_pure_as_it_says,
+    reads_no_clock,
+    ends_with_a_promise,
+    stays_below_the_walls,
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_house_keeps_its_rules(rule: Rule) -> None:
+    rooms = modules(ROOT / "orchestrator")
+    assert rooms
+    assert [complaint for module in rooms for complaint in rule(module)] == []
+
+
+def test_tests_stay_below_the_walls() -> None:
+    assert [c for module in modules(ROOT / "tests") for c in stays_below_the_walls(module)] == []
+
+
+def test_engines_have_one_shape() -> None:
+    assert engines_of_one_shape([module.name for module in modules(ROOT / "orchestrator")]) == []
+
+
+def test_nothing_speaks_of_another_place() -> None:
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [f for f in folders if f == ".ci" or not (f.startswith(".") or f in MADE)]
+        for name in names:
+            text = (Path(folder) / name).read_text(errors="replace")
+            found += [(os.path.join(folder, name), word) for word in foreign_words(text)]
+    assert found == []
+
+
+BROKEN: list[tuple[Rule, str, str]] = [
+    (keeps_to_the_table, "cellar.wine", "x = 1"),
+    (keeps_to_the_table, "domain.job", "from orchestrator.planners import due"),
+    (keeps_to_the_table, "domain.job", "from ..planners.due import owed"),
+    (keeps_to_the_table, "planners.due", "def f():\n    import orchestrator.history.store"),
+    (keeps_to_the_table, "runner.run", "from orchestrator.engines.zfs import plan"),
+    (keeps_to_the_table, "engines.zfs.plan", "from orchestrator import planners"),
+    (leaves_siblings_alone, "engines.zfs.plan", "from orchestrator.engines.rsync.words import Tree"),
+    (leaves_siblings_alone, "engines.zfs.plan", "from ..rsync import words"),
+    (leaves_siblings_alone, "engines.zfs.plan", "from orchestrator.engines import shelf"),
+    (uses_its_own_door, "runner.run", "import subprocess"),
+    (uses_its_own_door, "runner.run", "import os\nos.execvp('a', [])"),
+    (uses_its_own_door, "config.load", "from sqlite3 import connect"),
+    (uses_its_own_door, "interfaces.cli", "import tomllib"),
+    (uses_its_own_door, "interfaces.daemon", "from apscheduler.schedulers import base"),
+    (uses_its_own_door, "compose", "import rich.table"),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nimport threading'),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nimport os\nx = os.environ["HOME"]'),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nimport os.path as p\nx = p.exists("a")'),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nfrom pathlib import Path'),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nx = open("a")'),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nfrom time import sleep'),
+    (reads_no_clock, "runner.run", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
+    (reads_no_clock, "process.meter", "import datetime as d\nx = d.date.today()"),
+    (reads_no_clock, "runner.run", "from time import monotonic as tick"),
+    (reads_no_clock, "process.meter", "import time\nx = time.time()"),
+    (ends_with_a_promise, "domain.job", '"""A page."""'),
+    (ends_with_a_promise, "domain.job", ""),
+    (ends_with_a_promise, "planners.due", '"""Reads."""'),
+    (stays_below_the_walls, "domain.job", "x = 1\n" * 401),
+    (stays_below_the_walls, "domain.job", "def f():\n" + "    x = 1\n" * 60),
+]
+SOUND: list[tuple[Rule, str, str]] = [
+    (keeps_to_the_table, "runner.run", "from orchestrator.engines.contract import Engine"),
+    (keeps_to_the_table, "interfaces.cli.main", "from orchestrator import __version__, compose"),
+    (leaves_siblings_alone, "engines.zfs.plan", "from orchestrator.engines import contract\nfrom . import words"),
+    (uses_its_own_door, "process.executor", "import subprocess"),
+    (is_as_pure_as_it_says, "domain.job", '"""Pure."""\nimport os\nx = os.fsencode(os.path.join("a", "b"))'),
+    (is_as_pure_as_it_says, "process.blame", '"""Pure."""\nimport signal\nx = -signal.SIGPIPE.value'),
+    (reads_no_clock, "process.meter", "import time\nx = time.monotonic()"),
+    (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
+    (ends_with_a_promise, "domain.job", '"""A page.\n\nPure.\n"""'),
+]
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), BROKEN)
+def test_a_rule_sees_what_breaks_it(rule: Rule, name: str, text: str) -> None:
+    assert rule(Module(name=name, text=text))
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), SOUND)
+def test_a_rule_lets_sound_things_be(rule: Rule, name: str, text: str) -> None:
+    assert rule(Module(name=name, text=text)) == []
+
+
+def test_a_misshapen_engine_is_seen() -> None:
+    zfs = [f"engines.zfs.{name}" for name in ENGINE_FILES]
+    assert engines_of_one_shape(zfs) == []
+    assert engines_of_one_shape(zfs[1:])
+    assert engines_of_one_shape([*zfs, *(f"engines.rsync.{name}" for name in ENGINE_FILES), "engines.rsync.points"])
+
+
+@pytest.mark.parametrize("text", ["/wor" + "k/main", "https://py" + "pi.org/simple", "--find" + "-links x"])
+def test_a_foreign_word_is_seen(text: str) -> None:
+    assert foreign_words(text)
+
+
+def test_no_test_touches_a_persons_home(tmp_path: Path) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "POOLFERRY_CONFIG", "POOLFERRY_STATE", "TMPDIR"):
+        assert os.environ[name].startswith(str(tmp_path)), name

@@ -1,0 +1,138 @@
+"""Trees, manifests and whole verifications for the tests of this room.
+
+Changes things.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.place import Location
+from orchestrator.domain.point import Reading, Verdict
+from orchestrator.verify.build import Built, build_manifest, draft_of, finish_manifest
+from orchestrator.verify.collect import Collector, Taken
+from orchestrator.verify.compare import extras
+from orchestrator.verify.entry import EXACT, Entry, Tolerance
+from orchestrator.verify.listing import listing_command, parse_listing, split_records
+from orchestrator.verify.manifest import Header, read_manifest
+from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.sorting import Spool, sorted_records
+
+CREATED = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+HEADER = Header(
+    job="photos", source="/srv/pho\ntos\udcff", point="2030-01-02T030405Z", digest="xxh128", created=CREATED
+)
+HOSTILE = (
+    b"new\nline", b"\n", b"carriage\rreturn", b"ends in return\r", b"tab\there", b"\t", b"latin-\xe9", b"\xff\xfe",
+    b"c1-\xc2\x9b", b"escape\x1b[31m", b"bell\x07", b"-rf", b"--", b"- ", b" leading", b"trailing ", b"   ", b"'", b'"',
+    b"'quo\"te'", b"$(touch PWNED)", b"`id`", b"$HOME", b"*", b"?", b"[1]", b"1", b"a*?[b]", b"a:b", b"back\\slash",
+    b"\\", b"\\n", b"ends in \\", b"\\#012", b"#comment", b";semi", b"!bang", b"%s", b"~", b"a//b"[:1] + b"|b",
+    b"x" * 255, b"\xcc\x81" * 100, "é".encode(), b"e\xcc\x81", "😀".encode(), "\u2028".encode(), b".~odd~", b"...", b"&", b"|",
+)  # fmt: skip
+
+
+def run(command: Command) -> bytes:
+    """The output of a command; raises when it fails."""
+    environment = {"PATH": os.environ["PATH"], **dict(command.environment)}
+    return subprocess.run(command.argv, stdout=subprocess.PIPE, check=True, env=environment).stdout
+
+
+def records(tree: Path | str, folder: Path) -> Iterable[bytes]:
+    """The sorted listing of a tree, raw."""
+    listing = run(listing_command(Location(path=os.fspath(tree))))
+    return sorted_records(split_records([listing]), folder=str(folder))
+
+
+def entries(tree: Path | str, folder: Path) -> list[Entry]:
+    """The sorted listing of a tree."""
+    return [parse_listing(record) for record in records(tree, folder)]
+
+
+def start(pipeline: Pipeline, user: int | None = None) -> subprocess.Popen[bytes]:
+    """A worker, running; in the clean environment that the process room gives."""
+    (stage,) = pipeline.stages
+    return subprocess.Popen(
+        stage.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=user, cwd="/",
+        env={"PATH": os.environ["PATH"], **dict(stage.environment)},
+    )  # fmt: skip
+
+
+def outputs(pipelines: Iterable[Pipeline], user: int | None = None) -> list[tuple[bytes, bytes, int]]:
+    """What the workers write, what they complain, how they end."""
+    running = [start(pipeline, user) for pipeline in pipelines]
+    return [(*process.communicate(), process.returncode) for process in running]
+
+
+def read_again(
+    tree: Path | str,
+    manifest: Path | str,
+    *,
+    workers: int = 2,
+    mode: str = "check",
+    algorithm: str = "xxh128",
+    prefix: bytes = b"",
+    tolerance: Tolerance = EXACT,
+    taken: Taken | None = None,
+    user: int | None = None,
+    names: bool = False,
+) -> Reading:
+    """A whole verification by real workers; `names`: look for extra names too."""
+    pipelines = worker_pipelines(
+        os.fspath(tree), os.fspath(manifest), workers=workers, mode=mode, algorithm=algorithm, prefix=prefix,
+        tolerance=tolerance,
+    )  # fmt: skip
+    collector = Collector(workers, taken=taken)
+    for number, (output, _, _) in enumerate(outputs(pipelines, user)):
+        collector.feed(number, output)
+    if names:
+        promised = read_manifest(os.fspath(manifest), prefix=prefix)[1]
+        collector.add(extras(promised, entries(tree, Path(manifest).parent)))
+    return collector.reading(took_s=1.0)
+
+
+def make_manifest(
+    tree: Path | str, manifest: Path, *, moved: Iterable[tuple[bytes, str]] = (), linked: Path | None = None,
+    header: Header = HEADER,
+) -> Built:  # fmt: skip
+    """The finished manifest of a tree, as a run makes it."""
+    old = read_manifest(str(linked))[1] if linked else ()
+    listing = records(tree, manifest.parent)
+    built = build_manifest(str(manifest), header, listing=listing, moved=moved, linked=old)
+    spool = Spool(str(manifest.parent))
+    if built.unknown:
+        read_again(tree, draft_of(str(manifest)), mode="fill", algorithm=header.digest, taken=spool.take)
+    finish_manifest(str(manifest), built, spool.numbered())
+    return built
+
+
+def make_tree(root: Path, files: dict[str, bytes]) -> Path:
+    """A tree with these files."""
+    root.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return root
+
+
+def found(reading: Reading) -> dict[bytes, Verdict]:
+    """The verdict on each path."""
+    assert len({finding.path for finding in reading.findings}) == len(reading.findings)
+    return {finding.path: finding.verdict for finding in reading.findings}
+
+
+def detail(reading: Reading, path: bytes) -> str:
+    """What is said of a path."""
+    return next(finding.detail for finding in reading.findings if finding.path == path)
+
+
+def hostile_tree(root: Path) -> Path:
+    """A file of every hostile name."""
+    root.mkdir()
+    for number, name in enumerate(HOSTILE):
+        with open(os.fsencode(root) + b"/" + name, "wb") as file:
+            file.write(b"content %d" % number)
+    return root

@@ -7,6 +7,7 @@ import argparse
 import http.client
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -23,7 +24,7 @@ class DeliveryError(Exception):
 
 def one_line(text: str) -> str:
     """The text on one line of printable signs: what came from a file name can end no header and forge no line."""
-    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # what was no UTF-8
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
@@ -32,11 +33,11 @@ def told(name: str) -> str:
     return one_line(os.environ.get(f"POOLFERRY_{name}", ""))
 
 
-def details() -> dict[str, Any]:
-    """The JSON object on stdin; empty when there is none: the notice goes out all the same."""
+def report() -> dict[str, Any]:
+    """The run's report in the JSON object on stdin; empty when there is none: the notice goes out all the same."""
     try:
-        found = json.load(sys.stdin)
-    except ValueError:
+        found = json.load(sys.stdin)["report"]
+    except (ValueError, LookupError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -97,8 +97,7 @@ def _single(written: object, kind: type[Any], rule: Key) -> object:
 
 
 def _parsed(written: object, rule: Key) -> object:
-    number = isinstance(written, int | float) and not isinstance(written, bool)
-    if rule.parse and (number or isinstance(written, str)):
+    if rule.parse and (_is_number(written) or isinstance(written, str)):
         try:
             return rule.parse(str(written))
         except ValueError as error:
@@ -109,14 +108,18 @@ def _parsed(written: object, rule: Key) -> object:
 
 
 def _plain(written: object, kind: type[Any], rule: Key) -> object:
-    number = isinstance(written, int | float) and not isinstance(written, bool)
-    if kind is float:
-        fits = number and abs(float(str(written))) < float("inf")
+    if kind in (int, float):
+        fits = _is_number(written) and isinstance(written, int | kind)
     else:
-        fits = isinstance(written, str if kind is tuple else kind) and (kind is not int or number)
+        fits = isinstance(written, str if kind is tuple else kind)
     if fits:
         return written
     raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
+
+
+def _is_number(written: object) -> bool:
+    """Why not true and false, which Python counts as numbers: in a file they are none. Nor is nan, or inf."""
+    return isinstance(written, int | float) and not isinstance(written, bool) and abs(written) < float("inf")
 
 
 def expected(kind: type[Any], rule: Key) -> str:

@@ -76,5 +76,5 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant."""
     from difflib import get_close_matches  # only mistakes need it
 
-    known = {each.lower().replace("_", "-"): each for each in names}
-    return next((known[each] for each in get_close_matches(name.lower().replace("_", "-"), known, n=1)), None)
+    known = {each.lower(): each for each in names}
+    return next((known[each] for each in get_close_matches(name.lower(), known, n=1)), None)

@@ -118,6 +118,10 @@ class Engine(Protocol):
         """What differs between source and newest copy, for the guards. Pure."""
         ...
 
+    def newest(self, world: Any) -> Point | None:
+        """The newest point that the survey saw. Pure."""
+        ...
+
     def ground(self, world: Any) -> tuple[str, bool]:
         """Which filesystem the source lies on, and whether it is one of its own, for the guards. Pure."""
         ...

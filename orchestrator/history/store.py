@@ -57,7 +57,7 @@ class History:
 
     @property
     def views(self) -> "Views":
-        """Looks through this same connection, so it is not to be closed by itself. Imported late: few runs look back."""
+        """Looks through this same connection: not to be closed by itself. Imported late: few runs look back."""
         from orchestrator.history.views import Views
 
         return Views(self._door)

@@ -6,8 +6,9 @@ Pure.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
@@ -15,37 +16,6 @@ from orchestrator.domain.plan import Refusal
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"
 EXAMPLES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderChanges:
-    """The same for one top folder: entries in it before, and how many of them are gone or changed."""
-
-    before: int | None
-    deleted: int
-    changed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What a look found different between the source and the newest point. None: unknown.
-
-    `entries_before`, `files_before`: in the newest point; 0 when there is none. `device_…`: which filesystem the source
-    lies on, the same way told at both looks. Why: a device number of btrfs, ZFS or NFS may change with each mount, so
-    for those it must be something steadier, or None.
-    """
-
-    entries_before: int | None
-    files_before: int | None
-    entries_now: int | None
-    deleted: int
-    changed: int
-    created: int
-    folders: Mapping[bytes, FolderChanges] = field(default_factory=dict)
-    deleted_examples: tuple[bytes, ...] = ()
-    changed_examples: tuple[bytes, ...] = ()
-    device_before: int | str | None = None
-    device_now: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +66,9 @@ def _moved(look: Changes) -> Iterator[_Alarm]:
 
 
 def _empty(look: Changes) -> Iterator[_Alarm]:
-    if look.entries_now == 0 and look.entries_before != 0:
-        before = "unknown" if look.entries_before is None else f"{look.entries_before}"
+    """Without a newest point nothing is gone, so an empty source is no alarm then."""
+    before = _Count(before=look.entries_before, least=_least_before(look))
+    if look.entries_now == 0 and before.base:
         why = "the source is empty, and the newest point is not: is it mounted?"
         yield _Alarm(guard=SOURCE_EMPTY, why=why, evidence=(f"entries in the newest point: {before}", "entries now: 0"))
 

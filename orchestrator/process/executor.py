@@ -133,13 +133,14 @@ class Writer(Reader):
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        on_errors: Callable[[bytes], None] | None = None,
     ) -> Result:
         """Runs it to its end and tells how it ended; exit statuses raise nothing.
 
         `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
         appended; with neither it joins the last words. Each half second `on_tick` is called, and `on_bytes` with all
-        bytes that went from the first stage to the second; asking for it is what makes them counted. What a callback
-        raises ends the pipeline and comes out here.
+        bytes that went from the first stage to the second; asking for it is what makes them counted. `on_errors` gets
+        all that the stages say on stderr, of which the result keeps only the end. What a callback raises ends the pipeline and comes out here.
         """
         stop = stop or self._stop
         if stop is not None and stop.reason is not None:
@@ -148,7 +149,7 @@ class Writer(Reader):
                 last_words=("",) * len(pipeline.stages),
                 stopped=StopReason.STOPPED,
             )
-        limits = Limits(manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes)
+        limits = Limits(manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors)
         try:
             flow = self._flow(pipeline, limits, output=on_output is not None)
         except NotStarted as failure:

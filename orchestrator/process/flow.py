@@ -38,6 +38,7 @@ class Limits:
     timeout: float | None = None
     on_tick: Callable[[], None] | None = None
     on_bytes: Callable[[int], None] | None = None
+    on_errors: Callable[[bytes], None] | None = None
 
 
 class Flow:
@@ -218,7 +219,10 @@ class Flow:
 
     def _words(self, stage: Stage) -> Heard:
         def heard(_: int) -> None:
-            stage.words.add(self._read(stage.errors) or b"")
+            said = self._read(stage.errors) or b""
+            stage.words.add(said)
+            if self._limits.on_errors is not None:
+                self._limits.on_errors(said)
 
         return heard
 

@@ -53,6 +53,7 @@ class Scripted(Writer):
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        on_errors: Callable[[bytes], None] | None = None,
     ) -> Result:
         del stall_after
         if stop is not None and stop.reason is not None:
@@ -60,6 +61,8 @@ class Scripted(Writer):
         result = self._answer(pipeline)
         if on_output is not None and result.stdout:
             on_output(result.stdout)
+        if on_errors is not None:
+            on_errors("\n".join(result.last_words).encode())
         if on_bytes is not None and result.moved is not None:
             on_bytes(result.moved)
         if on_tick is not None:

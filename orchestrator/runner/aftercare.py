@@ -45,7 +45,7 @@ def _reading_due(journal: Journal, newest: Point) -> bool:
     if every is None or newest.manifest is None:
         return False
     read = [known.whole_at for known in journal.tools.history.views.points(journal.job.name) if known.whole_at]
-    return every == 0 or not read or (journal.now - max(read)).total_seconds() > every
+    return not every or not read or (journal.now - max(read)).total_seconds() > every
 
 
 def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:

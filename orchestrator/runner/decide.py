@@ -1,6 +1,7 @@
 """Guard, then the engine's plan, then what shall stay: one decision for one look. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,14 +30,9 @@ def _guard(job: Job, engine: Engine, world: Any, asked: Asked) -> Refusal | None
     before = asked.remembered.get(GROUND)
     # Device numbers change with a reboot; what tells an unmounted source is that it was a filesystem of its own.
     moved = before is not None and before.endswith(" mounted") and not own
-    return decide_guard(
-        changes,
-        job.guard,
-        job=job.name,
-        allowed=asked.allowed,
-        device_before=before if moved else None,
-        device_now=ground(device, own) if moved else None,
-    )
+    if moved:
+        changes = replace(changes, device_before=before, device_now=ground(device, own))
+    return decide_guard(changes, job.guard, job=job.name, allowed=asked.allowed)
 
 
 def ground(device: str, own: bool) -> str:

@@ -15,6 +15,7 @@ from orchestrator.runner.telling import report_value
 
 NOT_NOW = 75
 _LINE = 1000
+_KEPT = 64 << 10
 
 
 def call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
@@ -23,9 +24,8 @@ def call_hooks(event: str, journal: Journal, report: RunReport | None = None) ->
     Raises: NotNow · OrchestratorError, both in `before` only; afterwards a failing hook is recorded and harms nothing.
     """
     for argv in journal.job.hooks.of(event):
-        result = _call(event, argv, journal, report)
-        code = result.exits[0]
-        words = " ".join(result.last_words[0].split())[:_LINE]
+        result, output = _call(event, argv, journal, report)
+        code, words = result.exits[0], " ".join(output.decode(errors="replace").split())[-_LINE:]
         if event == "before" and code == NOT_NOW and result.stopped is None:
             raise NotNow(
                 f"the hook {argv[0]} said not now" + (f": {words}" if words else ""),
@@ -51,7 +51,7 @@ def _note(journal: Journal, text: str, *, ended: bool) -> None:
     journal.tools.tell(Said(level="warning", text=text))
 
 
-def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport | None) -> Result:
+def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport | None) -> tuple[Result, bytes]:
     tools, told = journal.tools, _told(event, journal, report)
     folder = f"{tools.state}/hooks"
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -59,16 +59,20 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
     with open(stdin, "w", encoding="utf-8") as file:
         json.dump(told, file)
     command = Command(
-        argv=(_found(argv[0], tools.hook_folders), *argv[1:]), effect=Effect.WRITES, environment=_environment(told)
+        argv=(_found(argv[0], tools.hook_folders), *argv[1:]), effect=Effect.WRITES, environment=(*tools.hook_environment, *_environment(told))
     )
+    said = bytearray()
+
+    def heard(chunk: bytes) -> None:
+        said.extend(chunk)
+        del said[:-_KEPT]
+
     began = tools.monotonic()
     stop = Stop(deadline=journal.job.hooks.timeout, because="the hook took too long")
-    result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop)
+    result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop, on_output=heard, on_errors=heard)
     os.unlink(stdin)
-    tools.history.hook_called(
-        journal.run, event, argv, result.exits[0], tools.monotonic() - began, "\n".join(result.last_words), journal.now
-    )
-    return result
+    tools.history.hook_called(journal.run, event, argv, result.exits[0], tools.monotonic() - began, bytes(said), journal.now)
+    return result, bytes(said)
 
 
 def _found(program: str, folders: tuple[str, ...]) -> str:
@@ -93,8 +97,8 @@ def _told(event: str, journal: Journal, report: RunReport | None) -> dict[str, A
         "disk": "",
         "outcome": report.outcome.value if report else "",
         "why": report.why if report else "",
-        "moved_bytes": report.moved_bytes if report else 0,
-        "seconds": round(report.took_s, 3) if report else 0,
+        "moved_bytes": report.moved_bytes if report else None,
+        "seconds": round(report.took_s, 3) if report else None,
         "report": report_value(report) if report else None,
     }
 
@@ -115,5 +119,10 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         "seconds",
     )
     return tuple(
-        (f"POOLFERRY_{name.upper()}", " ".join(str(told[name]).split("\n")).replace("\0", "")) for name in names
+        (f"POOLFERRY_{name.upper()}", _line(told[name])) for name in names
     )
+
+
+def _line(value: object) -> str:
+    """One line for an environment variable; unknown is empty."""
+    return "" if value is None else " ".join(str(value).split("\n")).replace("\0", "")

@@ -23,7 +23,7 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
         names = [f"{folder}/job-{job.name}", f"{folder}/place-{job.target.name}"]
         root = job.target.location
         if root.host is None and os.path.isdir(f"{root.path}/.poolferry"):
-            names.append(f"{root.path}/.poolferry/lock")  # seen also by a run with another state directory
+            names.append(f"{root.path}/.poolferry/running")  # seen also by a run with another state directory
         yield tuple(_hold(held, name, wait, patience, job) for name in names)
 
 

@@ -183,7 +183,7 @@ def _listed(tree: Location, journal: Journal, writer: Writer, notes: str) -> Ite
 
 
 def _tolerance(work: Rereading) -> Tolerance:
-    return Tolerance(owner=work.restored and os.geteuid() != 0) if work.restored else EXACT
+    return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
 
 
 def _note_verdict(point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str) -> None:

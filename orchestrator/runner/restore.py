@@ -70,7 +70,7 @@ def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
 
 
 def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
-    fruitless = 0
+    fruitless, seen = 0, set[str]()
     while True:
         moved = journal.moved
         try:
@@ -86,11 +86,12 @@ def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
                 fruitless=fruitless,
                 rules=journal.job.retry,
                 jitter=journal.tools.chance(),
-                seen_before=False,
+                seen_before=error.why in seen,
                 least=Seconds(0),
             )
             if not isinstance(again, Again):
                 raise
+            seen.add(error.why)
             journal.warn(f"attempt {journal.attempt}: {error.why}; again ({again.why})")
             if journal.tools.stop.wait(again.wait):
                 raise Stopped(journal.tools.stop.reason or "the restore was asked to stop") from error

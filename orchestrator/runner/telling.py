@@ -42,7 +42,7 @@ def step_value(step: Step) -> dict[str, Any]:
         "effect": step.effect.name.lower(),
         "commands": list(step_commands(step)),
         "expected_bytes": step.expected,
-        "proof": str(step.proof) if step.proof else None,
+        "proof": str(step.proof) if step.proof is not None else None,
     }
 
 

@@ -36,6 +36,7 @@ class Tools:
     state: str
     config: str
     hook_folders: tuple[str, ...]
+    hook_environment: tuple[tuple[str, str], ...]
     identity: Identity
     alive: Callable[[int, int, str], bool]
     lock_wait: float = 5.0

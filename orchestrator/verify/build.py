@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.entry import UNKNOWN, Entry, order, with_digest
+from orchestrator.verify.entry import UNKNOWN, UNREAD, Entry, order, with_digest
 from orchestrator.verify.listing import parse_listing
 from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_manifest
 
@@ -46,15 +46,17 @@ def build_manifest(
     listing: Iterable[bytes],
     moved: Iterable[tuple[bytes, str]] = (),
     linked: Iterable[Entry] = (),
+    unread: Iterable[bytes] = (),
 ) -> Built:
     """Writes the draft of a manifest; `finish_manifest` makes it the manifest.
 
     `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
-    `linked`: the manifest of the point that unchanged files were linked from. All sorted. Memory stays constant.
+    `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
+    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant.
     """
     draft = draft_of(manifest)
     merge = _Merge(header.digest, moved, linked)
-    totals = write_manifest(draft, header, merge.entries(map(parse_listing, listing)))
+    totals = write_manifest(draft, header, _with_unread(merge.entries(map(parse_listing, listing)), iter(unread)))
     if merge.wanted:
         followers = _Followers(draft, merge.wanted)
         write_manifest(draft, header, followers.entries())
@@ -64,6 +66,21 @@ def build_manifest(
         totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes,
         missing=tuple(merge.missing), findings=tuple(merge.findings),
     )  # fmt: skip
+
+
+def _with_unread(entries: Iterator[Entry], unread: Iterator[bytes]) -> Iterator[Entry]:
+    """The entries, and between them those that are missing because nobody could read them."""
+    name = next(unread, _BEHIND)
+    for entry in entries:
+        while order(name) < order(entry.path):
+            yield Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD)
+            name = next(unread, _BEHIND)
+        if name == entry.path:  # a folder whose inside could not be listed, or an older copy that stayed
+            name = next(unread, _BEHIND)
+        yield entry
+    while name != _BEHIND:
+        yield Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD)
+        name = next(unread, _BEHIND)
 
 
 def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str]] = ()) -> Totals:

@@ -3,7 +3,8 @@
 Pure.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.point import Finding, Reading, Verdict
@@ -14,9 +15,10 @@ Taken = Callable[[int, str, bytes], object]
 
 
 class Collector:
-    """Takes the outputs of all workers of one reading, in pieces as they come.
+    """Takes what all workers of one reading tell, as it comes; workers count from 0.
 
-    `taken` hears of every digest that was asked for: number in the manifest, digest, path.
+    Each worker may be heard in a thread of its own. `taken` hears of every digest that was asked for: number in the
+    manifest, digest, path. `few`: how many findings are held.
     """
 
     def __init__(self, workers: int, *, taken: Taken | None = None, few: int = _FEW) -> None:
@@ -26,8 +28,7 @@ class Collector:
         self._told = [[0, 0] for _ in range(workers)]  # findings and digests that came
         self._taken = taken
         self._few = few
-        self._findings: list[Finding] = []
-        self._counts: dict[Verdict, int] = {}
+        self._found = [_Found() for _ in range(workers + 1)]  # the last one: from elsewhere
 
     @property
     def entries(self) -> int:
@@ -40,20 +41,22 @@ class Collector:
         return sum(size for _, _, size in self._sofar)
 
     def feed(self, worker: int, chunk: bytes) -> None:
-        """Takes a piece of one worker's output; workers count from 0. Raises: ProofFailed for what no worker writes."""
+        """Takes a piece of one worker's output, cut anywhere. Raises: ProofFailed for what no worker writes."""
         *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
         for record in records:
-            try:
-                self._take(worker, record)
-            except (ValueError, UnicodeDecodeError) as error:
-                raise ProofFailed(f"a reader told what cannot be understood: {record[:200]!r}") from error
+            self.take(worker, record)
+
+    def take(self, worker: int, record: bytes) -> None:
+        """Takes one record without its NUL. Raises: ProofFailed for what no worker writes."""
+        try:
+            self._take(worker, record)
+        except ValueError as error:
+            raise ProofFailed(f"a reader told what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Takes findings from elsewhere, such as a comparison of names."""
         for finding in findings:
-            self._counts[finding.verdict] = self._counts.get(finding.verdict, 0) + 1
-            if len(self._findings) < self._few:
-                self._findings.append(finding)
+            self._found[-1].add(finding, self._few)
 
     def reading(self, *, took_s: float, entries: int | None = None) -> Reading:
         """The whole. `entries`: how many must have been judged.
@@ -68,13 +71,15 @@ class Collector:
             )
         if entries is not None and entries != self.entries:
             raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is proved")
+        counts = sum((found.counts for found in self._found), Counter[Verdict]())
+        findings = sorted((f for found in self._found for f in found.first), key=lambda finding: order(finding.path))
         return Reading(
             entries=self.entries,
             files_read=sum(files for _, files, _ in self._sofar),
             bytes_read=self.bytes_read,
             took_s=took_s,
-            counts=tuple((verdict, self._counts[verdict]) for verdict in Verdict if verdict in self._counts),
-            findings=tuple(sorted(self._findings, key=lambda finding: order(finding.path))),
+            counts=tuple((verdict, counts[verdict]) for verdict in Verdict if verdict in counts),
+            findings=tuple(findings[: self._few]),
         )
 
     def _take(self, worker: int, record: bytes) -> None:
@@ -92,7 +97,7 @@ class Collector:
             found = Finding(
                 path=path, verdict=Verdict(verdict.decode()), detail=detail.decode("utf-8", "surrogateescape")
             )
-            self.add((found,))
+            self._found[worker].add(found, self._few)
         elif what == b"P":
             self._sofar[worker] = _three(rest)
         elif what == b"S":
@@ -105,17 +110,29 @@ class Collector:
             raise ValueError("no such record")
 
 
+class _Found:
+    """The findings of one worker: all counted, the first ones held."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Verdict] = Counter()
+        self.first: list[Finding] = []
+
+    def add(self, finding: Finding, few: int) -> None:
+        self.counts[finding.verdict] += 1
+        if len(self.first) < few:
+            self.first.append(finding)
+
+
 def _three(text: bytes) -> tuple[int, int, int]:
     entries, files, size = text.split(b"\t")
     return int(entries), int(files), int(size)
 
 
-def collect(outputs: Iterable[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> Reading:
-    """The reading that whole outputs tell, one for each worker. Raises: ProofFailed."""
-    whole = [list(output) for output in outputs]
-    collector = Collector(len(whole))
-    for worker, chunks in enumerate(whole):
-        for chunk in chunks:
-            collector.feed(worker, chunk)
+def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> Reading:
+    """The reading that the records of all workers tell, one iterable for each. Raises: ProofFailed."""
+    collector = Collector(len(outputs))
+    for worker, records in enumerate(outputs):
+        for record in records:
+            collector.take(worker, record)
     collector.add(extra)
     return collector.reading(took_s=took_s)

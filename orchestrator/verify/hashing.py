@@ -28,6 +28,9 @@ class Hash(Protocol):
     def hexdigest(self) -> str: ...
 
 
+Makers = tuple[Callable[[], Hash], ...]
+
+
 def hash_maker(algorithm: str) -> Callable[[], Hash]:
     """Makes hashes of one algorithm. Raises: ValueError when nobody here knows it."""
     if algorithm == "xxh128":
@@ -46,10 +49,13 @@ def hash_maker(algorithm: str) -> Callable[[], Hash]:
 
 
 class Tree:
-    """A tree whose entries are opened by their path below the root; the root may also be a single file."""
+    """A tree whose entries are opened by their path below the root; the root may also be a single file.
+
+    Raises: OSError when the root is not there: that is no tree of missing files.
+    """
 
     def __init__(self, root: bytes) -> None:
-        real = os.path.realpath(root)
+        real = os.path.realpath(root, strict=True)
         whole = os.path.isdir(real)
         self._self = b"." if whole else os.path.basename(real)
         self.fd = os.open(real if whole else os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -100,7 +106,7 @@ class Reader:
         self._told = told
         self._drop = drop
 
-    def digest(self, fd: int, size: int, makers: tuple[Callable[[], Hash], ...]) -> tuple[str, ...]:
+    def digest(self, fd: int, size: int, makers: Makers) -> tuple[str, ...]:
         """Reads to the end of the file, wherever that is. `size`: as the inode says. Raises: OSError."""
         if self._drop:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -122,7 +128,7 @@ class Reader:
         self._told(count)
         return tuple([one.hexdigest() for one in hashes])
 
-    def _long(self, fd: int, makers: tuple[Callable[[], Hash], ...]) -> tuple[str, ...]:
+    def _long(self, fd: int, makers: Makers) -> tuple[str, ...]:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
         hashes = [make() for make in makers]
         count = dropped = 0
@@ -141,7 +147,7 @@ class Reader:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         return tuple([one.hexdigest() for one in hashes])
 
-    def again(self, fd: int, makers: tuple[Callable[[], Hash], ...]) -> tuple[str, ...]:
+    def again(self, fd: int, makers: Makers) -> tuple[str, ...]:
         """Reads once more, from the disk in any case."""
         with contextlib.suppress(OSError):  # some filesystems refuse it for reading
             os.fsync(fd)

@@ -9,11 +9,10 @@ Reads.
 import errno
 import os
 import stat
-from collections.abc import Callable
 from typing import NamedTuple
 
 from orchestrator.verify.entry import EXACT, UNKNOWN, UNREAD, Entry, Tolerance, differences, same_time
-from orchestrator.verify.hashing import Hash, Reader, Tree, hash_maker
+from orchestrator.verify.hashing import Makers, Reader, Tree, hash_maker
 
 # The words of domain.point.Verdict, whose import would double the start of a worker; a test holds the two together.
 MISSING, EDITED, ROTTEN, METADATA = "missing", "edited", "rotten", "metadata"
@@ -59,7 +58,7 @@ class Judge:
         self._reader = reader
         self._task = task
         self._checks = task.mode != "fill"
-        self._makers: dict[str, tuple[Callable[[], Hash], ...] | None] = {}
+        self._makers: dict[str, Makers | None] = {}
         self._seen: dict[tuple[int, str], str] = {}
 
     def judge(self, entry: Entry) -> Judgement:
@@ -175,7 +174,7 @@ class Judge:
         """In place of a digest where there can be none."""
         return UNREAD if self._task.mode == "fill" else ""
 
-    def _makers_for(self, promised: str) -> tuple[Callable[[], Hash], ...] | None:
+    def _makers_for(self, promised: str) -> Makers | None:
         """The hashes to make: first the promised one, last the wanted one. None: the promised one is foreign."""
         algorithm = promised.partition(":")[0]
         if algorithm not in self._makers:

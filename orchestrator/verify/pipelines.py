@@ -37,7 +37,7 @@ def worker_pipelines(
     """One pipeline for each worker, to run side by side; their outputs go to a `Collector`.
 
     `mode`: "check" compares; "fill" reads what a draft does not know, as `algorithm`; "digest" compares, and makes
-    digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe the page cache.
+    digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe memory.
     """
     options = ["--root", root, "--manifest", manifest, "--mode", mode if mode == "check" else f"{mode}:{algorithm}"]
     if prefix:

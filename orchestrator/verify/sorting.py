@@ -7,7 +7,7 @@ import heapq
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import IO
+from typing import IO, Self
 
 from orchestrator.verify.listing import split_records
 
@@ -85,6 +85,12 @@ class Spool:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the spool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def take(self, number: int, digest: str, path: bytes) -> None:
         """Keeps one digest."""

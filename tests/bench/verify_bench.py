@@ -107,9 +107,9 @@ def listed(tree: Path, folder: Path) -> Iterator[bytes]:
 
 def make_manifest(tree: Path, manifest: Path) -> None:
     built = build_manifest(str(manifest), header(), listing=listed(tree, manifest.parent))
-    spool = Spool(str(manifest.parent))
-    read_again(tree, Path(draft_of(str(manifest))), 2, mode="fill", taken=spool.take)
-    finish_manifest(str(manifest), built, spool.numbered())
+    with Spool(str(manifest.parent)) as spool:
+        read_again(tree, Path(draft_of(str(manifest))), 2, mode="fill", taken=spool.take)
+        finish_manifest(str(manifest), built, spool.numbered())
 
 
 def compare(

@@ -56,6 +56,97 @@ ENGINES = {
 TARGETS = '[place.backup]\npath = "/backup/photos"\n'
 JOB = 'engine = "tree"\nsource = "/srv/photos"\ntarget = "backup"\n'
 
+FILES = {
+    "targets.toml": """\
+# places
+[place.backup]
+path = "/backup/photos"
+
+[place.vault]
+dataset = "vault/replicas"
+
+[place.mail]
+path = "ssh://root@nas:2222/copies/mail"
+""",
+    "jobs/mail.toml": 'engine = "tree"\nsource = "/srv/mail"\ntarget = "mail"\nevery = "15m"\n',
+    "jobs/tank.toml": """\
+daily = "02:30"
+source = "ssh://root@old/tank/photos"
+engine = "sets"
+target = "vault"
+
+[sets]
+label = "nightly"
+recursive = false
+""",
+    "jobs/photos.toml": """\
+# each key once
+engine = "tree"
+source = "/srv/photos"
+target = "backup"
+schedule = "30 2 * * *"
+late-after = "26h"
+after = [
+    "mail",
+]
+stop-at = "06:30"
+
+[tree]
+excludes = ["*.tmp"]
+kinds = ["file"]
+delete = true
+in-place = false
+compress = "zstd"
+label = "first"
+parallel = 3
+share = 0.5
+block = "64K"
+least-free = "1G"
+
+[keep]
+hourly = 24
+daily = 14
+weekly = 8
+monthly = 12
+yearly = 5
+
+[verify]
+digest = "blake3"
+every = "7d"
+workers = 1
+
+[guard]
+max-deleted = "30%"
+max-changed = 200
+max-deleted-per-folder = "90%"
+max-changed-per-folder = "90%"
+
+[pipe]
+stall-after = "5m"
+rate-limit = "20M"
+ssh-options = ["-i", "/root/.ssh/backup"]
+
+[retry]
+attempts = 6
+wait = "1m"
+wait-at-most = "30m"
+
+[hooks]
+before = "/bin/quiet"
+done = ["/bin/tell", "done"]
+nothing-to-do = "/bin/tell"
+waiting = "/bin/tell"
+refused = "/bin/tell"
+failed = [["/bin/tell"], ["/bin/mail", "me@example.org"]]
+interrupted = "/bin/tell"
+late = "/bin/tell"
+disk-arrived = "/bin/tell"
+disk-safe = "/bin/tell"
+disk-overdue = "/bin/tell"
+timeout = "2m"
+""",
+}
+
 
 def written(folder: Path, files: Mapping[str, str | bytes]) -> str:
     """A directory with these files."""

@@ -15,6 +15,7 @@ from orchestrator.config.load import load
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.job import Guard, Hooks, Keep, Limit, Pipe, Retrying, Verify
 from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.units import Bytes, Seconds
 from tests.config.given import (
     ENGINES,
     JOB,
@@ -71,17 +72,18 @@ def test_a_whole_job(tmp_path: Path) -> None:
     assert job.file == f"{tmp_path}/jobs/photos.toml"
     assert job.source == Location(path="/srv/old\udcff", host=Host(name="server", user="root", port=2222))
     assert job.target == Place(name="backup", location=Location(path="/backup/photos"))
-    assert (job.engine, job.schedule, job.late_after, job.after) == ("tree", "cron 30 2 * * mon-fri", 93600, ("mail",))
+    assert (job.engine, job.schedule, job.after) == ("tree", "cron 30 2 * * mon-fri", ("mail",))
+    assert job.late_after == Seconds(93600)
     assert job.stop_at == time(6, 30)
     assert job.options == TreeOptions(
-        excludes=("*.tmp", "/cache/"), kinds=(), in_place=True, parallel=3, share=2, block=512
+        excludes=("*.tmp", "/cache/"), kinds=(), in_place=True, parallel=3, share=2, block=Bytes(512)
     )
-    assert (job.keep, job.verify) == (Keep(daily=14), Verify(every=0, digest="sha256"))
+    assert (job.keep, job.verify) == (Keep(daily=14), Verify(every=Seconds(0), digest="sha256"))
     assert job.guard == Guard(max_deleted=Limit(number=200, percent=False), max_changed=Limit(number=30, percent=True))
-    assert job.pipe == Pipe(rate_limit=1024 * 1536, ssh_options=("-i", "/root/.ssh/fetch"))
+    assert job.pipe == Pipe(rate_limit=Bytes(1024 * 1536), ssh_options=("-i", "/root/.ssh/fetch"))
     assert job.retry == Retrying(attempts=1)
     calls = (("done", (("/bin/a b",),)), ("failed", (("/bin/c", ""),)), ("late", (("/bin/d",), ("/bin/e", "f"))))
-    assert job.hooks == Hooks(calls=calls, timeout=300)
+    assert job.hooks == Hooks(calls=calls, timeout=Seconds(300))
 
 
 def test_the_shortest_job_has_every_default(tmp_path: Path) -> None:
@@ -232,6 +234,11 @@ def test_a_mistake_before_the_first_section(
         if (each.line, each.key) == (line, key) and what in each.what and expected in each.expected
     ]
     assert all(each.key == key or "another machine" in each.what for each in mistakes)
+
+
+@pytest.mark.parametrize("source", ["/backup/photo", "/backup/photos2", "/backup/mail", "ssh://nas/backup/photos"])
+def test_a_source_beside_its_target_is_no_mistake(tmp_path: Path, source: str) -> None:
+    assert str(loaded(tmp_path, head("tree", source, "backup")).job("photos").source) == source
 
 
 PLACE_MISTAKES = [
@@ -422,9 +429,7 @@ def test_half_a_configuration_is_one_mistake_that_tells_init(tmp_path: Path) -> 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert "Not a directory" in only(written(tmp_path, {"targets.toml": TARGETS, "jobs": "x"})).what
     assert "Not a directory" in only(f"{tmp_path}/targets.toml").what
-    written(
-        tmp_path / "b", {"targets.toml": TARGETS, "jobs/photos.toml/x": "", "jobs/loop.toml": JOB.replace("b", "b")}
-    )
+    written(tmp_path / "b", {"targets.toml": TARGETS, "jobs/photos.toml/x": "", "jobs/good.toml": JOB})
     found = refusal(f"{tmp_path}/b")
     assert [(Path(each.file).name, each.what) for each in found] == [("photos.toml", "cannot be read: Is a directory")]
 
@@ -443,25 +448,27 @@ def test_a_file_of_another_user_is_told(tmp_path: Path) -> None:
     assert mistake.what == "cannot be read: Permission denied"
 
 
-def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    """A good configuration costs no locator, no guesses, no TOML before it is asked for, and never pydantic."""
-    directory = written(tmp_path, {"targets.toml": TARGETS, "jobs/photos.toml": JOB})
-    program = (
-        "import sys; import orchestrator.config.load as room; early = set(sys.modules);"
-        f"room.load({directory!r}, {{}}) if len(sys.argv) > 1 else None;"
-        "print(*early & {'tomllib', 'json', 'difflib', 'pydantic', 'pathlib', 'orchestrator.config.locate'})"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+def newly_imported(program: str) -> set[str]:
+    """The modules that a fresh Python holds after the program but not before `BEGIN`."""
+    told = f"import sys; {program.replace('BEGIN', 'before = set(sys.modules)')}; print(*(set(sys.modules) - before))"
+    return set(subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_costs_nothing_heavy() -> None:
+    new = newly_imported("BEGIN; import orchestrator.config.load")
+    assert "orchestrator.config.load" in new
+    assert not new & {"tomllib", "json", "difflib", "pydantic", "pathlib", "orchestrator.config.locate"}
 
 
 def test_a_good_configuration_needs_no_locator(tmp_path: Path) -> None:
     directory = written(tmp_path, {"targets.toml": TARGETS, "jobs/photos.toml": JOB})
-    program = (
-        "import sys; from tests.config.given import ENGINES; before = set(sys.modules);"
-        f"from orchestrator.config.load import load; load({directory!r}, ENGINES);"
-        "print(*(set(sys.modules) - before) & {'difflib', 'orchestrator.config.locate'})"
+    new = newly_imported(
+        "from orchestrator.config.load import load; from orchestrator.config.models import EngineSection;"
+        "from orchestrator.domain.job import Keep; engines = {'tree': EngineSection(name='tree', options=Keep)};"
+        f"BEGIN; load({directory!r}, engines)"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+    assert "tomllib" in new
+    assert not new & {"difflib", "json", "orchestrator.config.locate", "orchestrator.config.schema"}
 
 
 def test_loading_twice_is_the_same(tmp_path: Path) -> None:

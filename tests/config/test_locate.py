@@ -25,10 +25,12 @@ text = """
 no_key = "x"
 \""" still inside, and a backslash before the end \\"""
 ends = """two quotes more"""""
+end = """one quote more""""
 raw = @@@
 [again] ' '' "
 \@@@
 literal = @@@two more@@@''
+single = @@@one more@@@'
 list = [
   1, # one
   "]", [ "[", ]
@@ -82,6 +84,8 @@ def test_a_tricky_file_is_read_as_tomllib_reads_it() -> None:
         (("dotted", "also"), "dotted.also"),
         (("",), '""'),
         (("text",), "text ="),
+        (("raw",), "raw ="),
+        (("single",), "single ="),
         (("list",), "list ="),
         (("inline", "b c", "d", "f"), "inline ="),
         (("table",), "[table]"),

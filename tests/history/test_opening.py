@@ -19,7 +19,7 @@ from orchestrator.domain.run import Outcome
 from orchestrator.history import opening
 from orchestrator.history.store import open_history
 from orchestrator.history.views import open_reader
-from tests.history.records import ODD, begin, finish
+from tests.history.records import NOON, ODD, begin, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 READ_AS_NOBODY = """
@@ -66,24 +66,17 @@ def half_written(source: str, folder: str) -> str:
 
     How: a transaction larger than the cache writes pages before it commits; the files are copied in that moment.
     """
+    crashed = os.path.join(folder, "crashed.sqlite")
     with open_history(source) as history:
         run = begin(history)
         for number in range(30):
-            history.said(run, history.views.runs(None, 1)[0].begun_at, "info", f"{number} " + "a" * 4000)
-    writer = sqlite3.connect(source, isolation_level=None)
-    try:
-        writer.execute("PRAGMA journal_mode = TRUNCATE")
-        writer.execute("PRAGMA cache_size = 3")
-        writer.execute("BEGIN IMMEDIATE")
-        writer.execute("UPDATE events SET text = replace(text, 'a', 'b')")
-        writer.execute("UPDATE runs SET job = 'never committed'")
-        writer.execute("UPDATE events SET text = replace(text, 'b', 'c')")
-        for ending in ("", "-journal"):
-            shutil.copy(source + ending, os.path.join(folder, "crashed.sqlite") + ending)
-        writer.execute("ROLLBACK")
-    finally:
-        writer.close()
-    crashed = os.path.join(folder, "crashed.sqlite")
+            history.said(run, NOON, "info", f"{number} " + "a" * 4000)
+        history._door._connection.execute("PRAGMA cache_size = 3")
+        with history.together():
+            for letters in ("'a', 'b'", "'b', 'c'"):
+                history._door._connection.execute(f"UPDATE events SET text = replace(text, {letters})")  # noqa: S608
+            for ending in ("", "-journal"):
+                shutil.copy(source + ending, crashed + ending)
     assert os.path.getsize(crashed + "-journal") > 0
     assert b"ccccc" in Path(crashed).read_bytes() or b"bbbbb" in Path(crashed).read_bytes()
     return crashed

@@ -130,7 +130,8 @@ def read(letter: bytes) -> EmailMessage:
 
 
 def test_a_failure_is_told_with_why_numbers_cure_and_warnings(hook: Any, server: MailServer) -> None:
-    report = json.dumps({"cure": "free some space", "warnings": ["3 files changed\nwhile read"], "points": []})
+    more = {"cure": "free some space", "warnings": ["3 files changed\nwhile read"], "points": []}
+    report = json.dumps({"event": "failed", "report": more})
     facts = {"why": "no space left", "source": "/srv/photos", "target": "backup"}
     facts |= {"moved_bytes": "2048", "seconds": "75"}
     end = hook("mail", "a@example.org", "b@example.org", "--from", "nas@example.org", "--smtp", server.address,
@@ -150,14 +151,16 @@ def test_a_failure_is_told_with_why_numbers_cure_and_warnings(hook: Any, server:
     assert "`poolferry show 17`" in letter.get_content()
 
 
-@pytest.mark.parametrize("report", ["", "no json", "[1]", '{"warnings": 7, "cure": null}'])
+@pytest.mark.parametrize(
+    "report", ["", "no json", "[1]", "{}", '{"report": null}', '{"report": {"warnings": 7, "cure": null}}']
+)
 def test_a_report_that_is_not_as_promised_stops_no_mail(hook: Any, server: MailServer, report: str) -> None:
     end = hook("mail", "a@example.org", "--smtp", server.address, event="done", report=report)
     assert (end.returncode, end.stderr, len(server.letters)) == (0, "", 1)
 
 
 def test_newlines_and_quotes_forge_neither_header_nor_end(hook: Any, server: MailServer) -> None:
-    report = json.dumps({"cure": EVIL, "warnings": [EVIL]})
+    report = json.dumps({"report": {"cure": EVIL, "warnings": [EVIL, "\ud800\udcff"]}})
     end = hook("mail", "a@example.org", "--smtp", server.address, event="failed", report=report,
                job=EVIL, why=EVIL, source=EVIL)  # fmt: skip
     assert (end.returncode, end.stderr) == (0, "")

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, parse_limit
 from orchestrator.domain.plan import Refusal
-from orchestrator.planners.guarding import EXAMPLES, Changes, FolderChanges, decide_guard
+from orchestrator.planners.guarding import EXAMPLES, decide_guard
 
 QUIET = Changes(entries_before=100, files_before=80, entries_now=100, deleted=0, changed=0, created=0)
 GUARD = Guard(
@@ -37,7 +38,9 @@ def test_ordinary_change_passes() -> None:
 def test_a_first_run_passes() -> None:
     first = Changes(entries_before=0, files_before=0, entries_now=9, deleted=0, changed=0, created=9)
     assert decide(first) is None
-    assert decide(replace(first, entries_now=0, created=0)) is None
+    empty = replace(first, entries_now=0, created=0)
+    assert decide(empty) is None
+    assert decide(replace(empty, entries_before=None, files_before=None)) is None
 
 
 def test_too_many_deleted_refuses_with_names_and_the_way_on() -> None:
@@ -87,7 +90,7 @@ def test_an_empty_source_refuses_whatever_the_limits() -> None:
     assert refused(look, Guard(max_deleted=None)).guard == "source-empty"
     assert refused(look).cure.endswith("run photos --allow source-empty --allow max-deleted")
     assert refused(replace(look, entries_before=None), Guard(max_deleted=None)).evidence == (
-        "entries in the newest point: unknown",
+        "entries in the newest point: an unknown number, at least 100",
         "entries now: 0",
     )
     assert decide(replace(look, entries_now=None), Guard(max_deleted=None)) is None

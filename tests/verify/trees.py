@@ -21,16 +21,17 @@ from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import Spool, sorted_records
 
-CREATED = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+CREATED = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADER = Header(
-    job="photos", source="/srv/pho\ntos\udcff", point="2030-01-02T030405Z", digest="xxh128", created=CREATED
+    job="photos", source="/srv/pho\ntos\udcff", point="2020-01-02T030405Z", digest="xxh128", created=CREATED
 )
 HOSTILE = (
     b"new\nline", b"\n", b"carriage\rreturn", b"ends in return\r", b"tab\there", b"\t", b"latin-\xe9", b"\xff\xfe",
     b"c1-\xc2\x9b", b"escape\x1b[31m", b"bell\x07", b"-rf", b"--", b"- ", b" leading", b"trailing ", b"   ", b"'", b'"',
     b"'quo\"te'", b"$(touch PWNED)", b"`id`", b"$HOME", b"*", b"?", b"[1]", b"1", b"a*?[b]", b"a:b", b"back\\slash",
     b"\\", b"\\n", b"ends in \\", b"\\#012", b"#comment", b";semi", b"!bang", b"%s", b"~", b"a//b"[:1] + b"|b",
-    b"x" * 255, b"\xcc\x81" * 100, "é".encode(), b"e\xcc\x81", "😀".encode(), "\u2028".encode(), b".~odd~", b"...", b"&", b"|",
+    b"x" * 255, b"\xcc\x81" * 100, "é".encode(), b"e\xcc\x81", "😀".encode(), "\u2028".encode(), b".~odd~",
+    b"...", b"&", b"|",
 )  # fmt: skip
 
 
@@ -51,18 +52,18 @@ def entries(tree: Path | str, folder: Path) -> list[Entry]:
     return [parse_listing(record) for record in records(tree, folder)]
 
 
-def start(pipeline: Pipeline, user: int | None = None) -> subprocess.Popen[bytes]:
+def start(pipeline: Pipeline) -> subprocess.Popen[bytes]:
     """A worker, running; in the clean environment that the process room gives."""
     (stage,) = pipeline.stages
     return subprocess.Popen(
-        stage.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=user, cwd="/",
+        stage.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
         env={"PATH": os.environ["PATH"], **dict(stage.environment)},
     )  # fmt: skip
 
 
-def outputs(pipelines: Iterable[Pipeline], user: int | None = None) -> list[tuple[bytes, bytes, int]]:
+def outputs(pipelines: Iterable[Pipeline]) -> list[tuple[bytes, bytes, int]]:
     """What the workers write, what they complain, how they end."""
-    running = [start(pipeline, user) for pipeline in pipelines]
+    running = [start(pipeline) for pipeline in pipelines]
     return [(*process.communicate(), process.returncode) for process in running]
 
 
@@ -76,7 +77,6 @@ def read_again(
     prefix: bytes = b"",
     tolerance: Tolerance = EXACT,
     taken: Taken | None = None,
-    user: int | None = None,
     names: bool = False,
 ) -> Reading:
     """A whole verification by real workers; `names`: look for extra names too."""
@@ -85,7 +85,7 @@ def read_again(
         tolerance=tolerance,
     )  # fmt: skip
     collector = Collector(workers, taken=taken)
-    for number, (output, _, _) in enumerate(outputs(pipelines, user)):
+    for number, (output, _, _) in enumerate(outputs(pipelines)):
         collector.feed(number, output)
     if names:
         promised = read_manifest(os.fspath(manifest), prefix=prefix)[1]
@@ -101,10 +101,10 @@ def make_manifest(
     old = read_manifest(str(linked))[1] if linked else ()
     listing = records(tree, manifest.parent)
     built = build_manifest(str(manifest), header, listing=listing, moved=moved, linked=old)
-    spool = Spool(str(manifest.parent))
-    if built.unknown:
-        read_again(tree, draft_of(str(manifest)), mode="fill", algorithm=header.digest, taken=spool.take)
-    finish_manifest(str(manifest), built, spool.numbered())
+    with Spool(str(manifest.parent)) as spool:
+        if built.unknown:
+            read_again(tree, draft_of(str(manifest)), mode="fill", algorithm=header.digest, taken=spool.take)
+        finish_manifest(str(manifest), built, spool.numbered())
     return built
 
 

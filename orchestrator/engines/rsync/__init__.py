@@ -42,6 +42,9 @@ class RsyncEngine:
     def changes(self, world: World) -> Changes | None:
         return world.changes
 
+    def newest(self, world: World) -> Point | None:
+        return world.points[-1] if world.points else None
+
     def ground(self, world: World) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from orchestrator.domain.command import Command
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Host
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import Advice
 from orchestrator.engines.rsync import commands, parse
@@ -40,27 +41,26 @@ def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
     return tuple(found)
 
 
-def _program(found: list[Advice], subject: str, run: Callable[[Command], bytes], host: object) -> Program | None:
-    from orchestrator.domain.place import Host
+def _program(found: list[Advice], subject: str, run: Callable[[Command], bytes], host: Host | None) -> Program | None:
+    programs: list[Program] = []
 
     def look() -> Advice:
-        nonlocal program
-        program = parse.parse_program(run(commands.rsync_version_command(host if isinstance(host, Host) else None)))
+        program = parse.parse_program(run(commands.rsync_version_command(host)))
         if program is None:
             return Advice(good=False, subject=subject, text="does not tell its version; is it rsync?")
-        version = ".".join(map(str, program.version))
-        holes = [text for since, text in _HOLES if program.version < since]
-        if holes:
-            return Advice(
-                good=False,
-                subject=subject,
-                text=f"version {version} has known holes unless your distribution mended them: {'; '.join(holes)}",
-            )
-        return Advice(good=True, subject=subject, text=f"version {version}")
+        programs.append(program)
+        return _judge(subject, program)
 
-    program: Program | None = None
     _try(found, subject, look)
-    return program
+    return programs[0] if programs else None
+
+
+def _judge(subject: str, program: Program) -> Advice:
+    version = ".".join(map(str, program.version))
+    holes = "; ".join(text for since, text in _HOLES if program.version < since)
+    if holes:
+        return Advice(good=False, subject=subject, text=f"version {version} has known holes, unless your distribution mended them: {holes}")
+    return Advice(good=True, subject=subject, text=f"version {version}")
 
 
 def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:

@@ -50,7 +50,7 @@ if [ ! -e "$1/.poolferry/target.json" ]; then
   printf '{"format": 1, "job": "%s", "coarse": %s}\\n' "$2" "$c" > "$1/.poolferry/target.json.new"
   mv -T -- "$1/.poolferry/target.json.new" "$1/.poolferry/target.json"
 fi
-flock -x -w 60 -E 75 "$1/.poolferry/lock" true
+flock -x -w "$4" -E 75 "$1/.poolferry/lock" true
 mkdir -p -- "$3"
 """
 _SALVAGE = """
@@ -150,9 +150,9 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     return _script(_SIZES, source.path, *names, effect=Effect.READS, host=source.host)
 
 
-def prepare_command(root: Location, job: str, work: Location) -> Command:
-    """Makes the target ours and waits until no receiver of an earlier run is alive."""
-    return _script(_PREPARE, root.path, job, work.path, effect=Effect.WRITES, host=root.host)
+def prepare_command(root: Location, job: str, work: Location, *, patience: int) -> Command:
+    """Makes the target ours and waits, `patience` seconds at most, until no receiver of an earlier run is alive."""
+    return _script(_PREPARE, root.path, job, work.path, str(patience), effect=Effect.WRITES, host=root.host)
 
 
 def salvage_command(work: Location, orphan: bytes, folder: bytes, name: bytes) -> Command:

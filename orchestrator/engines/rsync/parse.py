@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from orchestrator.domain.changes import Changes, Folder
+from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Point
@@ -97,6 +97,7 @@ class LookReader:
 
     def __init__(self) -> None:
         self.deleted = self.changed = self.created = self.other = 0
+        self.files_gone = self.files_new = 0
         self.deleted_names: list[bytes] = []
         self.changed_names: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
@@ -110,9 +111,11 @@ class LookReader:
         item, _, name = line[3:].split(b"|", 2)
         if item.startswith(b"*deleting"):
             self.deleted += 1
+            self.files_gone += not name.endswith(b"/")
             self._note(self.deleted_names, name, 0)
         elif item[2:3] == b"+":
             self.created += 1
+            self.files_new += item[1:2] == b"f"
         elif item[0:1] in (b">", b"<") and item[1:2] == b"f":
             self.changed += 1
             self._note(self.changed_names, name, 1)
@@ -134,17 +137,17 @@ class LookReader:
             return None
         entries = stats.files - 1  # without the root
         return Changes(
-            before=max(0, entries - self.created + self.deleted),
-            now=entries,
-            files_now=stats.regular,
+            entries_before=max(0, entries - self.created + self.deleted),
+            files_before=max(0, stats.regular - self.files_new + self.files_gone),
+            entries_now=entries,
             deleted=self.deleted,
             changed=self.changed,
             created=self.created,
             other=self.other,
             moving=stats.transferred_size,
-            deleted_names=tuple(self.deleted_names),
-            changed_names=tuple(self.changed_names),
-            folders={top: Folder(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()},
+            folders={top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()},
+            deleted_examples=tuple(self.deleted_names),
+            changed_examples=tuple(self.changed_names),
         )
 
 
@@ -174,7 +177,7 @@ def parse_target(text: bytes, root: Location) -> TargetSeen:
         exists=True,
         parent=True,
         mounted=own != parent,
-        owner=marker.get("job"),
+        owner=str(marker["job"]) if "job" in marker else None,
         coarse=bool(marker.get("coarse")),
         points=tuple(_point(root, name, files) for name in sorted(points)),
         damaged=(),

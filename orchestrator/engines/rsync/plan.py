@@ -12,6 +12,7 @@ from orchestrator.domain.point import Point
 from orchestrator.domain.units import Bytes, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.lanes import Lane, Lanes, named
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.engines.rsync.words import MARKER, OURS, PARTIAL, WORK, CountsEqual, HalfCopied, PointVisible, World
 
@@ -62,8 +63,8 @@ def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
             evidence=(f"{MARKER} says so",),
             cure="give each job a place of its own in targets.toml",
         )
-    if world.tied:
-        return Refusal(why=world.tied, evidence=(), cure="parallel = 1 or hard-links = false in [rsync]")
+    if isinstance(world.lanes, Refusal):
+        return world.lanes
     return _refuse_unmarked(job, world, asked)
 
 
@@ -121,7 +122,7 @@ def _summary(world: World, name: str) -> str:
     if changes is None:
         return f"make point {name}"
     if not world.points:
-        return f"first copy: make point {name} of {changes.now} entries, {show_size(changes.moving)}"
+        return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
     repaired = f", {len(world.target.damaged)} damaged copied again" if world.target.damaged else ""
     return f"make point {name}: {changes.created} new, {changes.changed} changed, {changes.deleted} gone{repaired}, {show_size(changes.moving)} to move"
 
@@ -135,7 +136,7 @@ def _resumes(world: World) -> str | None:
 
 def _prepare(job: Job, root: Location, work: Location) -> Step:
     return Step(does="prepare the target", why="the marker says whose it is; no receiver of an earlier run may be alive", lane="main",
-                work=_alone(commands.prepare_command(root, job.name, work)), expected=None)  # fmt: skip
+                work=_alone(commands.prepare_command(root, job.name, work, patience=int(job.pipe.stall_after) + 30)), expected=None)  # fmt: skip
 
 
 def _resume(job: Job, world: World, work: Location) -> list[_Stage]:
@@ -184,7 +185,7 @@ def _copies(job: Job, world: World, work: Location, base: Point | None, asked: A
     stages: list[_Stage] = []
     if world.target.damaged:
         stages.append((_repair(job, world, work, asked),))
-    lanes = world.lanes if len(world.lanes) > 1 else ()
+    lanes = _lanes(world)
     if lanes:
         stages.append(tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)))
     if lanes and not world.target.work:
@@ -211,7 +212,8 @@ def _whole(job: Job, world: World, work: Location, base: Point | None, asked: As
 
 
 def _lane(job: Job, world: World, work: Location, base: Point | None, number: int, asked: Asked) -> Step:
-    lane = world.lanes[number - 1]
+    lanes = _lanes(world)
+    lane = lanes[number - 1]
     names = f"{asked.notes}/lane-{number}"
     command = commands.copy_command(
         job,
@@ -222,13 +224,19 @@ def _lane(job: Job, world: World, work: Location, base: Point | None, number: in
         coarse=world.target.coarse,
         lane=True,
     )
-    return Step(does=f"copy {job.source}, lane {number} of {len(world.lanes)}", why=f"{len(lane.paths)} parts, {show_size(lane.bytes)}: lanes are equally heavy", lane=f"lane {number}",
-                work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"), expected=Bytes(lane.bytes),
-                accounts=not world.target.work, needs=((names, b"\0".join(lane.paths)),))  # fmt: skip
+    return Step(does=f"copy {job.source}, lane {number} of {len(lanes)}", why=f"{len(lane.paths)} parts, {show_size(lane.size)}: lanes are equally heavy", lane=f"lane {number}",
+                work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"), expected=Bytes(lane.size),
+                accounts=not world.target.work, needs=((names, lane.files_from),))  # fmt: skip
+
+
+def _lanes(world: World) -> tuple[Lane, ...]:
+    """The lanes that the tree really splits into; one lane is none."""
+    return world.lanes.lanes if isinstance(world.lanes, Lanes) and len(world.lanes.lanes) > 1 else ()
 
 
 def _settle(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Step:
     names = f"{asked.notes}/shared"
+    assert isinstance(world.lanes, Lanes)
     command = commands.copy_command(
         job,
         work,
@@ -239,7 +247,7 @@ def _settle(job: Job, world: World, work: Location, base: Point | None, asked: A
         flat=True,
     )
     return Step(does="settle the folders that lanes shared", why="each lane changed their times", lane="main", work=Pipeline(stages=(command,), reads=names),
-                expected=None, needs=((names, b"\0".join((b".", *world.shared))),))  # fmt: skip
+                expected=None, needs=((names, named(world.lanes.shared_directories)),))  # fmt: skip
 
 
 def _repair(job: Job, world: World, work: Location, asked: Asked) -> Step:
@@ -248,7 +256,7 @@ def _repair(job: Job, world: World, work: Location, asked: Asked) -> Step:
         job, work, base=None, here=world.here, there=world.there, coarse=world.target.coarse, lane=True, unlinked=True
     )
     return Step(does=f"copy {len(world.target.damaged)} damaged files again", why="a reading found their copies damaged; they are never linked into a new point", lane="main",
-                work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-repair"), expected=None, needs=((names, b"\0".join(world.target.damaged)),))  # fmt: skip
+                work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-repair"), expected=None, needs=((names, named(world.target.damaged)),))  # fmt: skip
 
 
 def _sweep(world: World, work: Location) -> Step:

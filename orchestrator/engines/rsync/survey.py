@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Command, Effect, Pipeline
-from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
 from orchestrator.engines.rsync import commands, parse
 from orchestrator.engines.rsync.failures import explain, is_partial
-from orchestrator.engines.rsync.lanes import Aggregator
+from orchestrator.engines.rsync.aggregating import Aggregator
+from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.options import RsyncOptions
-from orchestrator.engines.rsync.words import OURS, PARTIAL, WORK, HalfCopied, Lane, Program, TargetSeen, World
+from orchestrator.engines.rsync.words import PARTIAL, WORK, HalfCopied, Program, TargetSeen, World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken, broken
 
@@ -31,21 +33,15 @@ def survey(job: Job, reader: Reader) -> World:
     options = job.options
     assert isinstance(options, RsyncOptions)
     newest = _newest(job, target, mirror=not options.points)
-    usable = source.directory and not source.empty
-    lanes: tuple[Lane, ...] = ()
-    shared: tuple[bytes, ...] = ()
-    tied = None
+    lanes: Lanes | Refusal | None = None
     changes = None
-    if usable and newest is not None:
+    if source.directory and newest is not None:
         changes = _survey_changes(job, newest, reader, here=here, there=there, coarse=target.coarse)
-    if usable and (newest is None or (options.parallel > 1 and changes is not None and not changes.none)):
+    if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed = _survey_tree(job, reader)
-        changes = changes or listed.changes()
-        if options.parallel > 1:
-            lanes, shared, tied = listed.split(options.parallel, together=options.hard_links)
-    return World(
-        here=here, there=there, source=source, target=target, changes=changes, lanes=lanes, shared=shared, tied=tied
-    )
+        changes = changes or _first_copy(listed, complete=not options.excludes)
+        lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
+    return World(here=here, there=there, source=source, target=target, changes=changes, lanes=lanes)
 
 
 def survey_programs(
@@ -77,12 +73,6 @@ def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
     if seen.points and f" {seen.points[-1].name}.damaged\0".encode() in text:
         note = run(commands.show_file_command(root / f"points/{seen.points[-1].name}.damaged"))
         damaged = tuple(parse_name(line.decode("utf-8", "surrogateescape")) for line in note.splitlines())
-    return _replace(seen, half=half, damaged=damaged)
-
-
-def _replace(seen: TargetSeen, *, half: tuple[HalfCopied, ...], damaged: tuple[bytes, ...]) -> TargetSeen:
-    from dataclasses import replace
-
     return replace(seen, half=half, damaged=damaged)
 
 
@@ -150,11 +140,17 @@ def _survey_tree(job: Job, reader: Reader) -> Aggregator:
             for record in records:
                 path, _, rest = record.partition(b"//")
                 kind, size, links, inode = rest.split(b"\t")
-                listed.add(path, kind, int(size), int(inode), int(links))
+                listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
     except Broken as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
             raise explain(failed) from failed
     return listed
+
+
+def _first_copy(listed: Aggregator, *, complete: bool) -> Changes:
+    """A first copy moves everything; how much is unknown when patterns leave something out."""
+    entries, size = listed.totals()
+    return Changes(entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size if complete else None)
 
 
 def runner(reader: Reader) -> Callable[[Command], bytes]:
@@ -168,4 +164,3 @@ def runner(reader: Reader) -> Callable[[Command], bytes]:
     return run
 
 
-__all__ = ["OURS", "OrchestratorError", "survey", "survey_points", "survey_programs", "survey_target"]

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.engines.rsync.lanes import Lanes
 
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
@@ -73,14 +75,6 @@ class TargetSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """The part of the tree that one rsync copies; `paths` feed --files-from."""
-
-    paths: tuple[bytes, ...]
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """Everything a plan needs to know."""
 
@@ -89,10 +83,7 @@ class World:
     source: SourceSeen
     target: TargetSeen
     changes: Changes | None
-    lanes: tuple[Lane, ...] = ()
-    shared: tuple[bytes, ...] = ()
-    tied: str | None = None  # why the tree cannot be split although asked: hard links
-    mirror: Location | None = None
+    lanes: Lanes | Refusal | None = None  # None: the job asks for none
 
     @property
     def points(self) -> tuple[Point, ...]:

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.planners import aggregating
-from orchestrator.planners.aggregating import Aggregator
-from orchestrator.planners.lanes import Lane, Lanes, Unit, split_lanes
+from orchestrator.engines.rsync import aggregating
+from orchestrator.engines.rsync.aggregating import Aggregator
+from orchestrator.engines.rsync.lanes import Lane, Lanes, Unit, split_lanes
 
 MIB = 1 << 20
 
@@ -148,9 +148,11 @@ def test_a_deep_tree_may_come_from_below() -> None:
     ]
 
 
-def test_asking_twice_answers_the_same() -> None:
+def test_asking_again_answers_the_same() -> None:
     aggregator = collected([file("a/1", 5), link("a/2", 1), link("b/2", 1), file("c")])
     assert aggregator.lanes(2) == aggregator.lanes(2)
+    entries = [file(f"{name}/{number}") for name in range(50) for number in range(5)]
+    assert len({collected(entries).lanes(7) for _ in range(9)}) == 1
 
 
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"a-b", b"a.b", b"\xff\n"]), min_size=1, max_size=4).map(b"/".join)

@@ -29,6 +29,14 @@ class Unit:
     inodes: tuple[int, ...] = ()
 
 
+def named(paths: Iterable[bytes]) -> bytes:
+    """Paths as rsync reads them with --from0 --files-from.
+
+    Why: rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too; "./" saves them.
+    """
+    return b"".join(b"./" + path + b"\0" for path in paths)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """What one copying program takes, and how much that is."""
@@ -39,11 +47,8 @@ class Lane:
 
     @property
     def files_from(self) -> bytes:
-        """The paths as rsync reads them with --from0 --files-from.
-
-        Why: rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too; "./" saves them.
-        """
-        return b"".join(b"./" + path + b"\0" for path in self.paths)
+        """The paths as rsync reads them with --from0 --files-from."""
+        return named(self.paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.planners.lanes import PER_FILE_COST, Lanes, Unit, deal, lane_of, split_lanes, tie, weigh
+from orchestrator.engines.rsync.lanes import PER_FILE_COST, Lanes, Unit, deal, lane_of, split_lanes, tie, weigh
 
 ROOT = b"."
 LOOSE_AT_MOST = 10_000
@@ -68,6 +68,12 @@ class Aggregator:
             return
         folder.names += name + b"\0"
         folder.sizes.append(size)
+
+    def totals(self) -> tuple[int, int]:
+        """How many entries there are, the root not counted, and their bytes; an inode's bytes count once."""
+        plain = sum(len(folder.sizes) + folder.linked for folder in self._folders.values())
+        size = sum(sum(folder.sizes) for folder in self._folders.values())
+        return plain + len(self._folders) - 1, size + sum(linked.size for linked in self._linked.values())
 
     def _folder(self, path: bytes) -> _Folder:
         """The directory at `path`, made with all above it where it is new; above comes before below."""
@@ -128,7 +134,7 @@ class _Cut:
         self._limit = (root.size + root.entries * per_file_cost) / (UNITS_PER_LANE * lanes)
         self._forced = {root}
         self._whole: dict[bytes, _Folder] = {}
-        self._shared: set[_Folder] = set()
+        self._shared: dict[_Folder, None] = {}  # in a steady order, so that a plan is the same when made again
 
     def until_light(self) -> None:
         """Cuts until no group of tied units is too heavy and there are enough for all lanes, or nothing can be cut."""
@@ -149,16 +155,16 @@ class _Cut:
 
     def shared_directories(self) -> tuple[bytes, ...]:
         """Parents first."""
-        return (ROOT, *sorted(folder.path for folder in self._shared - {self._root}))
+        return (ROOT, *sorted(folder.path for folder in self._shared if folder is not self._root))
 
     def _walk(self) -> None:
-        self._whole, self._shared = {}, set()
+        self._whole, self._shared = {}, {}
         waiting = [self._root]
         while waiting:
             folder = waiting.pop()
             heavy = folder.entries > 1 and folder.size + folder.entries * self._cost > self._limit
             if heavy or folder in self._forced:
-                self._shared.add(folder)
+                self._shared[folder] = None
                 waiting += folder.folders
             else:
                 self._whole[folder.path] = folder

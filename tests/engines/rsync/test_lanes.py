@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes
-from orchestrator.planners.lanes import Lane, Unit, split_lanes, weigh
+from orchestrator.engines.rsync.lanes import Lane, Unit, split_lanes, weigh
 
 
 def unit(path: str, size: int = 0, *inodes: int, entries: int = 1) -> Unit:

@@ -1,0 +1,270 @@
+"""The one place where real things are made and handed round: directories, clocks, engines, executors.
+
+Changes things.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.errors import OrchestratorError
+
+if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
+    from orchestrator.config.models import Configuration, EngineSection
+    from orchestrator.domain.events import Event
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.place import Location
+    from orchestrator.history.store import History
+    from orchestrator.history.views import Views
+    from orchestrator.process.executor import Reader
+    from orchestrator.process.stop import Stop
+    from orchestrator.runner.tools import Identity, Tools
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_MARKER = ".poolferry/target.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """Where the configuration and the state lie."""
+
+    config: str
+    state: str
+
+    @property
+    def history(self) -> str:
+        """The database's file."""
+        return os.path.join(self.state, "history.sqlite")
+
+
+def directories(config: str | None, state: str | None, environment: Mapping[str, str], *, root: bool) -> Directories:
+    """What was told, else the environment's word, else the usual place: root's is the machine's, anybody else's a home."""
+    return Directories(
+        config=_directory(config or environment.get("POOLFERRY_CONFIG"), "/etc/poolferry", "CONFIG", environment, root),
+        state=_directory(state or environment.get("POOLFERRY_STATE"), "/var/lib/poolferry", "STATE", environment, root),
+    )
+
+
+def _directory(told: str | None, of_root: str, kind: str, environment: Mapping[str, str], root: bool) -> str:
+    if told:
+        return os.path.abspath(told)
+    if root:
+        return of_root
+    named = environment.get(f"XDG_{kind}_HOME", "")
+    usual = os.path.expanduser({"CONFIG": "~/.config", "STATE": "~/.local/state"}[kind])
+    # Source: XDG Base Directory Specification: a relative path is invalid and to be ignored.
+    return os.path.join(named if os.path.isabs(named) else usual, "poolferry")
+
+
+class EngineSections(Mapping[str, "EngineSection"]):
+    """What each engine adds to a job file; an engine is imported when a file names it."""
+
+    def __getitem__(self, name: str) -> "EngineSection":
+        from orchestrator.config.models import EngineSection
+        from orchestrator.engines.shelf import engine
+
+        found = engine(name)
+        return EngineSection(
+            name=found.name, options=found.options, datasets=found.wants_datasets, check=found.mistakes
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        from orchestrator.engines.shelf import engine_names
+
+        return iter(engine_names())
+
+    def __len__(self) -> int:
+        return len(tuple(iter(self)))
+
+
+def configuration(where: Directories) -> "Configuration":
+    """All jobs and places. Raises: DeclarationError."""
+    from orchestrator.config.load import load
+
+    return load(where.config, EngineSections())
+
+
+def now() -> datetime:
+    """The present instant."""
+    return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    """Seconds on a clock that nobody sets."""
+    from time import monotonic
+
+    return monotonic()
+
+
+def seconds_until(clock: time, instant: datetime) -> float:
+    """How long from the instant until the machine's own clocks next show this time of day."""
+    today = instant.astimezone().date()
+    days = (datetime.combine(today + timedelta(days=ahead), clock).astimezone() for ahead in range(3))
+    return next((day - instant).total_seconds() for day in days if day > instant)
+
+
+def stop_for(job: "Job | None") -> "Stop":
+    """The request to stop, which the end of the job's time window makes by itself."""
+    from orchestrator.domain.units import Seconds
+    from orchestrator.process.stop import Stop
+
+    if job is None or job.stop_at is None:
+        return Stop()
+    left = Seconds(seconds_until(job.stop_at, now()))
+    return Stop(deadline=left, because=f"the time window ended at {job.stop_at:%H:%M} (stop-at)")
+
+
+def open_views(where: Directories) -> "Views":
+    """A look into the history. Raises: HistoryError."""
+    from orchestrator.history.views import open_reader
+
+    return open_reader(where.history)
+
+
+def open_history(where: Directories) -> "History":
+    """The history, to write it. Raises: HistoryError."""
+    from orchestrator.history.store import open_history
+
+    return open_history(where.history)
+
+
+def make_reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> "Reader":
+    """The key for a look on behalf of a job."""
+    from orchestrator.process.executor import Reader
+
+    return Reader(log=log, ssh_options=job.pipe.ssh_options, stop=stop)
+
+
+def make_tools(
+    job: "Job",
+    where: Directories,
+    history: "History",
+    *,
+    tell: Callable[["Event"], None],
+    log: Callable[[str], None],
+    stop: "Stop",
+) -> "Tools":
+    """What a run of the job works with. `log` gets each command line before it runs."""
+    import random
+
+    from orchestrator.engines.shelf import engine
+    from orchestrator.process.executor import Writer
+    from orchestrator.runner.tools import Tools
+
+    return Tools(
+        engine=engine(job.engine),
+        history=history,
+        writer=lambda inherit: Writer(log=log, ssh_options=job.pipe.ssh_options, inherit=inherit, stop=stop),
+        clock=now,
+        monotonic=monotonic,
+        chance=random.random,
+        tell=tell,
+        stop=stop,
+        state=where.state,
+        config=where.config,
+        hook_folders=hook_folders(where),
+        identity=identity(),
+        alive=alive,
+    )
+
+
+def hook_folders(where: Directories) -> tuple[str, ...]:
+    """Where a bare hook name is looked for: the owner's hooks, then those that came with poolferry."""
+    installed = os.path.join(_HERE, "hooks_shipped")
+    checkout = os.path.dirname(_HERE)
+    shipped = [installed] if os.path.isdir(installed) else []
+    if not shipped and os.path.isfile(os.path.join(checkout, "pyproject.toml")):
+        shipped = [os.path.join(checkout, "hooks")]
+    return (os.path.join(where.config, "hooks"), *shipped)
+
+
+def identity() -> "Identity":
+    """Who this process is."""
+    from orchestrator.runner.tools import Identity
+
+    pid = os.getpid()
+    return Identity(pid=pid, started=_started(pid) or 0, boot=_boot(), host=os.uname().nodename)
+
+
+def alive(pid: int, started: int, boot: str) -> bool:
+    """Whether the process that said this of itself still runs."""
+    return boot == _boot() and _started(pid) == started
+
+
+def _boot() -> str:
+    """The kernel's name for the time since it started."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None: it is gone, or dead and only not collected yet.
+
+    Source: proc(5): field 22 of stat; field 2 is a name in brackets that may itself hold blanks and brackets.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
+    """A job made up from what a target says of itself, so that data comes back where no configuration is left.
+
+    Raises: OrchestratorError when the place holds no copies of ours, or does not answer.
+    """
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.place import Place
+    from orchestrator.engines.shelf import engine
+
+    found = engine("rsync")
+    marker = location / _MARKER
+    name = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
+    place = Place(name="found", location=location)
+    return Job(
+        name=name, file=marker.path, engine=found.name, source=location, target=place, options=found.options()
+    )
+
+
+def _owner(marker: bytes, location: "Location") -> str:
+    import json
+
+    from orchestrator.domain.names import JOB_NAME
+
+    try:
+        name = json.loads(marker)["job"]
+    except (ValueError, KeyError, TypeError):
+        name = ""
+    if isinstance(name, str) and JOB_NAME.fullmatch(name):
+        return name
+    raise OrchestratorError(
+        f"{location} does not say that it holds copies of poolferry",
+        cure=f"name the directory in which {_MARKER} and points/ lie",
+    )
+
+
+def _local_content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 16)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+
+
+def _content(file: "Location", log: Callable[[str], None]) -> bytes:
+    import tempfile
+
+    from orchestrator.engines.shelf import engine
+    from orchestrator.process.executor import Writer, broken
+
+    with tempfile.TemporaryDirectory() as folder:
+        local = os.path.join(folder, "target.json")
+        pipeline = engine("rsync").fetch(file, local)
+        result = Writer(log=log).stream(pipeline)
+        if not result.well:
+            raise engine("rsync").explain(broken(pipeline, result))
+        return _local_content(local)

@@ -1,0 +1,4 @@
+"""Where people and machines knock: text in, text out.
+
+Changes things.
+"""

@@ -1,0 +1,55 @@
+"""The command line: what people and scripts type. Click alone is imported here; all else when a command needs it.
+
+Changes things.
+"""
+
+import sys
+
+import click
+
+from orchestrator import __version__
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli import bringing, looking, running, setting_up
+from orchestrator.interfaces.cli.failing import explained
+from orchestrator.interfaces.cli.frame import Frame, Group, pass_frame
+
+NAME = "poolferry"
+
+
+@click.group(
+    cls=Group,
+    hidden_options=False,
+    invoke_without_command=True,
+    epilog="Exit: 0 fine, 1 failed, 2 wrong usage or configuration, 3 refused (nothing was changed), "
+    "4 status: late or failing, 75 waiting.",
+)
+@click.option("--version", is_flag=True, help="print the version")
+@click.pass_context
+@pass_frame
+def cli(frame: Frame, context: click.Context, *, version: bool) -> int:
+    """poolferry carries data between pools, and proves that it arrived."""
+    if version:
+        frame.answer({"version": __version__}, [f"{NAME} {__version__}"])
+        return 0
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        return 2
+    return 0
+
+
+for _room in (setting_up, running, looking, bringing):
+    for _command in _room.COMMANDS:
+        cli.add_command(_command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command line; returns its exit code. Nothing comes out of here but that."""
+    given = sys.argv[1:] if arguments is None else arguments
+    frame = Frame(json="--json" in given)
+    door.set_up()
+    with explained(frame) as end:
+        code = cli.main(given, prog_name=NAME, standalone_mode=False, obj=frame)
+        end.code = code if isinstance(code, int) else 0
+    with explained(frame) as flushed:
+        door.flush()
+    return end.code or flushed.code

@@ -1,0 +1,9 @@
+"""The engines that are shipped, as the configuration sees them.
+
+Pure.
+"""
+
+from orchestrator.config.models import EngineSection
+from orchestrator.engines.rsync.options import RsyncOptions, mistakes
+
+RSYNC = {"rsync": EngineSection(name="rsync", options=RsyncOptions, check=mistakes)}

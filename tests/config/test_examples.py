@@ -1,0 +1,92 @@
+"""jobs/README.md tells every key with its true default; its examples, and the example files, load.
+
+Changes things.
+"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.config.calls import read_hooks
+from orchestrator.config.fill import declared, fill
+from orchestrator.config.load import load
+from orchestrator.config.models import SECTIONS, JobKeys, PlaceKeys
+from orchestrator.config.schema import written_default
+from orchestrator.config.sheet import Sheet
+from orchestrator.domain.job import EVENTS, Hooks
+from orchestrator.domain.units import Seconds
+from tests.config.given import JOB, TARGETS, written
+from tests.config.shipped import RSYNC
+
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+README = (JOBS / "README.md").read_text()
+EXAMPLES = sorted(path.name for path in JOBS.glob("*.toml") if path.name != "targets.example.toml")
+BLOCKS = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+TABLES: dict[str, type[Any]] = {
+    "targets.toml": PlaceKeys,
+    "jobs/NAME.toml": JobKeys,
+    "[rsync]": RSYNC["rsync"].options,
+    **{f"[{name}]": model for name, model in SECTIONS.items()},
+}
+
+
+def rows(title: str) -> dict[str, tuple[str, str]]:
+    """The table under a title of the page: example and default by key."""
+    part = re.split(rf"^##+ {re.escape(title)}$", README, flags=re.MULTILINE)[1]
+    part = re.split(r"^##", part, flags=re.MULTILINE)[0]
+    found = re.findall(r"^\| `([a-z-]+)` \| `(.*?)` \| (.*?) ?\| .+ \|$", part, re.MULTILINE)
+    return {key: (example, default.strip("`")) for key, example, default in found}
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_the_page_tells_every_key_with_its_default(title: str) -> None:
+    fields = declared(TABLES[title])
+    told = rows(title)
+    assert list(told) == list(fields)
+    for name, field in fields.items():
+        default = written_default(field)
+        wanted = "*required*" if title == "jobs/NAME.toml" and name in ("engine", "source", "target") else ""
+        assert told[name][1] == (wanted if default is None else json.dumps(default)), name
+
+
+@pytest.mark.parametrize("title", [title for title in TABLES if title.startswith("[")])
+def test_the_examples_of_the_page_are_good(title: str) -> None:
+    for name, (example, default) in rows(title).items():
+        sheet = Sheet("x", "", {})
+        assert fill(sheet, TABLES[title], tomllib.loads(f"{name} = {example}"), (), lambda _: None)
+        assert sheet.mistakes == []
+        assert example != default, f"{name}: the example shows nothing new"
+
+
+def test_the_page_tells_every_event() -> None:
+    told = rows("[hooks]")
+    assert list(told) == [*EVENTS, "timeout"]
+    sheet = Sheet("x", "", {})
+    read_hooks(sheet, tomllib.loads("\n".join(f"{name} = {example}" for name, (example, _) in told.items())))
+    assert sheet.mistakes == []
+    assert told["timeout"][1] == '"1m"'
+    assert Hooks().timeout == Seconds(60)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[block.split("\n")[0] for block in BLOCKS])
+def test_each_block_of_the_page_loads(tmp_path: Path, block: str) -> None:
+    """A block that is only a section stands below the shortest job."""
+    files = {"targets.toml": TARGETS, "jobs/photos.toml": JOB.replace("tree", "rsync")}
+    if block.startswith("# targets.toml"):
+        files["targets.toml"] = block
+    else:
+        files["jobs/photos.toml"] = block if "engine" in block else files["jobs/photos.toml"] + block
+    assert load(written(tmp_path, files), RSYNC).job("photos").engine == "rsync"
+
+
+def test_the_example_files_load_together(tmp_path: Path) -> None:
+    files = {f"jobs/{name}": (JOBS / name).read_text() for name in EXAMPLES}
+    targets = (JOBS / "targets.example.toml").read_text()
+    configuration = load(written(tmp_path, {**files, "targets.toml": targets}), RSYNC)
+    assert [f"{job.name}.toml" for job in configuration.jobs] == EXAMPLES
+    assert {place.name for place in configuration.places} == {job.target.name for job in configuration.jobs}
+    assert {name for name in EXAMPLES if f"[{name}]({name})" in README} == set(EXAMPLES)

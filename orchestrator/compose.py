@@ -165,6 +165,7 @@ def make_tools(
         state=where.state,
         config=where.config,
         hook_folders=hook_folders(where),
+        hook_environment=hook_environment(where, os.environ),
         identity=identity(),
         alive=alive,
     )
@@ -178,6 +179,12 @@ def hook_folders(where: Directories) -> tuple[str, ...]:
     if not shipped and os.path.isfile(os.path.join(checkout, "pyproject.toml")):
         shipped = [os.path.join(checkout, "hooks")]
     return (os.path.join(where.config, "hooks"), *shipped)
+
+
+def hook_environment(where: Directories, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What hooks need beside the facts: where to keep and find things, and systemd's credentials."""
+    passed = [(name, environment[name]) for name in ("CREDENTIALS_DIRECTORY",) if name in environment]
+    return (("POOLFERRY_CONFIG", where.config), ("POOLFERRY_STATE", where.state), *passed)
 
 
 def identity() -> "Identity":
@@ -225,9 +232,7 @@ def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
     marker = location / _MARKER
     name = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
     place = Place(name="found", location=location)
-    return Job(
-        name=name, file=marker.path, engine=found.name, source=location, target=place, options=found.options()
-    )
+    return Job(name=name, file=marker.path, engine=found.name, source=location, target=place, options=found.options())
 
 
 def _owner(marker: bytes, location: "Location") -> str:

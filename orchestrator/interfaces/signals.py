@@ -14,21 +14,23 @@ _WORDS = {signal.SIGTERM: "asked to end (SIGTERM)", signal.SIGINT: "interrupted 
 
 
 @contextlib.contextmanager
-def heard_by(stop: Stop) -> Iterator[None]:
-    """While inside, signals ask `stop` to stop; again and again is the same as once.
+def heard_by(stop: Stop) -> Iterator[list[int]]:
+    """While inside, signals ask `stop` to stop; again and again is the same as once. Yields what was heard.
 
     A signal that is ignored stays so: nohup and shells in the background rely on that.
     """
 
     def heard(number: int, _: FrameType | None) -> None:
+        found.append(number)
         stop.request(_WORDS[signal.Signals(number)])
 
+    found: list[int] = []
     before = {}
     for number in _WORDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, heard)
     try:
-        yield
+        yield found
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

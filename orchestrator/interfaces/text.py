@@ -60,7 +60,9 @@ def when(schedule: str | None) -> str:
     return f"daily at {rest}" if kind == "daily" else "when the target is attached"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> list[list[str]]:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()
+) -> list[list[str]]:
     """The cells padded to columns, head first; columns in `right` are numbers. The last column is left as it is."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]

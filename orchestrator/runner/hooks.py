@@ -59,7 +59,9 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
     with open(stdin, "w", encoding="utf-8") as file:
         json.dump(told, file)
     command = Command(
-        argv=(_found(argv[0], tools.hook_folders), *argv[1:]), effect=Effect.WRITES, environment=(*tools.hook_environment, *_environment(told))
+        argv=(_found(argv[0], tools.hook_folders), *argv[1:]),
+        effect=Effect.WRITES,
+        environment=(*tools.hook_environment, *_environment(told)),
     )
     said = bytearray()
 
@@ -71,7 +73,9 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
     stop = Stop(deadline=journal.job.hooks.timeout, because="the hook took too long")
     result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop, on_output=heard, on_errors=heard)
     os.unlink(stdin)
-    tools.history.hook_called(journal.run, event, argv, result.exits[0], tools.monotonic() - began, bytes(said), journal.now)
+    tools.history.hook_called(
+        journal.run, event, argv, result.exits[0], tools.monotonic() - began, bytes(said), journal.now
+    )
     return result, bytes(said)
 
 
@@ -118,9 +122,7 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         "moved_bytes",
         "seconds",
     )
-    return tuple(
-        (f"POOLFERRY_{name.upper()}", _line(told[name])) for name in names
-    )
+    return tuple((f"POOLFERRY_{name.upper()}", _line(told[name])) for name in names)
 
 
 def _line(value: object) -> str:

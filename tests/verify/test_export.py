@@ -18,7 +18,17 @@ from orchestrator.verify.export import parse_sum, write_sums
 from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import digest_pipeline, settle_pipeline
 from orchestrator.verify.sorting import Spool, sorted_moves
-from tests.verify.trees import CREATED, HOSTILE, entries, found, hostile_tree, make_manifest, make_tree, read_again
+from tests.verify.trees import (
+    CREATED,
+    HEADER,
+    HOSTILE,
+    entries,
+    found,
+    hostile_tree,
+    make_manifest,
+    make_tree,
+    read_again,
+)
 
 SHA = Header(job="j", source="s", point="p", digest="sha256", created=CREATED)
 
@@ -35,12 +45,12 @@ def accepted(tree: Path, sums: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-@pytest.mark.parametrize("header", [None, SHA], ids=["xxh128", "sha256"])
-def test_sha256sum_accepts_every_hostile_name(tmp_path: Path, header: Header | None) -> None:
+@pytest.mark.parametrize("header", [HEADER, SHA], ids=["xxh128", "sha256"])
+def test_sha256sum_accepts_every_hostile_name(tmp_path: Path, header: Header) -> None:
     tree = hostile_tree(tmp_path / "tree")
     (tree / "link").symlink_to("1")
     os.link(tree / "1", tree / "hard link")
-    make_manifest(tree, tmp_path / "m.gz", **({"header": header} if header else {}))
+    make_manifest(tree, tmp_path / "m.gz", header=header)
     count, verdicts = export(tree, tmp_path / "m.gz", tmp_path / "SHA256SUMS")
     assert (count, verdicts) == (len(HOSTILE) + 1, {})
     assert len(HOSTILE) >= 40

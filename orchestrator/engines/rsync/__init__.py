@@ -11,7 +11,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.rsync import commands, failures, parse, plan, restoring
+from orchestrator.engines.rsync import commands, failures, parse, plan, restoring, scripts
 from orchestrator.engines.rsync.advice import advise
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
@@ -76,7 +76,7 @@ class RsyncEngine:
         if isinstance(proof, CountsEqual) and recorded is not None:
             confirm_counts(proof, tuple(meter for meter in meters if isinstance(meter, RsyncMeter)), recorded)
         if isinstance(proof, PointVisible):
-            answer = runner(reader)(commands.see_point_command(proof.root, proof.name))
+            answer = runner(reader)(scripts.see_point_command(proof.root, proof.name))
             if answer.strip() != b"there":
                 raise ProofFailed(
                     f"point {proof.name} is not to be seen after publishing",
@@ -95,10 +95,10 @@ class RsyncEngine:
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
     def store(self, local: str, file: Location) -> Pipeline:
-        return Pipeline(stages=(commands.store_command(file),), reads=local)
+        return Pipeline(stages=(scripts.store_command(file),), reads=local)
 
     def fetch(self, file: Location, local: str) -> Pipeline:
-        return Pipeline(stages=(commands.show_file_command(file),), keeps=local)
+        return Pipeline(stages=(scripts.show_file_command(file),), keeps=local)
 
 
 ENGINE = RsyncEngine()

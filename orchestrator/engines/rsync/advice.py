@@ -8,7 +8,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import Advice
-from orchestrator.engines.rsync import commands, parse
+from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.engines.rsync.survey import runner
@@ -59,13 +59,17 @@ def _judge(subject: str, program: Program) -> Advice:
     version = ".".join(map(str, program.version))
     holes = "; ".join(text for since, text in _HOLES if program.version < since)
     if holes:
-        return Advice(good=False, subject=subject, text=f"version {version} has known holes, unless your distribution mended them: {holes}")
+        return Advice(
+            good=False,
+            subject=subject,
+            text=f"version {version} has known holes, unless your distribution mended them: {holes}",
+        )
     return Advice(good=True, subject=subject, text=f"version {version}")
 
 
 def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
     subject = f"source {job.source}"
-    seen = parse.parse_source(run(commands.look_at_source_command(job.source)))
+    seen = parse.parse_source(run(scripts.look_at_source_command(job.source)))
     if not seen.directory:
         return Advice(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:
@@ -75,7 +79,7 @@ def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
 
 def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
     root = job.target.location
-    seen = parse.parse_target(run(commands.look_at_target_command(root)), root)
+    seen = parse.parse_target(run(scripts.look_at_target_command(root)), root)
     subject = f"target {root}"
     if not seen.exists:
         return Advice(

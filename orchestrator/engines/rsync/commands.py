@@ -7,6 +7,7 @@ from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.rsync.scripts import sums_command, text
 from orchestrator.engines.rsync.words import LOCK, PARTIAL, Program
 from orchestrator.process.ssh import rsync_shell
 
@@ -14,221 +15,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9/_.,+@%=:-]*")
 _WILD = re.compile(r"([\\*?\[\]])")
 _BUSY = "75"  # flock's exit when the lock stays busy; failures.py reads it
 
-# Constant scripts with their values as arguments; `sh` is every Debian's, and one call is one round trip over ssh.
-_LOOK_AT_TARGET = """
-r=$1
-if [ ! -d "$r" ]; then [ -e "$r" ] && printf 'n' || printf 'a'; [ -d "${r%/*}/" ] && printf 'p'; printf '\\0'; exit 0; fi
-printf 'd\\0'
-stat -c '%d' -- "$r" "$r/.." | tr '\\n' ' '; printf '\\0'
-stat -f -c '%a %S' -- "$r"; printf '\\0'
-cat -- "$r/.poolferry/target.json" 2>/dev/null; printf '\\0'
-readlink -- "$r/latest" 2>/dev/null; printf '\\0'
-find "$r/" -mindepth 1 -maxdepth 1 -printf 'r %y %P\\0'
-[ -d "$r/points" ] && find "$r/points/" -mindepth 1 -maxdepth 1 -printf 'p %y %P\\0'
-[ -d "$r/.poolferry" ] && find "$r/.poolferry/" -mindepth 1 -maxdepth 2 ! -path '*/work/*' -printf 'o %y %P\\0'
-true
-"""
-_LOOK_AT_SOURCE = """
-s=$1
-if [ ! -e "$s" ]; then printf 'a\\0'; exit 0; fi
-if [ ! -d "$s" ]; then printf 'f\\0'; exit 0; fi
-printf 'd %s\\0' "$(stat -c '%d' -- "$s" "$s/.." | tr '\\n' ' ')"
-find "$s/" -mindepth 1 -maxdepth 1 -printf 'x' -quit; printf '\\0'
-"""
-_HALF_COPIED = """
-find "$1/" -type f -size +0 -regextype posix-extended \\( -path '*/.~poolferry-partial~/*' -o -regex '.*/\\..+\\.[A-Za-z0-9]{6}' \\) -printf '%s %P\\0'
-"""
-_SIZES = """
-cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c '%s' -- "$f" || echo -; done
-"""
-_PREPARE = """
-set -e
-mkdir -p -- "$1/points" "$1/.poolferry"
-if [ ! -e "$1/.poolferry/target.json" ]; then
-  p=$1/.poolferry/probe; touch -d '@1.123456789' -- "$p"; m=$(stat -c '%.9Y' -- "$p"); rm -f -- "$p"
-  case $m in *.123456789) c=false;; *) c=true;; esac
-  printf '{"format": 1, "job": "%s", "coarse": %s}\\n' "$2" "$c" > "$1/.poolferry/target.json.new"
-  mv -T -- "$1/.poolferry/target.json.new" "$1/.poolferry/target.json"
-fi
-flock -x -w "$4" -E 75 "$1/.poolferry/lock" true
-mkdir -p -- "$3"
-"""
-_SALVAGE = """
-set -e
-cd -- "$1"
-mkdir -p -- "$3"
-mv -T -- "$2" "$3/$4"
-"""
-_FINISH = """
-set -e
-cd -- "$1"
-mv -T -- "$2" "$3"
-rmdir --ignore-fail-on-non-empty -- "${2%/*}"
-"""
-_SWEEP = """
-cd -- "$1" && find . -depth \\( -name '.~poolferry-partial~' -type d -exec rm -rf -- {} + \\) -o \\( -type f -path "$2" -exec rm -f -- {} + \\)
-"""
-_PUBLISH = """
-set -e
-cd -- "$1"
-sync -f .poolferry/work
-mv -T -- "$3" "points/$2.manifest.gz"
-mv -T -n -- .poolferry/work "points/$2"
-[ ! -e .poolferry/work ]
-ln -s -f -n -- "points/$2" .poolferry/latest
-mv -T -- .poolferry/latest latest
-sync -f .
-"""
-_REMOVE = """
-set -e
-cd -- "$1"; shift
-mkdir -p .poolferry/trash
-for p in "$@"; do
-  if [ -e "points/$p" ]; then mv -T -- "points/$p" ".poolferry/trash/$p"; fi
-  rm -f -- "points/$p.manifest.gz" "points/$p.damaged"
-done
-rm -rf --one-file-system -- .poolferry/trash
-"""
-_SEE_POINT = """
-cd -- "$1" && [ -d "points/$2" ] && [ -f "points/$2.manifest.gz" ] && [ "$(readlink latest)" = "points/$2" ] && echo there
-"""
-_SUMS = """
-cd -- "$1" && xargs -0 -r -P 4 -n 64 sha256sum --
-"""
-_LOOK_AT_WANTED = """
-if [ -d "$1" ] && [ ! -L "$1" ]; then echo folder; elif [ -e "$1" ] || [ -L "$1" ]; then echo file; else echo absent; fi
-"""
-_LOOK_AT_DESTINATION = """
-t=$1
-if [ -L "$t" ] && [ ! -e "$t" ]; then printf 'other\\0'; exit 0; fi
-if [ ! -e "$t" ]; then printf 'absent\\0'; exit 0; fi
-if [ ! -d "$t" ]; then printf 'other\\0'; exit 0; fi
-printf 'folder\\0'
-cat -- "$t/.poolferry-restoring.json" 2>/dev/null; printf '\\0'
-find "$t/" -mindepth 1 -maxdepth 1 -printf 'x\\n' | wc -l; printf '\\0'
-find "$t/" -mindepth 1 -maxdepth 1 -printf '%P\\0' | head -z -n 10
-"""
-_BEGIN_RESTORE = """
-set -e
-if [ -n "$2" ]; then mv -T -n -- "$1" "$2"; [ ! -e "$1" ]; fi
-mkdir -p -- "$3"
-if [ -n "$4" ]; then printf '%s\\n' "$4" > "$1/.poolferry-restoring.json"; fi
-"""
-_END_RESTORE = """
-set -e
-sync -f "$1"
-m=$(stat -c '%.9Y' -- "$1"); rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
-"""
-_STORE = """
-set -e
-cat > "$1.new"; sync -- "$1.new"; mv -T -- "$1.new" "$1"
-"""
-
-
-def _script(text: str, *values: str, effect: Effect, host: Host | None) -> Command:
-    return Command(argv=("sh", "-c", text.strip(), "sh", *values), effect=effect, host=host)
-
-
-def look_at_target_command(root: Location) -> Command:
-    """Prints what a target holds, NUL-separated: kind, devices, room, marker, latest, then the names of three folders."""
-    return _script(_LOOK_AT_TARGET, root.path, effect=Effect.READS, host=root.host)
-
-
-def look_at_source_command(source: Location) -> Command:
-    """Prints what the source's root is: a(bsent), f(ile) or d(irectory) with devices, then x when it is not empty."""
-    return _script(_LOOK_AT_SOURCE, source.path, effect=Effect.READS, host=source.host)
-
-
-def half_copied_command(work: Location) -> Command:
-    """Prints size and path of what interrupted copying left: in partial directories, and rsync's orphaned temporaries."""
-    return _script(_HALF_COPIED, work.path, effect=Effect.READS, host=work.host)
-
-
-def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
-    """Prints the size of each file of the source, `-` where there is no such regular file."""
-    names = ("./" + path.decode("utf-8", "surrogateescape") for path in paths)
-    return _script(_SIZES, source.path, *names, effect=Effect.READS, host=source.host)
-
-
-def prepare_command(root: Location, job: str, work: Location, *, patience: int) -> Command:
-    """Makes the target ours and waits, `patience` seconds at most, until no receiver of an earlier run is alive."""
-    return _script(_PREPARE, root.path, job, work.path, str(patience), effect=Effect.WRITES, host=root.host)
-
-
-def salvage_command(work: Location, orphan: bytes, folder: bytes, name: bytes) -> Command:
-    """Moves an orphaned temporary file to where a resumed copy looks for it."""
-    values = (_text(orphan), _text(folder), _text(name))
-    return _script(_SALVAGE, work.path, *values, effect=Effect.WRITES, host=work.host)
-
-
-def finish_command(work: Location, partial: bytes, final: bytes) -> Command:
-    """Gives a completed half-copied file its name."""
-    return _script(_FINISH, work.path, _text(partial), _text(final), effect=Effect.WRITES, host=work.host)
-
-
-def shorten_command(work: Location, partial: bytes, size: int) -> Command:
-    """Cuts a half-copied file to `size`, as --append-verify passes over a file that is not shorter than the source's."""
-    path = f"{work.path}/{_text(partial)}"
-    return Command(argv=("truncate", "-s", str(size), "--", path), effect=Effect.WRITES, host=work.host)
-
-
-def sweep_command(work: Location, orphans: str) -> Command:
-    """Removes half-copied files that nothing will use any more."""
-    return _script(_SWEEP, work.path, orphans, effect=Effect.WRITES, host=work.host)
-
-
-def publish_command(root: Location, name: str, manifest: str) -> Command:
-    """Everything to the disk, then manifest, tree and `latest` get their names, each by one rename."""
-    return _script(_PUBLISH, root.path, name, manifest, effect=Effect.WRITES, host=root.host)
-
-
-def remove_command(root: Location, names: tuple[str, ...]) -> Command:
-    """Takes points out of sight by one rename each, then removes them; what a cut leaves is removed by the next."""
-    return _script(_REMOVE, root.path, *names, effect=Effect.DESTROYS, host=root.host)
-
-
-def see_point_command(root: Location, name: str) -> Command:
-    """Prints `there` when the point, its manifest and `latest` are."""
-    return _script(_SEE_POINT, root.path, name, effect=Effect.READS, host=root.host)
-
-
-def look_at_wanted_command(wanted: Location) -> Command:
-    """Prints what a point holds there: folder, file or absent."""
-    return _script(_LOOK_AT_WANTED, wanted.path, effect=Effect.READS, host=wanted.host)
-
-
-def look_at_destination_command(to: Location) -> Command:
-    """Prints what lies at a destination, NUL-separated: kind, our marker, number of entries, the first names."""
-    return _script(_LOOK_AT_DESTINATION, to.path, effect=Effect.READS, host=to.host)
-
-
-def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str) -> Command:
-    """Renames away what lies there when `aside` is told, makes the folder, and marks it as being restored."""
-    return _script(_BEGIN_RESTORE, to.path, aside, folder, marker, effect=Effect.WRITES, host=to.host)
-
-
-def end_restore_command(to: Location) -> Command:
-    """Everything to the disk, then the marker goes; the folder keeps its time."""
-    return _script(_END_RESTORE, to.path, effect=Effect.WRITES, host=to.host)
-
-
-def store_command(file: Location) -> Command:
-    """Writes its input to a file, whole or not at all."""
-    return _script(_STORE, file.path, effect=Effect.WRITES, host=file.host)
-
-
-def show_file_command(file: Location) -> Command:
-    """Prints a file."""
-    return Command(argv=("cat", "--", file.path), effect=Effect.READS, host=file.host)
-
 
 def rsync_version_command(host: Host | None) -> Command:
     """Prints version and abilities: JSON since 3.2.7, text before; `-VV` is an error before 3.2."""
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
 
 
 def look_command(job: Job, newest: Location, *, here: Program | None, there: Program | None, coarse: bool) -> Command:
@@ -282,8 +72,8 @@ def append_command(
     job: Job, path: bytes, into: Location, partial: bytes, *, here: Program | None, there: Program | None
 ) -> Command:
     """Completes one half-copied file: the bytes that are there are verified, not sent again."""
-    source = Location(path=f"{job.source.path.rstrip('/')}/{_text(path)}", host=job.source.host)
-    target = Location(path=f"{into.path}/{_text(partial)}", host=into.host)
+    source = Location(path=f"{job.source.path.rstrip('/')}/{text(path)}", host=job.source.host)
+    target = Location(path=f"{into.path}/{text(partial)}", host=into.host)
     argv = ("rsync", *_what(_options(job)), "--append-verify", *_moving(job, here, there, into))
     return Command(
         argv=(*argv, "--", _argument(source, wild=True, folder=False), _argument(target, folder=False)),
@@ -310,7 +100,7 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
     xxh128 needs nothing but rsync there: a dry run against an empty folder compares checksums. Raises: ValueError.
     """
     if algorithm == "sha256":
-        return _script(_SUMS, tree.path, effect=Effect.READS, host=tree.host)
+        return sums_command(tree)
     if algorithm != "xxh128":
         raise ValueError(f"{algorithm} cannot be made on {tree.host}: use xxh128 or sha256 in [verify] digest")
     argv = ("rsync", "--dry-run", "--times", "--checksum", "--checksum-choice=xxh128", "--from0", "--files-from=-", "--out-format=pf:%i|%l|0|%C|%n",

@@ -145,7 +145,9 @@ class LookReader:
             created=self.created,
             other=self.other,
             moving=stats.transferred_size,
-            folders={top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()},
+            folders={
+                top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
+            },
             deleted_examples=tuple(self.deleted_names),
             changed_examples=tuple(self.changed_names),
         )

@@ -11,7 +11,7 @@ from orchestrator.domain.plan import Decision, Nothing, Plan, Recording, Refusal
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import Bytes, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync import commands, scripts
 from orchestrator.engines.rsync.lanes import Lane, Lanes, named
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.engines.rsync.words import MARKER, OURS, PARTIAL, WORK, CountsEqual, HalfCopied, PointVisible, World
@@ -136,7 +136,7 @@ def _resumes(world: World) -> str | None:
 
 def _prepare(job: Job, root: Location, work: Location) -> Step:
     return Step(does="prepare the target", why="the marker says whose it is; no receiver of an earlier run may be alive", lane="main",
-                work=_alone(commands.prepare_command(root, job.name, work, patience=int(job.pipe.stall_after) + 30)), expected=None)  # fmt: skip
+                work=_alone(scripts.prepare_command(root, job.name, work, patience=int(job.pipe.stall_after) + 30)), expected=None)  # fmt: skip
 
 
 def _resume(job: Job, world: World, work: Location) -> list[_Stage]:
@@ -156,7 +156,7 @@ def _finish(job: Job, world: World, work: Location, half: HalfCopied) -> list[_S
     shown = show_name(half.path)
     stages: list[_Stage] = []
     if half.orphan:
-        salvage = commands.salvage_command(work, half.lies, partial_folder, name)
+        salvage = scripts.salvage_command(work, half.lies, partial_folder, name)
         stages.append(
             (_step(f"salvage {shown}", "rsync was killed and would not use its temporary file again", salvage),)
         )
@@ -168,14 +168,14 @@ def _finish(job: Job, world: World, work: Location, half: HalfCopied) -> list[_S
                 _step(
                     f"shorten {shown}",
                     "a remainder that looks whole is not trusted: its end is sent again, all of it verified",
-                    commands.shorten_command(work, partial, have),
+                    scripts.shorten_command(work, partial, have),
                 ),
             )
         )
     append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
     copy = Step(does=f"go on with {shown}", why=f"{show_size(have)} of {show_size(half.wanted)} are there", lane="main", expected=Bytes(half.wanted - have),
                 work=_alone(append, keeps=None))  # fmt: skip
-    finish = commands.finish_command(work, partial, half.path)
+    finish = scripts.finish_command(work, partial, half.path)
     stages += [(copy,), (_step(f"name {shown}", "it is whole and verified", finish),)]
     return stages
 
@@ -263,7 +263,7 @@ def _sweep(world: World, work: Location) -> Step:
     return _step(
         "sweep the work tree",
         "remainders that nothing needs any more must not enter a point",
-        commands.sweep_command(work, _stale_orphan(world)),
+        scripts.sweep_command(work, _stale_orphan(world)),
     )
 
 
@@ -296,7 +296,7 @@ def _record(job: Job, tree: Location, name: str, base: Point | None, asked: Aske
 
 def _publish(root: Location, name: str, asked: Asked) -> Step:
     return Step(does=f"publish point {name}", why="it is whole: one rename makes it visible", lane="main", expected=None, makes=name,
-                work=_alone(commands.publish_command(root, name, f"{OURS}/manifest.gz")), proof=PointVisible(root=root, name=name))  # fmt: skip
+                work=_alone(scripts.publish_command(root, name, f"{OURS}/manifest.gz")), proof=PointVisible(root=root, name=name))  # fmt: skip
 
 
 def _plan_mirror(job: Job, world: World, options: RsyncOptions, asked: Asked) -> Plan:
@@ -348,7 +348,7 @@ def plan_removal(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> 
             does=f"remove {len(names)} points",
             why=why,
             lane="main",
-            work=_alone(commands.remove_command(job.target.location, names)),
+            work=_alone(scripts.remove_command(job.target.location, names)),
             expected=None,
             removes=" ".join(names),
         ),
@@ -360,7 +360,7 @@ def _removal(job: Job, litter: tuple[str, ...]) -> _Stage:
         _step(
             "clear away leftovers",
             "a removal or a publishing was cut in the middle",
-            commands.remove_command(job.target.location, litter),
+            scripts.remove_command(job.target.location, litter),
         ),
     )
 

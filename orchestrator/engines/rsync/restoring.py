@@ -8,7 +8,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Rereading, Step
 from orchestrator.engines.contract import DestinationSeen, Wanted
-from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync import commands, scripts
 from orchestrator.engines.rsync.survey import runner
 from orchestrator.process.executor import Reader
 
@@ -16,11 +16,11 @@ from orchestrator.process.executor import Reader
 def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
     """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
     run = runner(reader)
-    kind = run(commands.look_at_wanted_command(_below(wanted))).decode().strip()
-    seen = _look(wanted.to, kind, run(commands.look_at_destination_command(wanted.to)))
+    kind = run(scripts.look_at_wanted_command(_below(wanted))).decode().strip()
+    seen = _look(wanted.to, kind, run(scripts.look_at_destination_command(wanted.to)))
     if kind == "file" and seen.kind == "folder":
         inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
-        return _look(inside, kind, run(commands.look_at_destination_command(inside)))
+        return _look(inside, kind, run(scripts.look_at_destination_command(inside)))
     return seen
 
 
@@ -53,7 +53,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
         else ""
     )
     makes = seen.to.path if folder else seen.to.path.rpartition("/")[0] or "/"
-    begin = commands.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
+    begin = scripts.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
     copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder)
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
     reread = Rereading(point=wanted.point, tree=seen.to, prefix=wanted.path, workers=job.verify.workers, restored=True)
@@ -61,7 +61,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
         (_step("prepare the destination", f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing", begin),),
         (Step(does=f"copy {what} to {seen.to}", why="asked for", lane="main", work=Pipeline(stages=(copy,)), expected=None),),
         *([(Step(does=f"read {seen.to} again", why="what came back is compared with the manifest", lane="main", work=reread, expected=None),)] if wanted.point.manifest else []),
-        *([(_step("end the restore", "it is whole: the marker goes", commands.end_restore_command(seen.to)),)] if folder else []),
+        *([(_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to)),)] if folder else []),
     ]  # fmt: skip
     warnings = (
         ()

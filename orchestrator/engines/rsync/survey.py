@@ -11,9 +11,9 @@ from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
-from orchestrator.engines.rsync import commands, parse
-from orchestrator.engines.rsync.failures import explain, is_partial
+from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.aggregating import Aggregator
+from orchestrator.engines.rsync.failures import explain, is_partial
 from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.engines.rsync.words import PARTIAL, WORK, HalfCopied, Program, TargetSeen, World
@@ -28,7 +28,7 @@ def survey(job: Job, reader: Reader) -> World:
     """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
     run = runner(reader)
     here, there = survey_programs(job, run)
-    source = parse.parse_source(run(commands.look_at_source_command(job.source)))
+    source = parse.parse_source(run(scripts.look_at_source_command(job.source)))
     target = survey_target(job, run)
     options = job.options
     assert isinstance(options, RsyncOptions)
@@ -60,18 +60,18 @@ def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
     """The restore points that are there, oldest first."""
     run = runner(reader)
     root = job.target.location
-    return parse.parse_target(run(commands.look_at_target_command(root)), root).points
+    return parse.parse_target(run(scripts.look_at_target_command(root)), root).points
 
 
 def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
     """What the target holds, with half-copied files and damaged entries when there are any."""
     root = job.target.location
-    text = run(commands.look_at_target_command(root))
+    text = run(scripts.look_at_target_command(root))
     seen = parse.parse_target(text, root)
     half = _survey_half_copied(job, run) if seen.work else ()
     damaged: tuple[bytes, ...] = ()
     if seen.points and f" {seen.points[-1].name}.damaged\0".encode() in text:
-        note = run(commands.show_file_command(root / f"points/{seen.points[-1].name}.damaged"))
+        note = run(scripts.show_file_command(root / f"points/{seen.points[-1].name}.damaged"))
         damaged = tuple(parse_name(line.decode("utf-8", "surrogateescape")) for line in note.splitlines())
     return replace(seen, half=half, damaged=damaged)
 
@@ -81,12 +81,12 @@ def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[Half
 
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
-    found = parse.parse_half_copied(run(commands.half_copied_command(job.target.location / WORK)))
+    found = parse.parse_half_copied(run(scripts.half_copied_command(job.target.location / WORK)))
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()
     asked = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
-    sizes = parse.parse_sizes(run(commands.sizes_command(job.source, asked)))
+    sizes = parse.parse_sizes(run(scripts.sizes_command(job.source, asked)))
     own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
     return tuple(
         HalfCopied(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
@@ -150,7 +150,15 @@ def _survey_tree(job: Job, reader: Reader) -> Aggregator:
 def _first_copy(listed: Aggregator, *, complete: bool) -> Changes:
     """A first copy moves everything; how much is unknown when patterns leave something out."""
     entries, size = listed.totals()
-    return Changes(entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size if complete else None)
+    return Changes(
+        entries_before=None,
+        files_before=None,
+        entries_now=entries,
+        deleted=0,
+        changed=0,
+        created=entries,
+        moving=size if complete else None,
+    )
 
 
 def runner(reader: Reader) -> Callable[[Command], bytes]:
@@ -162,5 +170,3 @@ def runner(reader: Reader) -> Callable[[Command], bytes]:
         return result.stdout
 
     return run
-
-

@@ -1,0 +1,181 @@
+"""verify, restore, points export: reading copies again, and bringing data back.
+
+Changes things.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.frame import Command, Frame, Group, complete_job, pass_frame
+from orchestrator.interfaces.cli.running import opened, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.run import RunReport
+    from orchestrator.runner.restore import Wish
+
+POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
+
+
+@click.command(cls=Command)
+@click.argument("job", nargs=-1, shell_complete=complete_job)
+@POINT
+@click.option("--source", is_flag=True, help="read the source too: tells damage there from changes")
+@pass_frame
+def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool) -> int:
+    """Read copies again and compare every file with what was promised; of all jobs without a name."""
+    from orchestrator.domain.run import EXIT
+    from orchestrator.interfaces.records import verified_value
+    from orchestrator.interfaces.wording import report_lines
+    from orchestrator.runner.verifying import Verified, verify_job
+
+    jobs = frame.jobs(job)
+    if point and len(jobs) != 1:
+        raise click.UsageError("--point needs one job")
+    done: list[Verified] = []
+    with opened(frame) as desk:
+        for one in jobs:
+            verified = desk.do(one, lambda tools, one=one: verify_job(one, tools, point=point, against_source=source))
+            done.append(verified)
+            show_report(frame, verified.report, report_lines(verified.report))
+            if desk.stopped:
+                break
+    if frame.json:
+        values = [verified_value(each) for each in done]
+        door.answer_value(values[0] if len(jobs) == 1 else {"verified": values})
+    return worst([EXIT[each.report.outcome] for each in done])
+
+
+def show_report(frame: Frame, report: "RunReport", lines: list[str]) -> None:
+    """A run's end as lines, unless JSON follows, or nobody wants to hear of what went well."""
+    from orchestrator.domain.run import EXIT
+
+    if not frame.json and not (frame.quiet and EXIT[report.outcome] in (0, 75)):
+        door.answer(lines)
+
+
+@click.group("restore", cls=Group)
+def restore() -> None:
+    """Bring data back from a restore point. Overwrites nothing."""
+
+
+def _restoring(command: "Callable[..., int]") -> "Callable[..., int]":
+    """The options that plan and run share."""
+    for option in (
+        click.option("--from", "origin", metavar="PLACE", help="a target itself, where no configuration is left"),
+        click.option("--aside", is_flag=True, help="what lies at the destination is renamed and kept"),
+        click.option("--to", required=True, metavar="PLACE", help="where to: a path, or ssh://user@host/path"),
+        click.option("--path", metavar="PATH", help="only this file or folder, told from the source's root"),
+        click.option("--at", metavar="TIME", help='the newest point not later, such as "2024-11-03 02:31"'),
+        POINT,
+        click.argument("job", required=False, shell_complete=complete_job),
+    ):
+        command = option(command)
+    return command
+
+
+@restore.command("plan")
+@_restoring
+@pass_frame
+def restore_plan(frame: Frame, job: str | None, origin: str | None, **asked: Any) -> int:
+    """What `restore run` would do. Changes nothing."""
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.interfaces.wording import decision_lines
+    from orchestrator.runner.restore import plan_restore
+    from orchestrator.runner.telling import decision_value, step_commands
+
+    wish, declared = _wish(**asked), _job(frame, job, origin)
+    with opened(frame) as desk:
+        decision = desk.do(declared, lambda tools: plan_restore(declared, tools, wish))
+    steps = [] if isinstance(decision, Refusal) else decision.steps
+    lines = decision_lines(declared.name, decision, [step_commands(step) for step in steps])
+    frame.answer({"job": declared.name, **decision_value(decision)}, lines)
+    return 3 if isinstance(decision, Refusal) else 0
+
+
+@restore.command("run")
+@_restoring
+@pass_frame
+def restore_run(frame: Frame, job: str | None, origin: str | None, **asked: Any) -> int:
+    """Bring data back and read it again. The same command goes on after an interruption."""
+    from orchestrator.domain.run import EXIT
+    from orchestrator.interfaces.wording import report_lines
+    from orchestrator.runner.restore import run_restore
+    from orchestrator.runner.telling import report_value
+
+    wish, declared = _wish(**asked), _job(frame, job, origin)
+    with opened(frame) as desk:
+        report = desk.do(declared, lambda tools: run_restore(declared, tools, wish))
+    show_report(frame, report, report_lines(report))
+    if frame.json:
+        door.answer_value(report_value(report))
+    return EXIT[report.outcome]
+
+
+def _job(frame: Frame, name: str | None, origin: str | None) -> "Job":
+    if (name is None) is (origin is None):
+        raise click.UsageError("tell either a job or --from")
+    if name is not None:
+        return frame.configuration().job(name)
+    return compose.job_found_at(_place("--from", str(origin)), log=frame.log)
+
+
+def _place(option: str, text: str) -> Any:
+    from orchestrator.config.models import parse_anywhere
+
+    try:
+        return parse_anywhere(text if "://" in text else os.path.abspath(text))
+    except ValueError as error:
+        raise click.UsageError(f"{option} {text!r}: expected {error}") from None
+
+
+def _wish(*, point: str | None, at: str | None, path: str | None, to: str, aside: bool) -> "Wish":
+    from orchestrator.interfaces.text import parse_instant
+    from orchestrator.runner.restore import Wish
+
+    if point and at:
+        raise click.UsageError("tell either --point or --at")
+    try:
+        instant = parse_instant(at) if at else None
+    except ValueError as error:
+        raise click.UsageError(f"--at {at!r}: expected {error}") from None
+    return Wish(to=_place("--to", to), path=_below(path or ""), point=point, at=instant, aside=aside)
+
+
+def _below(path: str) -> bytes:
+    """A path below a point as bytes, without slashes at its ends."""
+    parts = [part for part in os.fsencode(path).split(b"/") if part not in (b"", b".")]
+    if b".." in parts:
+        raise click.UsageError(f'--path {path!r}: expected a path below the source\'s root, without ".."')
+    return b"/".join(parts)
+
+
+@click.command("export", cls=Command)
+@click.argument("job", shell_complete=complete_job)
+@POINT
+@click.option("--to", required=True, metavar="FILE", help="the file to write")
+@pass_frame
+def export(frame: Frame, job: str, point: str | None, to: str) -> int:
+    """Write a point's digests to a file for `sha256sum -c`."""
+    from orchestrator.domain.run import EXIT
+    from orchestrator.interfaces.wording import report_lines
+    from orchestrator.runner.exporting import export_sums
+    from orchestrator.runner.telling import report_value
+
+    declared = frame.configuration().job(job)
+    with opened(frame) as desk:
+        exported = desk.do(declared, lambda tools: export_sums(declared, tools, point=point, to=os.path.abspath(to)))
+    show_report(frame, exported.report, report_lines(exported.report))
+    if frame.json:
+        door.answer_value({**report_value(exported.report), "file": os.path.abspath(to), "lines": exported.lines})
+    return EXIT[exported.report.outcome]
+
+
+COMMANDS: tuple[click.Command, ...] = (verify, restore)

@@ -1,0 +1,114 @@
+"""status, history, show, points: what happened, from history alone.
+
+Reads.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.bringing import export
+from orchestrator.interfaces.cli.frame import Command, Frame, GroupWithUsual, complete_job, pass_frame
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+
+_LATE = 4
+
+
+@click.command(cls=Command)
+@click.argument("job", nargs=-1, shell_complete=complete_job)
+@pass_frame
+def status(frame: Frame, job: Sequence[str]) -> int:
+    """How each job stands: the age of its newest proved copy against its limit."""
+    from orchestrator.interfaces.standing import needs_somebody, standing, standing_lines, standing_value
+
+    jobs, instant = frame.jobs(job), compose.now()
+    with frame.views() as views:
+        found = [standing(one, views, now=instant, alive=compose.alive) for one in jobs]
+    if frame.json:
+        door.answer_value({"at": _iso(instant), "jobs": [standing_value(each) for each in found]})
+    else:
+        door.answer_painted(standing_lines(found, now=instant, paint=door.paint))
+    return _LATE if any(needs_somebody(each) for each in found) else 0
+
+
+@click.command(cls=Command)
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="how many runs at most")
+@pass_frame
+def history(frame: Frame, job: str | None, limit: int) -> int:
+    """The newest runs, of one job or of all."""
+    from orchestrator.interfaces.records import run_value, runs_lines
+
+    with frame.views() as views:
+        runs = views.runs(job, limit)
+    frame.answer({"runs": [run_value(each) for each in runs]}, runs_lines(runs, now=compose.now(), job=job))
+    return 0
+
+
+@click.command(cls=Command)
+@click.argument("run", shell_complete=complete_job)
+@pass_frame
+def show(frame: Frame, run: str) -> int:
+    """One run with its attempts, steps, commands and errors. RUN: its number, or a job's name for its newest run."""
+    from orchestrator.interfaces.records import story_lines, story_value
+
+    with frame.views() as views:
+        newest = () if run.isdigit() else views.runs(None if run == "last" else run, 1)
+        number = int(run) if run.isdigit() else newest[0].id if newest else None
+        story = views.run(number) if number is not None else None
+    if story is None:
+        raise click.UsageError(f"history knows no run {run}; `{frame.repeat('history')}` lists them")
+    frame.answer(story_value(story), lambda: story_lines(story, now=compose.now()))
+    return 0
+
+
+@click.group("points", cls=GroupWithUsual)
+def points() -> None:
+    """Restore points, where each lies, and when it was last read again."""
+
+
+@points.command("list")
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option("--look", is_flag=True, help="look at the targets themselves, not at what history remembers of them")
+@pass_frame
+def list_points(frame: Frame, job: str | None, *, look: bool) -> int:
+    """The restore points of one job or of all (the usual command: `points JOB` is the same)."""
+    from orchestrator.interfaces.records import points_lines, points_value
+
+    jobs = frame.jobs([job] if job else [])
+    if look:
+        _look(frame, jobs)
+    with frame.views() as views:
+        known = {one.name: views.points(one.name) for one in jobs}
+    frame.answer(points_value(jobs, known), lambda: points_lines(jobs, known, now=compose.now()))
+    return 0
+
+
+def _look(frame: Frame, jobs: "Sequence[Job]") -> None:
+    """Asks each target what it holds, and tells history."""
+    from orchestrator.engines.shelf import engine
+
+    with compose.open_history(frame.where) as remembered:
+        for one in jobs:
+            reader = compose.make_reader(one, compose.stop_for(None), frame.log)
+            names = [point.name for point in engine(one.engine).points(one, reader)]
+            remembered.points_seen(one.name, one.target.name, names, compose.now())
+
+
+points.add_command(export)
+
+
+def _iso(instant: object) -> str | None:
+    from datetime import datetime
+
+    from orchestrator.interfaces.text import iso
+
+    return iso(instant) if isinstance(instant, datetime) else None
+
+
+COMMANDS: tuple[click.Command, ...] = (status, history, show, points)

@@ -1,0 +1,173 @@
+"""plan and run.
+
+Changes things.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.plan import Decision
+    from orchestrator.domain.run import RunReport
+    from orchestrator.history.store import History
+    from orchestrator.interfaces.progress import Progress
+    from orchestrator.process.stop import Stop
+
+_WORST = (1, 3, 75, 0)
+
+allow_option = click.option(
+    "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"
+)
+
+
+@click.command(cls=Command)
+@click.argument("job", shell_complete=complete_job)
+@allow_option
+@pass_frame
+def plan(frame: Frame, job: str, allow: Sequence[str]) -> int:
+    """Look and decide: every command, why, and what would be destroyed. Changes nothing."""
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.interfaces.signals import heard_by
+    from orchestrator.interfaces.wording import decision_lines
+    from orchestrator.runner.telling import decision_value, step_commands
+
+    declared = frame.configuration().job(job)
+    stop = compose.stop_for(None)
+    with heard_by(stop):
+        decision, keeping = _look(frame, declared, stop, frozenset(allow))
+    refused = isinstance(decision, Refusal)
+    steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]
+    lines = decision_lines(job, decision, [step_commands(step) for step in steps])
+    if not refused:
+        lines += [f"  then [keep] removes {name}: {reason}" for name, reason in keeping]
+    value = {"job": job, **decision_value(decision), "removes": [{"point": n, "reason": r} for n, r in keeping]}
+    frame.answer(value, lines)
+    return 3 if refused else 0
+
+
+def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "tuple[Decision, list[tuple[str, str]]]":
+    """The decision, and the points that [keep] would remove now, each with the reason."""
+    from orchestrator.engines.contract import Asked
+    from orchestrator.engines.shelf import engine
+    from orchestrator.runner.decide import GROUND, USED, decide, going, staying
+
+    found, where, reader = engine(job.engine), frame.where, compose.make_reader(job, stop, frame.log)
+    recalled: dict[str, str | None] = {}
+    if os.path.exists(where.history):  # a look makes no history where there is none
+        with compose.open_history(where) as history:
+            recalled = {key: history.recall(job.name, key) for key in (GROUND, USED)}
+    with frame.views() as views:
+        sound = [point.name for point in views.points(job.name) if point.sound]
+    asked = Asked(
+        now=compose.now(),
+        notes=f"{where.state}/notes/{job.name}",
+        allowed=allowed,
+        remembered={key: value for key, value in recalled.items() if value is not None},
+    )
+    decision = decide(job, found, found.survey(job, asked, reader), asked)
+    if job.keep.everything:
+        return decision, []
+    protected = {max(sound): "the newest point that a reading found sound"} if sound else {}
+    kept = staying(found.points(job, reader), job, now=asked.now, protected=protected)
+    return decision, [(each.point.name, each.reason) for each in going(kept)]
+
+
+@click.command(cls=Command)
+@click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
+@allow_option
+@click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
+@pass_frame
+def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None) -> int:
+    """Run jobs, one after the other: copy, prove, record."""
+    from orchestrator.domain.run import EXIT
+    from orchestrator.interfaces.wording import report_lines
+    from orchestrator.runner.telling import report_value
+
+    declared = frame.jobs(job)
+    reports: list[RunReport] = []
+    with opened(frame) as desk:
+        for one in declared:
+            reports.append(desk.run(one, why or asked_by(), frozenset(allow)))
+            if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
+                door.answer(report_lines(reports[-1]))
+            if desk.stopped:
+                break
+    not_begun = [one.name for one in declared[len(reports) :]]
+    if not_begun:
+        door.say(f"not begun: {', '.join(not_begun)}")
+    if frame.json:
+        door.answer_value(_value([report_value(report) for report in reports], several=len(declared) > 1))
+    return worst([EXIT[report.outcome] for report in reports])
+
+
+def _value(reports: list[dict[str, Any]], *, several: bool) -> dict[str, Any]:
+    return {"runs": reports} if several else reports[0]
+
+
+def worst(codes: Sequence[int]) -> int:
+    """The exit code of several runs: failed over refused over waiting over fine."""
+    return next(code for code in _WORST if code in (*codes, 0))
+
+
+def asked_by() -> str:
+    """Why a run began, for history."""
+    return "by hand" if sys.stdin is not None and sys.stdin.isatty() else "by a command"
+
+
+class Desk:
+    """Open history, progress and signals, for the commands that do something."""
+
+    def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
+        self._frame = frame
+        self._history = history
+        self._shown = shown
+        self.stopped = False
+
+    def run(self, job: "Job", why: str, allowed: frozenset[str]) -> "RunReport":
+        """One run of a job."""
+        from orchestrator.runner.run import run_job
+
+        return self.do(job, lambda tools: run_job(job, tools, why=why, allowed=allowed))
+
+    def do(self, job: "Job", deed: Any) -> Any:
+        """Calls `deed` with the tools for the job, while signals ask it to stop."""
+        from orchestrator.interfaces.signals import heard_by
+
+        stop = compose.stop_for(job)
+        tools = compose.make_tools(
+            job, self._frame.where, self._history, tell=self._shown.tell, log=self._shown.log, stop=stop
+        )
+        with heard_by(stop) as heard, self._shown:
+            done = deed(tools)
+        self.stopped = bool(heard)
+        return done
+
+
+class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
+    """A desk as long as it is needed."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __enter__(self) -> Desk:
+        from orchestrator.interfaces.progress import progress
+
+        frame = self._frame
+        self._history = compose.open_history(frame.where)
+        shown = progress(quiet=frame.quiet, verbose=frame.verbose, monotonic=compose.monotonic)
+        return Desk(frame, self._history, shown)
+
+    def __exit__(self, *_: object) -> None:
+        self._history.close()
+
+
+COMMANDS: tuple[click.Command, ...] = (plan, run)

@@ -1,0 +1,153 @@
+"""init, check, config schema, completion: what comes before the first run.
+
+Changes things.
+"""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.frame import Command, Frame, Group, pass_frame
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+    from orchestrator.engines.contract import Advice
+
+_COPIES = "/backup/home"
+
+
+@click.command(cls=Command)
+@click.option("--source", metavar="PLACE", help="what to copy: a directory or ssh://user@host/directory")
+@click.option("--target", metavar="PLACE", help="where the copies go: a directory or ssh://user@host/directory")
+@pass_frame
+def init(frame: Frame, source: str | None, target: str | None) -> int:
+    """Write a commented starting configuration; what is there already stays as it is."""
+    from orchestrator.config.starting import starting_files
+
+    usual = "/home" if os.geteuid() == 0 else os.path.expanduser("~")
+    files = starting_files(_absolute(source or usual), _absolute(target or _COPIES))
+    folder = frame.where.config
+    left = _left_alone(folder, files)
+    written = []
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        if path not in left:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+            written.append(path)
+    following = [frame.repeat("check --system"), frame.repeat("plan home"), frame.repeat("run home")]
+    value = {"config": folder, "written": written, "existing": left, "next": following}
+    told = [f"wrote {path}" for path in written] + [f"is there already, left as it is: {path}" for path in left]
+    frame.answer(value, [*told, "", "Look into the files, then type:", *(f"  {line}" for line in following)])
+    return 0
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else os.path.abspath(os.path.expanduser(place))
+
+
+def _left_alone(folder: str, files: Any) -> list[str]:
+    """What is there. Job and targets belong together: half of the start beside the half of another is a mistake."""
+    jobs = os.path.join(folder, "jobs")
+    there = [os.path.join(folder, name) for name in files if os.path.lexists(os.path.join(folder, name))]
+    held = [os.path.join(jobs, name) for name in os.listdir(jobs)] if os.path.isdir(jobs) else []
+    others = [path for path in sorted(held) if path.endswith(".toml") and path not in there]
+    if others or any(path.endswith(".toml") for path in there):
+        pair = [os.path.join(folder, name) for name in files if name.endswith(".toml")]
+        return [*there, *others, *(path for path in pair if path not in there)]
+    return there
+
+
+@click.command(cls=Command)
+@click.option("--system", is_flag=True, help="look at programs, sources and targets too")
+@pass_frame
+def check(frame: Frame, *, system: bool) -> int:
+    """Check the configuration: all mistakes of all files at once, or what each job means."""
+    from orchestrator.domain.names import show_name
+    from orchestrator.interfaces.text import when
+
+    known = frame.configuration()
+    advice = [(job, each) for job in known.jobs for each in _advice(frame, job)] if system else []
+    bad = [each for _, each in advice if not each.good]
+    jobs = [
+        {
+            "job": job.name,
+            "file": show_name(job.file),
+            "engine": job.engine,
+            "source": show_name(str(job.source)),
+            "target": show_name(str(job.target.location)),
+            "schedule": job.schedule,
+            "meaning": _meaning(job, when(job.schedule)),
+            "advice": [{"good": e.good, "subject": e.subject, "text": e.text} for of, e in advice if of is job],
+        }
+        for job in known.jobs
+    ]
+    if frame.json:
+        door.answer_value({"config": frame.where.config, "jobs": jobs})
+    else:
+        for job, told in zip(known.jobs, jobs, strict=True):
+            door.answer([str(told["meaning"])])
+            door.answer(f"  {'ok' if e.good else '!!'}  {e.subject}: {e.text}" for of, e in advice if of is job)
+    return 1 if bad else 0
+
+
+def _meaning(job: "Job", when: str) -> str:
+    from orchestrator.domain.names import show_name
+    from orchestrator.domain.units import show_duration
+
+    late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
+    kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
+    keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
+    to = f"{show_name(str(job.target.location))} ({job.target.name})"
+    return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {when}{late}; keeps {keeps}"
+
+
+def _advice(frame: Frame, job: "Job") -> "tuple[Advice, ...]":
+    from orchestrator.engines.shelf import engine
+
+    return engine(job.engine).advise(job, compose.make_reader(job, compose.stop_for(None), frame.log))
+
+
+@click.group("config", cls=Group)
+def config() -> None:
+    """About the configuration's files."""
+
+
+@config.command("schema")
+@click.argument("file", type=click.Choice(["job", "targets"]), required=False)
+@pass_frame
+def schema(frame: Frame, file: str | None) -> int:
+    """Print the JSON Schema of the files, or of one kind of them, for editors."""
+    import json
+
+    from orchestrator.config.schema import schemas
+
+    found = schemas(compose.EngineSections())
+    one = {"job": "jobs/*.toml", "targets": "targets.toml"}
+    chosen: Any = found[one[file]] if file else found
+    frame.answer({"schemas": {one[file]: chosen} if file else found}, json.dumps(chosen, indent=2).splitlines())
+    return 0
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+@pass_frame
+def completion(frame: Frame, context: click.Context, shell: str) -> int:
+    """Print the script that completes commands and job names in a shell."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.UsageError(f"no completion for {shell}")
+    script = made(context.find_root().command, {}, "poolferry", "_POOLFERRY_COMPLETE")
+    text = script.source_template % script.source_vars()  # without the class's own look at the shell's version
+    frame.answer({"shell": shell, "script": text}, text.splitlines())
+    return 0
+
+
+COMMANDS: tuple[click.Command, ...] = (init, check, config, completion)

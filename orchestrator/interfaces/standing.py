@@ -1,0 +1,125 @@
+"""How a job stands: what history remembers of it, judged, as a table and as JSON.
+
+Reads.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.units import show_duration
+from orchestrator.history.values import HealthFacts, PointRecord, RunRecord
+from orchestrator.history.views import Views
+from orchestrator.interfaces.text import ago, clock, indented, iso, printable, shortened, table, when
+from orchestrator.planners.health import Facts, Health, State, judge
+
+_COLOURS = {State.UP: "green", State.LATE: "red", State.FAILING: "red", State.WAITING: "yellow", State.NEW: "dim"}
+_HEAD = ("JOB", "STATE", "NEWEST PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "SCHEDULE")
+_MANY = 1_000_000
+
+Alive = Callable[[int, int, str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A job with all that its state is judged by. `running`: the run that goes on now."""
+
+    job: Job
+    health: Health
+    facts: HealthFacts
+    last: RunRecord | None
+    running: RunRecord | None
+    points: tuple[PointRecord, ...]
+
+
+def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing:
+    """How a job stands at `now`."""
+    facts = views.health_facts(job.name)
+    last = next((run for run in facts.last if run.outcome is not None), None)
+    known = Facts(
+        first_begun=_first_begun(facts, views),
+        last=last.outcome if last else None,
+        last_why=(last.why or "") if last else "",
+        proved=facts.newest_copy,
+    )
+    goes = facts.going_on
+    return Standing(
+        job=job,
+        health=judge(known, now=now, late_after=job.late_after),
+        facts=facts,
+        last=last,
+        running=goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None,
+        points=views.points(job.name),
+    )
+
+
+def _first_begun(facts: HealthFacts, views: Views) -> datetime | None:
+    """When the job first ran; only a job without a copy is judged by it, so only there all runs are looked at."""
+    if not facts.last:
+        return None
+    runs = facts.last if facts.copies else views.runs(facts.job, _MANY)
+    return runs[-1].begun_at
+
+
+def needs_somebody(found: Standing) -> bool:
+    """Whether `status` ends with 4."""
+    return found.health.state in (State.LATE, State.FAILING)
+
+
+def standing_value(found: Standing) -> dict[str, Any]:
+    """One job for `status --json`."""
+    job, health, last, copies = found.job, found.health, found.last, found.facts.copies
+    return {
+        "job": job.name,
+        "state": health.state.value,
+        "why": health.why,
+        "schedule": job.schedule,
+        "late_after_s": job.late_after,
+        "source": show_name(str(job.source)),
+        "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
+        "newest_proved": {
+            "point": copies[0].name,
+            "place": copies[0].place,
+            "at": iso(copies[0].current_at),
+            "age_s": None if health.age is None else round(health.age),
+        }
+        if copies
+        else None,
+        "last_run": {"run": last.id, "outcome": last.outcome, "at": iso(last.ended_at), "why": last.why, "cure": last.cure}
+        if last
+        else None,
+        "failures_in_a_row": found.facts.failures,
+        "running": {"run": found.running.id, "since": iso(found.running.begun_at)} if found.running else None,
+        "points": {"count": len(found.points), "newest": found.points[-1].name if found.points else None},
+    }  # fmt: skip
+
+
+def standing_lines(found: Sequence[Standing], *, now: datetime, paint: Callable[[str, str | None], str]) -> list[str]:
+    """The table, and below each job that is not well why, and what to do."""
+    cells = table(_HEAD, [_row(each, now=now) for each in found], right=frozenset({"POINTS"}))
+    lines = [paint("  ".join(cells[0]).rstrip(), "bold")]
+    for each, row in zip(found, cells[1:], strict=True):
+        row[1] = paint(row[1], _COLOURS[each.health.state])
+        lines.append("  ".join(row).rstrip())
+        lines += [printable(line) for line in indented(_reasons(each), 4)]
+    return lines
+
+
+def _row(found: Standing, *, now: datetime) -> tuple[str, ...]:
+    job, copies, last = found.job, found.facts.copies, found.last
+    newest = f"{ago(copies[0].current_at, now=now)} in {copies[0].place}" if copies else "none"
+    ended = f"{last.outcome} {clock(last.ended_at, now=now)} (run {last.id})" if last else "never"
+    if found.running:
+        ended = f"running since {clock(found.running.begun_at, now=now)} (run {found.running.id})"
+    limit = show_duration(job.late_after) if job.late_after else "-"
+    return (job.name, found.health.state, newest, limit, ended, str(len(found.points)), when(job.schedule))
+
+
+def _reasons(found: Standing) -> list[str]:
+    if found.health.state is State.UP:
+        return []
+    cure = found.last.cure if found.last and found.last.cure else ""
+    return [shortened(found.health.why, 300), *([f"what to do: {cure}"] if cure and needs_somebody(found) else [])]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.errors import OrchestratorError
-
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.events import Event
@@ -40,7 +38,7 @@ class Directories:
 
 
 def directories(config: str | None, state: str | None, environment: Mapping[str, str], *, root: bool) -> Directories:
-    """What was told, else the environment's word, else the usual place: root's is the machine's, anybody else's a home."""
+    """What was told, else the environment's word, else the usual place: the machine's for root, a home for others."""
     return Directories(
         config=_directory(config or environment.get("POOLFERRY_CONFIG"), "/etc/poolferry", "CONFIG", environment, root),
         state=_directory(state or environment.get("POOLFERRY_STATE"), "/var/lib/poolferry", "STATE", environment, root),
@@ -238,6 +236,7 @@ def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
 def _owner(marker: bytes, location: "Location") -> str:
     import json
 
+    from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.names import JOB_NAME
 
     try:

@@ -67,6 +67,7 @@ class Step:
     proof: Proof | None = None
     makes: str | None = None  # the restore point that exists once this step is proved
     removes: str | None = None  # the restore point that is gone once this step has begun
+    copies: bool = False  # its output tells progress, and what it moved
     accounts: bool = False  # the program's own closing account counts towards the proof of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
 

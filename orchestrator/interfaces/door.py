@@ -5,7 +5,6 @@ Changes things.
 
 import contextlib
 import errno
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -50,6 +49,8 @@ def answer_painted(lines: Iterable[str]) -> None:
 
 def answer_value(value: Mapping[str, Any]) -> None:
     """The one JSON object of a command, for stdout."""
+    import json  # --help must not wait for it
+
     _write(sys.stdout, json.dumps({"format": 1, **value}, indent=2))
 
 

@@ -10,7 +10,11 @@ from types import FrameType
 
 from orchestrator.process.stop import Stop
 
-_WORDS = {signal.SIGTERM: "asked to end (SIGTERM)", signal.SIGINT: "interrupted (Ctrl-C)", signal.SIGHUP: "the terminal went away (SIGHUP)"}  # fmt: skip
+_WORDS = {
+    signal.SIGTERM: "asked to end (SIGTERM)",
+    signal.SIGINT: "interrupted (Ctrl-C)",
+    signal.SIGHUP: "the terminal went away (SIGHUP)",
+}
 
 
 @contextlib.contextmanager

@@ -71,7 +71,7 @@ def needs_somebody(found: Standing) -> bool:
 
 def standing_value(found: Standing) -> dict[str, Any]:
     """One job for `status --json`."""
-    job, health, last, copies = found.job, found.health, found.last, found.facts.copies
+    job, health, running = found.job, found.health, found.running
     return {
         "job": job.name,
         "state": health.state.value,
@@ -80,21 +80,30 @@ def standing_value(found: Standing) -> dict[str, Any]:
         "late_after_s": job.late_after,
         "source": show_name(str(job.source)),
         "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
-        "newest_proved": {
-            "point": copies[0].name,
-            "place": copies[0].place,
-            "at": iso(copies[0].current_at),
-            "age_s": None if health.age is None else round(health.age),
-        }
-        if copies
-        else None,
-        "last_run": {"run": last.id, "outcome": last.outcome, "at": iso(last.ended_at), "why": last.why, "cure": last.cure}
-        if last
-        else None,
+        "newest_proved": _copy_value(found),
+        "last_run": _last_value(found.last),
         "failures_in_a_row": found.facts.failures,
-        "running": {"run": found.running.id, "since": iso(found.running.begun_at)} if found.running else None,
+        "running": {"run": running.id, "since": iso(running.begun_at)} if running else None,
         "points": {"count": len(found.points), "newest": found.points[-1].name if found.points else None},
-    }  # fmt: skip
+    }
+
+
+def _copy_value(found: Standing) -> dict[str, Any] | None:
+    if not found.facts.copies:
+        return None
+    copy, age = found.facts.copies[0], found.health.age
+    return {
+        "point": copy.name,
+        "place": copy.place,
+        "at": iso(copy.current_at),
+        "age_s": None if age is None else round(age),
+    }
+
+
+def _last_value(last: RunRecord | None) -> dict[str, Any] | None:
+    if last is None:
+        return None
+    return {"run": last.id, "outcome": last.outcome, "at": iso(last.ended_at), "why": last.why, "cure": last.cure}
 
 
 def standing_lines(found: Sequence[Standing], *, now: datetime, paint: Callable[[str, str | None], str]) -> list[str]:

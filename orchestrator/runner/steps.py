@@ -94,7 +94,6 @@ class Hands:
 
     def _stream(self, step: Step, pipeline: Pipeline, progress: "_Progress", end: "_End") -> None:
         engine, job = self.journal.tools.engine, self.journal.job
-        copying = step.expected is not None or pipeline.keeps is not None
         meter = engine.meter()
         errors: list[bytes] = []
 
@@ -103,14 +102,14 @@ class Hands:
 
         result = self.writer.stream(
             pipeline, stop=self.journal.tools.stop, stall_after=Seconds(job.pipe.stall_after * 1.5),
-            on_output=heard if copying else None, on_errors=errors.append,
+            on_output=heard if step.copies else None, on_errors=errors.append,
         )  # fmt: skip
         end.result = result
-        end.moved = meter.moved() if copying else None
+        end.moved = meter.moved() if step.copies else None
         left_out = None
         if not result.well:
             failed = broken(pipeline, result, self.writer.ssh_options)
-            left_out = engine.left_out(failed, b"".join(errors).splitlines(), job) if copying else None
+            left_out = engine.left_out(failed, b"".join(errors).splitlines(), job) if step.copies else None
             if left_out is None:
                 raise engine.explain(failed)
             end.left_out = left_out

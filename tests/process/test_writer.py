@@ -6,6 +6,7 @@ Changes things.
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,20 @@ def test_a_counted_sender_feels_that_nobody_reads() -> None:
     assert result.exits == (-13, 0)
 
 
-def test_a_counted_slow_reader_gets_everything() -> None:
+def test_a_counted_sender_sees_that_nobody_listens_before_it_says_a_word() -> None:
+    watching = python(
+        "import select, sys\np = select.poll()\np.register(1, 0)\nsys.stderr.write(str(len(p.poll(20000))))"
+    )
+    result = Writer().stream(writes(watching, ("true",)), on_bytes=lambda _: None)
+    assert result.last_words[0] == "1"
+
+
+def test_a_counted_slow_reader_gets_everything_and_nobody_spins() -> None:
     slow = python("import os, time\nn = 0\nwhile d := os.read(0, 65536): n += len(d); time.sleep(.01)\nprint(n)")
+    worked = time.thread_time()
     result = Writer().stream(writes(("head", "-c", "5000000", "/dev/zero"), slow), on_bytes=lambda _: None)
     assert (result.exits, result.moved, result.last_words[1]) == ((0, 0), 5_000_000, "5000000")
+    assert time.thread_time() - worked < result.took_s / 3
 
 
 def test_uncounted_bytes_are_unknown_not_zero() -> None:

@@ -11,7 +11,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.rsync import commands, failures, parse, plan, restoring, scripts
+from orchestrator.engines.rsync import commands, failures, parse, plan, restoring, scripts, steps
 from orchestrator.engines.rsync.advice import advise
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
@@ -55,7 +55,7 @@ class RsyncEngine:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        return plan.plan_removal(job, names, reasons)
+        return steps.remove(job, names, reasons)
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
         return restoring.survey_restore(wanted, reader)

@@ -10,7 +10,7 @@ from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import Advice
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.commands import choose_compression
-from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.survey import runner
 from orchestrator.engines.rsync.words import Program
 from orchestrator.process.executor import Reader
@@ -33,8 +33,7 @@ def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
         if here and there:
-            assert isinstance(job.options, RsyncOptions)
-            chosen = choose_compression(job.options.compress, here, there)
+            chosen = choose_compression(options_of(job).compress, here, there)
             found.append(Advice(good=True, subject=f"link to {far}", text=f"compression: {' '.join(chosen) or 'none'}"))
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))

@@ -2,13 +2,15 @@
 
 import re
 import shlex
+from enum import Enum
 
 from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
-from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.domain.point import Point
+from orchestrator.engines.rsync.options import RsyncOptions, options_of
 from orchestrator.engines.rsync.scripts import sums_command, text
-from orchestrator.engines.rsync.words import LOCK, PARTIAL, Program
+from orchestrator.engines.rsync.words import LOCK, OURS, PARTIAL, Program, World
 from orchestrator.process.ssh import rsync_shell
 
 _PLAIN = re.compile(r"[A-Za-z0-9/_.,+@%=:-]*")
@@ -21,51 +23,58 @@ def rsync_version_command(host: Host | None) -> Command:
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
 
 
-def look_command(job: Job, newest: Location, *, here: Program | None, there: Program | None, coarse: bool) -> Command:
+class Reach(Enum):
+    """How much one rsync takes on."""
+
+    ALL = "the whole source"
+    SUBTREES = "what its input names, with everything below"
+    ENTRIES = "what its input names, without what lies below"
+
+
+def look_command(job: Job, newest: Location, *, there: Program | None, coarse: bool) -> Command:
     """Itemizes the differences between source and newest copy; writes nothing."""
-    options = _options(job)
+    options = options_of(job)
     argv = [
         "rsync", "--dry-run", *_what(options), "--delete",
+        *([] if options.points else [f"--exclude=/{OURS}"]),
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
         "--out-format=pf:%i|%l|%n",  # the name last: everything before it is fixed in shape
         *_pairing(job, there, job.source, newest),
-        "--", _source_argument(job.source), _argument(newest),
+        "--", _argument(job.source, wild=True), _argument(newest),
     ]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.READS)
 
 
 def copy_command(
-    job: Job, into: Location, *, base: Location | None, here: Program | None, there: Program | None,
-    coarse: bool, lane: bool = False, tidy: bool = False, flat: bool = False, unlinked: bool = False,
-) -> Command:  # fmt: skip
-    """Copies the source into a tree of ours.
+    job: Job, into: Location, world: World, *, base: Point | None, reach: Reach = Reach.ALL, tidy: bool = False
+) -> Command:
+    """Copies the source into a tree of ours; unchanged files are linked to `base`, where there is one.
 
-    `lane`: only what its input names (NUL-separated, whole subtrees); `flat`: of what it names, the entries themselves
-    without what lies below; `tidy`: also remove from the tree what the source no longer has; `unlinked`: never link to
-    the base, as its files are damaged.
+    `tidy`: also removes from the tree what the source no longer has.
     """
-    options = _options(job)
+    options = options_of(job)
     argv = ["rsync", *_what(options)]
-    if lane or flat:
-        argv += ["--from0", "--files-from=-"]  # newline-separated lists lose names with newlines, "#" and ";"
-        argv += ["--dirs", "--no-recursive"] if flat else ["--recursive"]
-    if tidy:
-        argv += ["--delete-delay"]  # lists while scanning, removes at the end: an early end removes nothing
-    if base is not None and not unlinked:
-        argv += [f"--link-dest={base.path}"]
+    if reach is not Reach.ALL:
+        argv += ["--from0", "--files-from=-"]  # newline-separated lists lose names with newlines
+        argv += ["--recursive"] if reach is Reach.SUBTREES else ["--dirs", "--no-recursive"]
+    argv += ["--delete-delay"] if tidy else []  # lists while scanning, removes at the end: an early end removes nothing
+    argv += [f"--link-dest={base.tree.path}"] if base is not None else []
+    argv += _writing(options, local=not (into.host or job.source.host))
+    argv += _comparing(options, there=world.there, coarse=world.target.coarse)
+    argv += _moving(job, world.here, world.there, into)
+    argv += ["--", _argument(job.source, wild=True), _argument(into)]
+    destroys = tidy and not options.points
+    return Command(argv=tuple(argv), effect=Effect.DESTROYS if destroys else Effect.WRITES)
+
+
+def _writing(options: RsyncOptions, *, local: bool) -> list[str]:
+    """How files are written: beside the old one and renamed, or changed blocks into it."""
     if options.in_place:
-        argv += ["--inplace", "--no-whole-file"]  # without the second a local copy rewrites whole files
-    else:
-        argv += [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
-        if into.host is None and job.source.host is None:
-            argv += ["--whole-file"]  # comparing blocks of local files costs five times the copy
-        if options.sparse:
-            argv += ["--sparse"]
-    argv += [*_comparing(options, there=there, coarse=coarse), *_moving(job, here, there, into)]
-    argv += ["--", _source_argument(job.source), _argument(into)]
-    effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
-    return Command(argv=tuple(argv), effect=effect)
+        return ["--inplace", "--no-whole-file"]  # without the second a local copy rewrites whole files
+    argv = [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
+    argv += ["--whole-file"] if local else []  # comparing blocks of local files costs five times the copy
+    return argv + (["--sparse"] if options.sparse else [])
 
 
 def append_command(
@@ -74,7 +83,7 @@ def append_command(
     """Completes one half-copied file: the bytes that are there are verified, not sent again."""
     source = Location(path=f"{job.source.path.rstrip('/')}/{text(path)}", host=job.source.host)
     target = Location(path=f"{into.path}/{text(partial)}", host=into.host)
-    argv = ("rsync", *_what(_options(job)), "--append-verify", *_moving(job, here, there, into))
+    argv = ("rsync", *_what(options_of(job)), "--append-verify", *_moving(job, here, there, into))
     return Command(
         argv=(*argv, "--", _argument(source, wild=True, folder=False), _argument(target, folder=False)),
         effect=Effect.WRITES,
@@ -85,7 +94,7 @@ def restore_command(tree: Location, to: Location, job: Job, *, folder: bool) -> 
     """Brings a point, a folder of it or one file back; a folder becomes exactly what the point holds."""
     only = ["--delete-delay", f"--exclude=/{RESTORING}"] if folder else []
     local = [] if tree.host or to.host else ["--whole-file"]
-    argv = ["rsync", *_what(_options(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
+    argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
             *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),
             "--", _argument(tree, wild=True, folder=folder), _argument(to, folder=folder)]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.WRITES)
@@ -106,11 +115,6 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
     argv = ("rsync", "--dry-run", "--times", "--checksum", "--checksum-choice=xxh128", "--from0", "--files-from=-", "--out-format=pf:%i|%l|0|%C|%n",
             *_pairing(job, None, tree, Location(path=empty)), "--", _argument(tree, wild=True), empty + "/")  # fmt: skip
     return Command(argv=argv, effect=Effect.READS)
-
-
-def _options(job: Job) -> RsyncOptions:
-    assert isinstance(job.options, RsyncOptions)
-    return job.options
 
 
 def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
@@ -164,7 +168,7 @@ def _choices(job: Job, here: Program | None, there: Program | None, one: Locatio
         return []
     both = [name for name in here.checksums if name in there.checksums]
     flags = ["--checksum-choice=xxh128"] if "xxh128" in both and min(here.version, there.version) >= (3, 2) else []
-    return flags + choose_compression(_options(job).compress, here, there)
+    return flags + choose_compression(options_of(job).compress, here, there)
 
 
 def choose_compression(wish: str, here: Program, there: Program) -> list[str]:
@@ -197,10 +201,6 @@ def _pairing(job: Job, there: Program | None, one: Location, other: Location) ->
     if not _PLAIN.fullmatch(far.path) or (there is not None and not there.at_least(3, 2, 4)):
         argv += ["--protect-args"]  # the only way for a newline in a path; before 3.2.4 also for a space
     return argv
-
-
-def _source_argument(source: Location) -> str:
-    return _argument(source, wild=True)
 
 
 def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> str:

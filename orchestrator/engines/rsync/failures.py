@@ -51,33 +51,99 @@ class _Rule:
 
 
 _RULES = (
-    _Rule(words=_FULL, error=TargetFull, why="the target has no room left (space, inodes or quota)",
-          cure="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there"),
-    _Rule(words=r"Host key verification failed", error=PermissionDenied, why="the host's key is not the one this machine knows, or it knows none",
-          cure="log in once by hand as the user who runs poolferry, and compare the key before accepting it"),
-    _Rule(words=r"Permission denied \((publickey|password|keyboard|gssapi|hostbased)", error=PermissionDenied, why="the host refused our login",
-          cure="ssh-copy-id to the host, or name the key in [pipe] ssh-options"),
-    _Rule(words=r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution", error=HostUnreachable,
-          why="the host's name could not be resolved", cure="check the name and this machine's network"),
-    _Rule(words=r"Connection refused|Connection timed out|No route to host|Network is unreachable|Operation timed out|Connection to .* timed out", error=HostUnreachable,
-          why="the host did not answer", cure="check that the host runs, and sshd on it"),
-    _Rule(words=r"rsync: (command )?not found|rsync: No such file|exec.*rsync.*No such file|sh: \d+: (rsync|flock|find|stat): not found|command not found", error=ProgramMissing,
-          why="a program is not installed there", cure="apt install rsync util-linux findutils coreutils on that machine"),
-    _Rule(words=r"unknown option|on remote machine: -|syntax or usage error|requested action not supported|No common checksum|disabled on this server", error=ProgramMissing,
-          why="the two sides' rsync do not understand each other", cure="upgrade the older rsync; `poolferry check --system` names both versions", exits=(1, 2, 4, 12)),
-    _Rule(words=r"protocol version mismatch|is your shell clean", error=StreamBroken, why="the remote shell prints something before rsync speaks",
-          cure="`ssh HOST true` must print nothing: mend the login scripts there", exits=(2,)),
-    _Rule(words=r"Read-only file system", error=PermissionDenied, why="the target is mounted read-only",
-          cure="look at the kernel's messages for a disk error, then mount it writable"),
-    _Rule(words=r"Input/output error", error=OutsideError, why="a disk could not be read or written",
-          cure="look at the kernel's messages and the disk's health (smartctl -a) before anything else"),
-    _Rule(words=r'change_dir "[^"]*" failed: No such file|link_stat "[^"]*" failed: No such file', error=SourceMissing, why="the source is not there",
-          cure="mount it, or correct `source` in the job file"),
-    _Rule(words=r"Permission denied|Operation not permitted", error=PermissionDenied, why="something may not be read or written by this user",
-          cure="run as root, or give this user the rights"),
-    _Rule(words=r"io timeout after|timeout in data|connection unexpectedly closed|Broken pipe|Connection reset|closed by remote host|error in rsync protocol|connection lost", error=StreamBroken,
-          why="the transfer broke off in the middle", cure="what arrived stays; the next attempt goes on from it"),
-)  # fmt: skip
+    _Rule(
+        words=_FULL,
+        error=TargetFull,
+        why="the target has no room left (space, inodes or quota)",
+        cure="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
+    ),
+    _Rule(
+        words=r"Host key verification failed",
+        error=PermissionDenied,
+        why="the host's key is not the one this machine knows, or it knows none",
+        cure="log in once by hand as the user who runs poolferry, and compare the key before accepting it",
+    ),
+    _Rule(
+        words=r"Permission denied \((publickey|password|keyboard|gssapi|hostbased)",
+        error=PermissionDenied,
+        why="the host refused our login",
+        cure="ssh-copy-id to the host, or name the key in [pipe] ssh-options",
+    ),
+    _Rule(
+        words=r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
+        error=HostUnreachable,
+        why="the host's name could not be resolved",
+        cure="check the name and this machine's network",
+    ),
+    _Rule(
+        words=(
+            r"Connection refused|Connection timed out|No route to host|Network is unreachable|"
+            r"Operation timed out|Connection to .* timed out"
+        ),
+        error=HostUnreachable,
+        why="the host did not answer",
+        cure="check that the host runs, and sshd on it",
+    ),
+    _Rule(
+        words=(
+            r"rsync: (command )?not found|rsync: No such file|exec.*rsync.*No such file|sh: \d+: (rsync|"
+            r"flock|find|stat): not found|command not found"
+        ),
+        error=ProgramMissing,
+        why="a program is not installed there",
+        cure="apt install rsync util-linux findutils coreutils on that machine",
+    ),
+    _Rule(
+        words=(
+            r"unknown option|on remote machine: -|syntax or usage error|requested action not supported|"
+            r"No common checksum|disabled on this server"
+        ),
+        error=ProgramMissing,
+        why="the two sides' rsync do not understand each other",
+        cure="upgrade the older rsync; `poolferry check --system` names both versions",
+        exits=(1, 2, 4, 12),
+    ),
+    _Rule(
+        words=r"protocol version mismatch|is your shell clean",
+        error=StreamBroken,
+        why="the remote shell prints something before rsync speaks",
+        cure="`ssh HOST true` must print nothing: mend the login scripts there",
+        exits=(2,),
+    ),
+    _Rule(
+        words=r"Read-only file system",
+        error=PermissionDenied,
+        why="the target is mounted read-only",
+        cure="look at the kernel's messages for a disk error, then mount it writable",
+    ),
+    _Rule(
+        words=r"Input/output error",
+        error=OutsideError,
+        why="a disk could not be read or written",
+        cure="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
+    ),
+    _Rule(
+        words=r'change_dir "[^"]*" failed: No such file|link_stat "[^"]*" failed: No such file',
+        error=SourceMissing,
+        why="the source is not there",
+        cure="mount it, or correct `source` in the job file",
+    ),
+    _Rule(
+        words=r"Permission denied|Operation not permitted",
+        error=PermissionDenied,
+        why="something may not be read or written by this user",
+        cure="run as root, or give this user the rights",
+    ),
+    _Rule(
+        words=(
+            r"io timeout after|timeout in data|connection unexpectedly closed|Broken pipe|Connection reset|"
+            r"closed by remote host|error in rsync protocol|connection lost"
+        ),
+        error=StreamBroken,
+        why="the transfer broke off in the middle",
+        cure="what arrived stays; the next attempt goes on from it",
+    ),
+)
 _BY_EXIT: dict[int, tuple[type[OutsideError], str, str]] = {
     10: (HostUnreachable, "the connection failed", "check the network between both machines"),
     12: (StreamBroken, "the transfer broke off in the middle", "what arrived stays; the next attempt goes on from it"),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator.domain.declare import key
+from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
@@ -55,3 +56,10 @@ def mistakes(options: RsyncOptions, source: Location, target: Location) -> Itera
             "rsync carries data between this machine and one other, not between two others",
             "one side without ssh://",
         )
+
+
+def options_of(job: Job) -> RsyncOptions:
+    """The job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
+    if not isinstance(job.options, RsyncOptions):
+        raise TypeError(f"job {job.name} is no rsync job")
+    return job.options

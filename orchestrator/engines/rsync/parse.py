@@ -18,7 +18,8 @@ from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, 
 _OCTAL = re.compile(rb"\\#(\d{3})")
 _PROGRESS = re.compile(rb"\s(\d+)\s+\d+%")
 _COUNT = re.compile(
-    rb"^(Number of files|Number of deleted files|Number of created files|Number of regular files transferred|Total file size|Total transferred file size|Literal data|Matched data): (\d+)",
+    rb"^(Number of (?:deleted |created )?files|Number of regular files transferred|Total (?:transferred )?file size"
+    rb"|Literal data|Matched data): (\d+)",
     re.MULTILINE,
 )
 _REGULAR = re.compile(rb"^Number of files: \d+ \((?:reg: (\d+))?", re.MULTILINE)

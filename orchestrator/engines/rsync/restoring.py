@@ -56,20 +56,40 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
     begin = scripts.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
     copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder)
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
-    reread = Rereading(point=wanted.point, tree=seen.to, prefix=wanted.path, workers=job.verify.workers, restored=True)
-    stages = [
-        (_step("prepare the destination", f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing", begin),),
-        (Step(does=f"copy {what} to {seen.to}", why="asked for", lane="main", work=Pipeline(stages=(copy,)), expected=None),),
-        *([(Step(does=f"read {seen.to} again", why="what came back is compared with the manifest", lane="main", work=reread, expected=None),)] if wanted.point.manifest else []),
-        *([(_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to)),)] if folder else []),
-    ]  # fmt: skip
-    warnings = (
-        ()
-        if wanted.point.manifest
-        else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",)
+    proved = wanted.point.manifest is not None
+    steps = (
+        _step(
+            "prepare the destination",
+            f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing",
+            begin,
+        ),
+        Step(
+            does=f"copy {what} to {seen.to}",
+            why="asked for",
+            lane="main",
+            work=_alone(copy),
+            expected=None,
+            copies=True,
+        ),
+        *((_reread(job, wanted, seen),) if proved else ()),
+        *(
+            (_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to)),)
+            if folder
+            else ()
+        ),
     )
-    resumes = "an unfinished restore of the same point" if seen.unfinished and not aside else None
-    return Plan(summary=f"bring {what} back to {seen.to}", stages=tuple(stages), resumes=resumes, warnings=warnings)
+    return Plan(
+        summary=f"bring {what} back to {seen.to}",
+        stages=tuple((step,) for step in steps),
+        resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
+        warnings=() if proved else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",),
+    )
+
+
+def _reread(job: Job, wanted: Wanted, seen: DestinationSeen) -> Step:
+    work = Rereading(point=wanted.point, tree=seen.to, prefix=wanted.path, workers=job.verify.workers, restored=True)
+    why = "what came back is compared with the manifest"
+    return Step(does=f"read {seen.to} again", why=why, lane="main", work=work, expected=None)
 
 
 def _below(wanted: Wanted) -> Location:
@@ -77,7 +97,11 @@ def _below(wanted: Wanted) -> Location:
 
 
 def _step(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
+    return Step(does=does, why=why, lane="main", work=_alone(command), expected=None)
+
+
+def _alone(command: Command) -> Pipeline:
+    return Pipeline(stages=(command,))
 
 
 def _text(name: bytes) -> str:

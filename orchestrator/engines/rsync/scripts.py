@@ -57,7 +57,10 @@ mv -T -- "$2" "$3"
 rmdir --ignore-fail-on-non-empty -- "${2%/*}"
 """
 _SWEEP = """
-cd -- "$1" && find . -depth \\( -name '.~poolferry-partial~' -type d -exec rm -rf -- {} + \\) -o \\( -type f -path "$2" -exec rm -f -- {} + \\)
+set -e
+cd -- "$1"; shift
+find . -depth -name '.~poolferry-partial~' -type d -exec rm -rf -- {} +
+for f in "$@"; do rm -f -- "$f"; done
 """
 _PUBLISH = """
 set -e
@@ -163,9 +166,11 @@ def shorten_command(work: Location, partial: bytes, size: int) -> Command:
     return Command(argv=("truncate", "-s", str(size), "--", path), effect=Effect.WRITES, host=work.host)
 
 
-def sweep_command(work: Location, orphans: str) -> Command:
+def sweep_command(work: Location, orphans: tuple[bytes, ...]) -> Command:
     """Removes half-copied files that nothing will use any more."""
-    return _script(_SWEEP, work.path, orphans, effect=Effect.WRITES, host=work.host)
+    return _script(
+        _SWEEP, work.path, *("./" + text(orphan) for orphan in orphans), effect=Effect.WRITES, host=work.host
+    )
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:

@@ -15,7 +15,7 @@ from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.aggregating import Aggregator
 from orchestrator.engines.rsync.failures import explain, is_partial
 from orchestrator.engines.rsync.lanes import Lanes
-from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.words import PARTIAL, WORK, HalfCopied, Program, TargetSeen, World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken, broken
@@ -30,13 +30,12 @@ def survey(job: Job, reader: Reader) -> World:
     here, there = survey_programs(job, run)
     source = parse.parse_source(run(scripts.look_at_source_command(job.source)))
     target = survey_target(job, run)
-    options = job.options
-    assert isinstance(options, RsyncOptions)
+    options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
     lanes: Lanes | Refusal | None = None
     changes = None
     if source.directory and newest is not None:
-        changes = _survey_changes(job, newest, reader, here=here, there=there, coarse=target.coarse)
+        changes = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed = _survey_tree(job, reader)
         changes = changes or _first_copy(listed, complete=not options.excludes)
@@ -112,11 +111,11 @@ def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
 
 
 def _survey_changes(
-    job: Job, newest: Location, reader: Reader, *, here: Program | None, there: Program | None, coarse: bool
+    job: Job, newest: Location, reader: Reader, *, there: Program | None, coarse: bool
 ) -> Changes | None:
     """The itemized dry run, counted as it comes. A file that vanished meanwhile is no reason to stop."""
     look = parse.LookReader()
-    command = commands.look_command(job, newest, here=here, there=there, coarse=coarse)
+    command = commands.look_command(job, newest, there=there, coarse=coarse)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
             for line in lines:
@@ -130,8 +129,7 @@ def _survey_changes(
 def _survey_tree(job: Job, reader: Reader) -> Aggregator:
     """The source's listing, summed up as it comes: what there is to move, and how to split it."""
     listed = Aggregator()
-    options = job.options
-    assert isinstance(options, RsyncOptions)
+    options = options_of(job)
     stay = ["-xdev"] if options.one_file_system else []
     argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\0")
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)

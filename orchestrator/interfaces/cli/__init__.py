@@ -32,6 +32,8 @@ def cli(frame: Frame, context: click.Context, *, version: bool) -> int:
         frame.answer({"version": __version__}, [f"{NAME} {__version__}"])
         return 0
     if context.invoked_subcommand is None:
+        if frame.json:
+            raise click.UsageError("no command")
         click.echo(context.get_help(), err=True)
         return 2
     return 0

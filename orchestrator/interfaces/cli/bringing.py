@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Read copies again and compare.")
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @POINT
 @click.option("--source", is_flag=True, help="read the source too: tells damage there from changes")
@@ -32,7 +32,7 @@ POINT = click.option("--point", metavar="POINT", help="a restore point's name, o
 def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool) -> int:
     """Read copies again and compare every file with what was promised; of all jobs without a name."""
     from orchestrator.domain.run import EXIT
-    from orchestrator.interfaces.records import verified_value
+    from orchestrator.interfaces.verdicts import verified_value
     from orchestrator.interfaces.wording import report_lines
     from orchestrator.runner.verifying import Verified, verify_job
 
@@ -42,7 +42,7 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool)
     done: list[Verified] = []
     with opened(frame) as desk:
         for one in jobs:
-            verified = desk.do(one, lambda tools, one=one: verify_job(one, tools, point=point, against_source=source))
+            verified = desk.do(one, verify_job, point=point, against_source=source)
             done.append(verified)
             show_report(frame, verified.report, report_lines(verified.report))
             if desk.stopped:
@@ -61,7 +61,7 @@ def show_report(frame: Frame, report: "RunReport", lines: list[str]) -> None:
         door.answer(lines)
 
 
-@click.group("restore", cls=Group)
+@click.group("restore", cls=Group, short_help="Bring data back; overwrite nothing.")
 def restore() -> None:
     """Bring data back from a restore point. Overwrites nothing."""
 
@@ -84,7 +84,7 @@ def _restoring(command: "Callable[..., int]") -> "Callable[..., int]":
 @restore.command("plan")
 @_restoring
 @pass_frame
-def restore_plan(frame: Frame, job: str | None, origin: str | None, **asked: Any) -> int:
+def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: Any) -> int:
     """What `restore run` would do. Changes nothing."""
     from orchestrator.domain.plan import Refusal
     from orchestrator.interfaces.wording import decision_lines
@@ -93,7 +93,7 @@ def restore_plan(frame: Frame, job: str | None, origin: str | None, **asked: Any
 
     wish, declared = _wish(**asked), _job(frame, job, origin)
     with opened(frame) as desk:
-        decision = desk.do(declared, lambda tools: plan_restore(declared, tools, wish))
+        decision = desk.do(declared, plan_restore, wish)
     steps = [] if isinstance(decision, Refusal) else decision.steps
     lines = decision_lines(declared.name, decision, [step_commands(step) for step in steps])
     frame.answer({"job": declared.name, **decision_value(decision)}, lines)
@@ -103,7 +103,7 @@ def restore_plan(frame: Frame, job: str | None, origin: str | None, **asked: Any
 @restore.command("run")
 @_restoring
 @pass_frame
-def restore_run(frame: Frame, job: str | None, origin: str | None, **asked: Any) -> int:
+def restore_run(frame: Frame, /, job: str | None, origin: str | None, **asked: Any) -> int:
     """Bring data back and read it again. The same command goes on after an interruption."""
     from orchestrator.domain.run import EXIT
     from orchestrator.interfaces.wording import report_lines
@@ -112,7 +112,7 @@ def restore_run(frame: Frame, job: str | None, origin: str | None, **asked: Any)
 
     wish, declared = _wish(**asked), _job(frame, job, origin)
     with opened(frame) as desk:
-        report = desk.do(declared, lambda tools: run_restore(declared, tools, wish))
+        report = desk.do(declared, run_restore, wish)
     show_report(frame, report, report_lines(report))
     if frame.json:
         door.answer_value(report_value(report))
@@ -171,7 +171,7 @@ def export(frame: Frame, job: str, point: str | None, to: str) -> int:
 
     declared = frame.configuration().job(job)
     with opened(frame) as desk:
-        exported = desk.do(declared, lambda tools: export_sums(declared, tools, point=point, to=os.path.abspath(to)))
+        exported = desk.do(declared, export_sums, point=point, to=os.path.abspath(to))
     show_report(frame, exported.report, report_lines(exported.report))
     if frame.json:
         door.answer_value({**report_value(exported.report), "file": os.path.abspath(to), "lines": exported.lines})

@@ -6,24 +6,24 @@ Changes things.
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.domain.errors import DeclarationError, NotNow, OrchestratorError, OutsideError
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.frame import Frame
+
+if TYPE_CHECKING:
+    from orchestrator.domain.errors import DeclarationError, OrchestratorError
 
 FAILED, WRONG, WAITING = 1, 2, 75
 DEBUG = "POOLFERRY_DEBUG"
 
 
-@dataclass(slots=True)
 class End:
     """How the command line ended."""
 
-    code: int = 0
+    code = 0
 
 
 @contextlib.contextmanager
@@ -38,14 +38,21 @@ def explained(frame: Frame) -> Iterator[End]:
         end.code = _tell(frame, WRONG, error.format_message())
     except (click.Abort, KeyboardInterrupt):
         end.code = _tell(frame, FAILED, "interrupted")
-    except DeclarationError as error:
-        end.code = _mistakes(frame, error)
-    except OrchestratorError as error:
-        end.code = _known(frame, error)
     except OSError as error:
         end.code = _system(frame, error)
     except Exception as error:  # noqa: BLE001 - the last place where anything can be said about it
-        end.code = _ours(frame, error)
+        end.code = _any(frame, error)
+
+
+def _any(frame: Frame, error: Exception) -> int:
+    from orchestrator.domain.errors import DeclarationError, OrchestratorError
+
+    match error:
+        case DeclarationError():
+            return _mistakes(frame, error)
+        case OrchestratorError():
+            return _known(frame, error)
+    return _ours(frame, error)
 
 
 def _tell(frame: Frame, code: int, text: str, cure: str = "", evidence: tuple[str, ...] = (), **more: Any) -> int:
@@ -63,13 +70,13 @@ def _tell(frame: Frame, code: int, text: str, cure: str = "", evidence: tuple[st
 def _usage(frame: Frame, error: click.UsageError) -> int:
     if error.ctx is not None:
         door.say(error.ctx.get_usage())
-        cure = f"{error.ctx.command_path} --help"
+        cure = f"see {error.ctx.command_path} --help"
     else:
-        cure = "poolferry --help"
+        cure = "see poolferry --help"
     return _tell(frame, WRONG, error.format_message(), cure)
 
 
-def _mistakes(frame: Frame, error: DeclarationError) -> int:
+def _mistakes(frame: Frame, error: "DeclarationError") -> int:
     found = error.mistakes
     count = "one mistake" if len(found) == 1 else f"{len(found)} mistakes"
     if frame.json:
@@ -85,7 +92,9 @@ def _mistakes(frame: Frame, error: DeclarationError) -> int:
     return WRONG
 
 
-def _known(frame: Frame, error: OrchestratorError) -> int:
+def _known(frame: Frame, error: "OrchestratorError") -> int:
+    from orchestrator.domain.errors import NotNow, OutsideError
+
     evidence: tuple[str, ...] = ()
     if isinstance(error, OutsideError):
         from orchestrator.runner.journal import evidence_lines

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LATE = 4
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="How each job stands.")
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @pass_frame
 def status(frame: Frame, job: Sequence[str]) -> int:
@@ -50,7 +50,7 @@ def history(frame: Frame, job: str | None, limit: int) -> int:
     return 0
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="One run: steps, commands, errors.")
 @click.argument("run", shell_complete=complete_job)
 @pass_frame
 def show(frame: Frame, run: str) -> int:
@@ -67,7 +67,7 @@ def show(frame: Frame, run: str) -> int:
     return 0
 
 
-@click.group("points", cls=GroupWithUsual)
+@click.group("points", cls=GroupWithUsual, short_help="Restore points, and when each was last read.")
 def points() -> None:
     """Restore points, where each lies, and when it was last read again."""
 

@@ -6,7 +6,7 @@ Changes things.
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -15,13 +15,18 @@ from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from orchestrator.domain.job import Job
     from orchestrator.domain.plan import Decision
     from orchestrator.domain.run import RunReport
     from orchestrator.history.store import History
     from orchestrator.interfaces.progress import Progress
     from orchestrator.process.stop import Stop
+    from orchestrator.runner.tools import Tools
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _WORST = (1, 3, 75, 0)
 
 allow_option = click.option(
@@ -29,7 +34,7 @@ allow_option = click.option(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Look and decide; change nothing.")
 @click.argument("job", shell_complete=complete_job)
 @allow_option
 @pass_frame
@@ -90,13 +95,14 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None)
     """Run jobs, one after the other: copy, prove, record."""
     from orchestrator.domain.run import EXIT
     from orchestrator.interfaces.wording import report_lines
+    from orchestrator.runner.run import run_job
     from orchestrator.runner.telling import report_value
 
     declared = frame.jobs(job)
     reports: list[RunReport] = []
     with opened(frame) as desk:
         for one in declared:
-            reports.append(desk.run(one, why or asked_by(), frozenset(allow)))
+            reports.append(desk.do(one, run_job, why=why or asked_by(), allowed=frozenset(allow)))
             if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
                 door.answer(report_lines(reports[-1]))
             if desk.stopped:
@@ -132,14 +138,10 @@ class Desk:
         self._shown = shown
         self.stopped = False
 
-    def run(self, job: "Job", why: str, allowed: frozenset[str]) -> "RunReport":
-        """One run of a job."""
-        from orchestrator.runner.run import run_job
-
-        return self.do(job, lambda tools: run_job(job, tools, why=why, allowed=allowed))
-
-    def do(self, job: "Job", deed: Any) -> Any:
-        """Calls `deed` with the tools for the job, while signals ask it to stop."""
+    def do(
+        self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Calls `deed` with the job and its tools, while signals ask it to stop."""
         from orchestrator.interfaces.signals import heard_by
 
         stop = compose.stop_for(job)
@@ -147,7 +149,7 @@ class Desk:
             job, self._frame.where, self._history, tell=self._shown.tell, log=self._shown.log, stop=stop
         )
         with heard_by(stop) as heard, self._shown:
-            done = deed(tools)
+            done = deed(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         return done
 

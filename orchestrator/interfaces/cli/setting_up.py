@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _COPIES = "/backup/home"
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Write a commented starting configuration.")
 @click.option("--source", metavar="PLACE", help="what to copy: a directory or ssh://user@host/directory")
 @click.option("--target", metavar="PLACE", help="where the copies go: a directory or ssh://user@host/directory")
 @pass_frame
@@ -62,7 +62,7 @@ def _left_alone(folder: str, files: Any) -> list[str]:
     return there
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Check the configuration.")
 @click.option("--system", is_flag=True, help="look at programs, sources and targets too")
 @pass_frame
 def check(frame: Frame, *, system: bool) -> int:
@@ -133,7 +133,7 @@ def schema(frame: Frame, file: str | None) -> int:
     return 0
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 @pass_frame

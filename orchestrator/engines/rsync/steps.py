@@ -1,0 +1,232 @@
+"""The stages of an rsync plan, each step with its commands, its reason and its proof. Pure."""
+
+from dataclasses import replace
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Recording, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import Bytes, show_size
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync.lanes import Lane, Lanes, named
+from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.words import OURS, PARTIAL, CountsEqual, HalfCopied, PointVisible, World
+
+Stage = tuple[Step, ...]
+MIRROR = "mirror"
+_SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
+_MANIFEST = f"{OURS}/manifest.gz"
+
+
+def prepare(job: Job, work: Location) -> Stage:
+    """Makes the target ours, after any receiver of an earlier run has ended."""
+    patience = int(job.pipe.stall_after) + 30
+    command = scripts.prepare_command(job.target.location, job.name, work, patience=patience)
+    return (
+        _small(
+            "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
+        ),
+    )
+
+
+def clear(job: Job, litter: tuple[str, ...]) -> Stage:
+    """Removes what a cut removal or publishing left."""
+    command = scripts.remove_command(job.target.location, litter)
+    return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
+
+
+def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
+    """Removes points; the owner's [keep] is the consent."""
+    why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
+    step = _small(f"remove {len(names)} points", why, scripts.remove_command(job.target.location, names))
+    return (replace(step, removes=" ".join(names)),)
+
+
+def resume(job: Job, world: World, work: Location) -> tuple[Stage, ...]:
+    """Half-copied files first: each goes on from where it stopped."""
+    return tuple(
+        stage for half in world.target.half if half.wanted for stage in _go_on(job, world, work, half, half.wanted)
+    )
+
+
+def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int) -> tuple[Stage, ...]:
+    folder, slash, name = half.path.rpartition(b"/")
+    partials = folder + slash + PARTIAL.encode()
+    partial = partials + b"/" + name
+    shown = show_name(half.path)
+    stages: list[Stage] = []
+    if half.orphan:
+        salvage = scripts.salvage_command(work, half.lies, partials, name)
+        stages.append(
+            (_small(f"salvage {shown}", "rsync was killed and would not use its temporary file again", salvage),)
+        )
+    have = half.have
+    if have >= wanted:
+        have = max(0, wanted - _SURE)
+        why = "a remainder that looks whole is not trusted: its end is sent again, and all of it verified"
+        stages.append((_small(f"shorten {shown}", why, scripts.shorten_command(work, partial, have)),))
+    append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
+    why = f"{show_size(have)} of {show_size(wanted)} are there"
+    copy = replace(_small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True)
+    finish = scripts.finish_command(work, partial, half.path)
+    return (*stages, (copy,), (_small(f"name {shown}", "it is whole and verified", finish),))
+
+
+def copies(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> tuple[Stage, ...]:
+    """Damaged files first, unlinked; then lanes, or one rsync over all.
+
+    After a cut there is always one over all, as it also tidies.
+    """
+    repair = (_repair(job, world, work, asked),) if world.target.damaged else ()
+    lanes = _lanes(world)
+    side_by_side = (
+        (tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)),) if lanes else ()
+    )
+    if lanes and not world.target.work:
+        return (*repair, *side_by_side, _settle(job, world, work, base, asked))
+    return (*repair, *side_by_side, _whole(job, world, work, base, asked))
+
+
+def _whole(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
+    """One rsync over everything; after a cut it also removes from the work tree what the source no longer has."""
+    command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
+    return (
+        Step(
+            does=f"copy {job.source}",
+            why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
+            lane="main",
+            work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+            expected=_expected(world),
+            copies=True,
+            accounts=True,
+        ),
+    )
+
+
+def _lanes(world: World) -> tuple[Lane, ...]:
+    """The lanes that the tree really splits into; one lane is none."""
+    return world.lanes.lanes if isinstance(world.lanes, Lanes) and len(world.lanes.lanes) > 1 else ()
+
+
+def _lane(job: Job, world: World, work: Location, base: Point | None, number: int, asked: Asked) -> Step:
+    lanes = _lanes(world)
+    lane = lanes[number - 1]
+    names = f"{asked.notes}/lane-{number}"
+    command = commands.copy_command(job, work, world, base=base, reach=commands.Reach.SUBTREES)
+    return Step(
+        does=f"copy {job.source}, lane {number} of {len(lanes)}",
+        why=f"{len(lane.paths)} parts, {show_size(lane.size)}: lanes are equally heavy",
+        lane=f"lane {number}",
+        work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"),
+        expected=Bytes(lane.size),
+        copies=True,
+        accounts=not world.target.work,
+        needs=((names, lane.files_from),),
+    )
+
+
+def _settle(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
+    shared = world.lanes.shared_directories if isinstance(world.lanes, Lanes) else ()
+    names = f"{asked.notes}/shared"
+    command = commands.copy_command(job, work, world, base=base, reach=commands.Reach.ENTRIES)
+    step = _small("settle the folders that lanes shared", "each lane changed their times", command)
+    return (replace(step, work=Pipeline(stages=(command,), reads=names), needs=((names, named(shared)),)),)
+
+
+def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
+    names = f"{asked.notes}/damaged"
+    command = commands.copy_command(job, work, world, base=None, reach=commands.Reach.SUBTREES)
+    return (
+        Step(
+            does=f"copy {len(world.target.damaged)} damaged files again",
+            why="a reading found their copies damaged; they are never linked into a new point",
+            lane="main",
+            work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-repair"),
+            expected=None,
+            copies=True,
+            needs=((names, named(world.target.damaged)),),
+        ),
+    )
+
+
+def sweep(world: World, work: Location) -> Stage:
+    """Removes remainders of files that have left the source."""
+    stale = [half.lies for half in world.target.half if half.orphan and not half.wanted]
+    command = scripts.sweep_command(work, tuple(stale))
+    return (_small("sweep the work tree", "remainders that nothing needs any more must not enter a point", command),)
+
+
+def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked) -> Stage:
+    """Writes the manifest of the coming point; the proof is that it holds what rsync's list named."""
+    recording = Recording(
+        tree=work,
+        manifest=job.target.location / _MANIFEST,
+        point=name,
+        moved=asked.notes,
+        linked=base.manifest if base else None,
+        digest=job.verify.digest,
+    )
+    return (_manifest(recording, CountsEqual(tree=work)),)
+
+
+def _manifest(recording: Recording, proof: CountsEqual | None) -> Step:
+    return Step(
+        does="write the manifest",
+        why="each entry with its digest, so that the copy can be proved by itself",
+        lane="main",
+        work=recording,
+        expected=None,
+        proof=proof,
+    )
+
+
+def publish(job: Job, name: str) -> Stage:
+    """One rename makes the point visible."""
+    root = job.target.location
+    step = _small(
+        f"publish point {name}",
+        "it is whole: one rename makes it visible",
+        scripts.publish_command(root, name, _MANIFEST),
+    )
+    return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
+
+
+def mirror(job: Job, world: World, asked: Asked) -> Stage:
+    """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
+    options = options_of(job)
+    ours_kept = replace(job, options=replace(options, excludes=(*options.excludes, f"/{OURS}")))
+    command = commands.copy_command(ours_kept, job.target.location, world, base=None, tidy=options.delete)
+    return (
+        Step(
+            does=f"mirror {job.source}",
+            why="the mirror differs from the source" if world.target.owner else "the first copy",
+            lane="main",
+            work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+            expected=_expected(world),
+            copies=True,
+            accounts=True,
+        ),
+    )
+
+
+def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
+    """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
+    root = job.target.location
+    manifest = root / _MANIFEST
+    linked = manifest if world.target.owner else None
+    recording = Recording(
+        tree=root, manifest=manifest, point=MIRROR, moved=asked.notes, linked=linked, digest=job.verify.digest
+    )
+    proof = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, proof), makes=MIRROR),)
+
+
+def _expected(world: World) -> Bytes | None:
+    return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
+
+
+def _small(does: str, why: str, command: Command) -> Step:
+    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)

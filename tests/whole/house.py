@@ -1,0 +1,257 @@
+"""A house of its own for each whole-program test: configuration, state, source and target, and the real executable.
+
+Changes things.
+"""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.domain.names import POINT_NAME
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+RUN_KEYS = {
+    "format", "run", "job", "outcome", "why", "cure", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
+    "warnings", "evidence",
+}  # fmt: skip
+STEP_KEYS = {"does", "why", "moved_bytes", "took_s", "proved"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How one command ended. `value`: what it printed with --json."""
+
+    code: int
+    value: dict[str, Any]
+    errors: str
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of a run; what went wrong in its place, so that a failed assertion tells it."""
+        told = str(self.value.get("outcome", self.value.get("error")))
+        return told if told in ("done", "nothing-to-do") else f"{told}"
+
+    def __getitem__(self, key: str) -> Any:
+        return self.value[key]
+
+
+class House:
+    """One configuration with its state. `source` and `target` are where jobs copy from and to when nothing else is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "config"
+        self.state = folder / "state"
+        self.source = folder / "source"
+        self.target = folder / "target"
+        self.environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+        (self.config / "jobs").mkdir(parents=True)
+        self.source.mkdir(exist_ok=True)
+        self._places: dict[str, str] = {}
+
+    def job(self, name: str = "photos", **toml: Any) -> str:
+        """Declares a job, or declares it anew. `target` is a path or URL; a mapping is a section; max_deleted is max-deleted.
+
+        Without a [retry] of its own one attempt is all, so that a test sees what the first failure does.
+        """
+        declared = {"engine": "rsync", "source": str(self.source), "retry": {"attempts": 1}, **toml}
+        self._places[name] = str(declared.get("target", self.target))
+        sections = {key: value for key, value in declared.items() if isinstance(value, Mapping)}
+        plain = {key: value for key, value in declared.items() if key not in sections}
+        lines = _lines({**plain, "target": name})
+        for section, keys in sections.items():
+            lines += [f"[{section}]", *_lines(keys)]
+        self.write(self.config / "jobs" / f"{name}.toml", "\n".join(lines))
+        places = (f"[place.{place}]\npath = {_toml(path)}" for place, path in self._places.items())
+        self.write(self.config / "targets.toml", "\n".join(places))
+        return name
+
+    def write(self, path: str | bytes | Path, content: str | bytes = b"") -> Path:
+        """A file with that content, with the folders above it; a relative path lies in the source."""
+        place = os.path.join(os.fsencode(self.source), os.fsencode(path))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        return Path(os.fsdecode(place))
+
+    def argv(self, *arguments: str) -> list[str]:
+        """The command line of the program, told where this house is."""
+        where = ["--config", str(self.config), "--state", str(self.state)]
+        return [sys.executable, "-m", "orchestrator", *where, "--json", *arguments]
+
+    def call(self, *arguments: str, before: Sequence[str] = ()) -> Ran:
+        """Runs a command to its end. `before`: a program to run it through, such as setpriv."""
+        done = subprocess.run(
+            [*before, *self.argv(*arguments)], capture_output=True, text=True, errors="surrogateescape",
+            env=self.environment, timeout=300,
+        )  # fmt: skip
+        return _ran(done.returncode, done.stdout, done.stderr)
+
+    def run(self, job: str = "photos", *arguments: str) -> Ran:
+        """Runs a job to its end."""
+        return self.call("run", job, *arguments)
+
+    def start(self, job: str = "photos", *arguments: str) -> "subprocess.Popen[str]":
+        """Begins a run, in a session of its own as a service's is; `ended` waits for it."""
+        return subprocess.Popen(
+            self.argv("run", job, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="surrogateescape", env=self.environment, start_new_session=True,
+        )  # fmt: skip
+
+    def ended(self, process: "subprocess.Popen[str]", *, within: float = 120) -> Ran:
+        """The end of a run that was begun."""
+        out, err = process.communicate(timeout=within)
+        return _ran(process.returncode, out, err)
+
+    def points(self, target: Path | None = None) -> list[str]:
+        """The restore points on a target, oldest first."""
+        folder = (target or self.target) / "points"
+        names = os.listdir(folder) if folder.is_dir() else []
+        return sorted(name for name in names if POINT_NAME.fullmatch(name))
+
+    def point(self, which: int = -1) -> Path:
+        """The tree of one point, the newest if nothing is told."""
+        return self.target / "points" / self.points()[which]
+
+    def redate(self, old: str, new: str) -> None:
+        """Gives a point another date, as if it had been made then."""
+        points = self.target / "points"
+        for ending in ("", ".manifest.gz"):
+            os.rename(points / f"{old}{ending}", points / f"{new}{ending}")
+        latest = self.target / "latest"
+        latest.unlink()
+        latest.symlink_to(f"points/{self.points()[-1]}")
+
+
+def _ran(code: int, out: str, err: str) -> Ran:
+    lines = out.splitlines()
+    assert len(lines) <= 1, f"more than one JSON object on stdout: {out}"
+    value = json.loads(lines[0]) if lines else {}
+    assert not value or value["format"] == 1
+    assert "Traceback" not in err, err
+    return Ran(code=code, value=value, errors=err)
+
+
+def _lines(keys: Mapping[str, Any]) -> list[str]:
+    return [f"{key.replace('_', '-')} = {_toml(value)}" for key, value in keys.items()]
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(str(value) if isinstance(value, Path) else value)
+
+
+def url(path: bytes) -> str:
+    """A file:// URL for a path of any bytes."""
+    return "file://" + "".join(chr(byte) if chr(byte).isalnum() and byte < 128 or byte == 47 else f"%{byte:02X}" for byte in path)
+
+
+def differences(one: Path, other: Path) -> str:
+    """What rsync finds different between two trees, contents included; nothing when they are equal."""
+    argv = ["rsync", "-naiHAX", "--delete", "-c", "--numeric-ids", "--modify-window=-1", f"{one}/", f"{other}/"]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="surrogateescape", check=True)
+    return done.stdout
+
+
+def trees_equal(one: Path, other: Path) -> bool:
+    """Whether rsync finds two trees equal, contents included."""
+    return differences(one, other) == ""
+
+
+def facts(root: Path) -> dict[bytes, tuple[object, ...]]:
+    """All that can be seen of each entry, without rsync's eyes: for an exact comparison of two trees."""
+    found: dict[bytes, tuple[object, ...]] = {}
+    first: dict[int, bytes] = {}
+    for path in sorted(_walk(os.fsencode(root))):
+        seen = os.lstat(path)
+        name = path[len(os.fsencode(root)) :]
+        same_as = b"" if stat.S_ISDIR(seen.st_mode) else first.setdefault(seen.st_ino, name)
+        found[name] = (
+            oct(seen.st_mode), seen.st_uid, seen.st_gid, seen.st_rdev, seen.st_mtime_ns, same_as,
+            _content(path, seen), tuple((key, os.getxattr(path, key, follow_symlinks=False)) for key in sorted(os.listxattr(path, follow_symlinks=False))),
+        )  # fmt: skip
+    return found
+
+
+def _walk(path: bytes) -> Iterator[bytes]:
+    yield path
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path)
+            else:
+                yield entry.path
+
+
+def _content(path: bytes, seen: os.stat_result) -> bytes:
+    if stat.S_ISLNK(seen.st_mode):
+        return os.readlink(path)
+    if not stat.S_ISREG(seen.st_mode):
+        return b""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20, *, pause: float = 0.005) -> Any:
+    """What the condition says once it says something true; fails after so many seconds."""
+    until = time.monotonic() + seconds
+    while not (said := condition()):
+        assert time.monotonic() < until, "waited too long"
+        time.sleep(pause)
+    return said
+
+
+def family(pid: int) -> list[tuple[int, str]]:
+    """(pid, program) of every living descendant of a process."""
+    parents = [(int(number), *_program(int(number))) for number in os.listdir("/proc") if number.isdigit()]
+    found, known = [], {pid}
+    grown = True
+    while grown:
+        new = [(one, name) for one, parent, name, state in parents if parent in known and one not in known and state not in "ZX"]
+        found += new
+        known |= {one for one, _ in new}
+        grown = bool(new)
+    return sorted(found)
+
+
+def _program(pid: int) -> tuple[int, str, str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return -1, "", "X"
+    rest = text.rpartition(")")[2].split()
+    return int(rest[1]), text.partition("(")[2].rpartition(")")[0], rest[0]
+
+
+def rsyncs(process: "subprocess.Popen[str]") -> list[int]:
+    """The rsync processes of a run, the eldest first."""
+    return [pid for pid, name in family(process.pid) if name == "rsync"]
+
+
+def strays(folder: Path) -> list[str]:
+    """Command lines of living processes that name the folder."""
+    found = []
+    for number in os.listdir("/proc"):
+        if number.isdigit() and int(number) != os.getpid():
+            try:
+                line = Path(f"/proc/{number}/cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if os.fsencode(folder) in line and b"pytest" not in line:
+                found.append(line.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Signals a process that may be gone already."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

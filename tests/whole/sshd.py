@@ -1,0 +1,193 @@
+"""A real sshd on loopback with keys of its own, and a link in front of it that counts and can be cut.
+
+Changes things.
+"""
+
+import contextlib
+import getpass
+import os
+import selectors
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote_from_bytes
+
+import pytest
+
+from tests.whole.house import family, kill, wait_until
+
+_SERVER = """\
+ListenAddress 127.0.0.1
+Port {port}
+HostKey "{folder}/host_key"
+AuthorizedKeysFile "{folder}/authorized_keys"
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AllowTcpForwarding no
+{more}
+"""
+_CLIENT = """\
+Host *
+    IdentityFile "{folder}/user_key"
+    IdentitiesOnly yes
+    UserKnownHostsFile "{folder}/known_hosts"
+    GlobalKnownHostsFile none
+    StrictHostKeyChecking yes
+    UpdateHostKeys no
+    LogLevel ERROR
+"""
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now."""
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        return int(asked.getsockname()[1])
+
+
+class Sshd:
+    """The server, and what a client needs to reach it. `port`: where it listens; `through`: where clients knock."""
+
+    def __init__(self, folder: Path, *, more: str = "") -> None:
+        self.folder = folder
+        self.port = self.through = free_port()
+        self.user = getpass.getuser()
+        folder.mkdir(parents=True)
+        for name in ("host_key", "user_key"):
+            make_key(folder / name)
+        shutil.copy(folder / "user_key.pub", folder / "authorized_keys")
+        self.know(self.port)
+        (folder / "client").write_text(_CLIENT.format(folder=folder))
+        (folder / "server").write_text(_SERVER.format(folder=folder, port=self.port, more=more))
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def know(self, port: int) -> None:
+        """The client trusts this host's key at the port too."""
+        key = (self.folder / "host_key.pub").read_text()
+        with open(self.folder / "known_hosts", "a", encoding="ascii") as file:
+            file.write(f"[127.0.0.1]:{port} {key}")
+
+    def start(self) -> None:
+        """Listens; returns when it does."""
+        if os.geteuid() == 0:
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+        log = self.folder / "log"
+        argv = ("/usr/sbin/sshd", "-D", "-f", str(self.folder / "server"), "-E", str(log))
+        self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        wait_until(self._answers, 10)
+
+    def stop(self) -> None:
+        """Ends the server and all its sessions."""
+        if self._server is None:
+            return
+        self._server.terminate()
+        for pid in self.sessions():
+            kill(pid)
+        self._server.wait()
+        self._server = None
+
+    def sessions(self, program: str = "") -> list[int]:
+        """The processes that serve connections, the eldest first: all, or those of a program, such as "rsync"."""
+        below = family(self._server.pid) if self._server else []
+        return [pid for pid, name in below if program in ("", name)]
+
+    def url(self, path: str | Path) -> str:
+        """The path there as a source or a target names it."""
+        return f"ssh://{self.user}@127.0.0.1:{self.through}{quote_from_bytes(os.fsencode(path))}"
+
+    @property
+    def pipe(self) -> dict[str, object]:
+        """What [pipe] must say."""
+        return {"ssh-options": ["-F", str(self.folder / "client")]}
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as line:
+            return line.recv(4) == b"SSH-"
+        return False
+
+
+def make_key(path: Path) -> None:
+    """A new key pair without a passphrase."""
+    path.unlink(missing_ok=True)
+    path.with_suffix(".pub").unlink(missing_ok=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+
+
+class Link:
+    """A line to a port that somebody can pull. `moved`: bytes that went over it, both ways."""
+
+    def __init__(self, port: int) -> None:
+        self.moved = 0
+        self._to = port
+        self._closed = False
+        self._lines: list[tuple[socket.socket, socket.socket]] = []
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._door.getsockname()[1])
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def cut(self) -> None:
+        """Every connection breaks now; new ones may come."""
+        for pair in self._lines:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+        self._lines = []
+
+    def close(self) -> None:
+        """Nothing goes through any more."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._door.shutdown(socket.SHUT_RDWR)
+        self._door.close()
+        self.cut()
+
+    def _serve(self) -> None:
+        while not self._closed:
+            try:
+                near, _ = self._door.accept()
+                far = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                return
+            self._lines.append((near, far))
+            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
+
+    def _carry(self, near: socket.socket, far: socket.socket) -> None:
+        other = {near: far, far: near}
+        with near, far, selectors.DefaultSelector() as ready, contextlib.suppress(OSError):
+            for end in other:
+                ready.register(end, selectors.EVENT_READ)
+            while True:
+                for key, _ in ready.select():
+                    end = key.fileobj
+                    assert isinstance(end, socket.socket)
+                    chunk = end.recv(1 << 18)
+                    if not chunk:
+                        return
+                    other[end].sendall(chunk)
+                    self.moved += len(chunk)
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    """A running server."""
+    server = Sshd(tmp_path / "sshd")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def link(sshd: Sshd) -> Iterator[Link]:
+    """The only way to the server for `sshd.url`."""
+    line = Link(sshd.port)
+    sshd.know(line.port)
+    sshd.through = line.port
+    yield line
+    line.close()

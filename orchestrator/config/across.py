@@ -21,13 +21,11 @@ def judge_all(
     `places` None: targets.toml could not be read. `later`: names of what a later version takes as a target. `names`: of
     all jobs, those included whose files could not be read.
     """
-    found: dict[str, Place] = {}
+    targets = {draft.name: _target(draft, places, later) for draft in drafts} if places is not None else {}
+    found = {name: place for name, place in targets.items() if place}
     for draft in drafts:
-        place = _target(draft, places, later) if places is not None else None
-        source = _source(draft)
-        if place:
-            found[draft.name] = place
-        if place and source:
+        source, place = _source(draft), found.get(draft.name)
+        if source and place:
             _judge_apart(draft, source, place)
             _judge_options(draft, source, place)
     _judge_owners(drafts, found)
@@ -50,8 +48,8 @@ def _target(draft: Draft, places: Places, later: set[str]) -> Place | None:
     if name is None:
         return None
     if name not in places:
-        what, wanted = f'there is no place "{name}"', _meant_place(name, places)
-        draft.sheet.say(("target",), *((LATER["set"], "the name of a place") if name in later else (what, wanted)))
+        told = (LATER["set"], "a place") if name in later else (f'there is no place "{name}"', _meant(name, places))
+        draft.sheet.say(("target",), *told)
         return None
     place = places[name]
     if not place or not draft.engine or place.location.path.startswith("/") is not draft.engine.datasets:
@@ -65,7 +63,7 @@ def _target(draft: Draft, places: Places, later: set[str]) -> Place | None:
     return None
 
 
-def _meant_place(name: str, places: Places) -> str:
+def _meant(name: str, places: Places) -> str:
     near = nearest(name, places)
     return (
         f'"{near}", the nearest name'

@@ -108,11 +108,8 @@ def _parsed(written: object, rule: Key) -> object:
 
 
 def _plain(written: object, kind: type[Any], rule: Key) -> object:
-    if kind in (int, float):
-        fits = _is_number(written) and isinstance(written, int | kind)
-    else:
-        fits = isinstance(written, str if kind is tuple else kind)
-    if fits:
+    wanted = {float: int | float, tuple: str}.get(kind, kind)
+    if isinstance(written, wanted) and (kind not in (int, float) or _is_number(written)):
         return written
     raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
 

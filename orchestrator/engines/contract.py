@@ -23,7 +23,10 @@ from orchestrator.process.result import Broken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a run was asked for: the instant it counts as, what may pass once, and a local folder for its notes."""
+    """What a run was asked for: the instant it counts as, what may pass once, and a local folder for its notes.
+
+    `notes` holds an empty folder `empty`.
+    """
 
     now: datetime
     notes: str

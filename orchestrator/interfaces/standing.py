@@ -19,6 +19,8 @@ from orchestrator.planners.health import Facts, Health, State, judge
 _COLOURS = {State.UP: "green", State.LATE: "red", State.FAILING: "red", State.WAITING: "yellow", State.NEW: "dim"}
 _HEAD = ("JOB", "STATE", "NEWEST PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "SCHEDULE")
 _MANY = 1_000_000
+_LOOKED_AT = 50
+_ERRANDS = ("restore ", "export to ")  # a restore that was refused says nothing about the copies
 
 Alive = Callable[[int, int, str], bool]
 
@@ -37,8 +39,8 @@ class Standing:
 
 def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing:
     """How a job stands at `now`."""
-    facts = views.health_facts(job.name)
-    last = next((run for run in facts.last if run.outcome is not None), None)
+    facts = views.health_facts(job.name, limit=_LOOKED_AT)
+    last = next((run for run in facts.last if run.outcome is not None and not run.begun_why.startswith(_ERRANDS)), None)
     known = Facts(
         first_begun=_first_begun(facts, views),
         last=last.outcome if last else None,

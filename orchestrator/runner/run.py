@@ -106,7 +106,7 @@ def _praise(journal: Journal, decision: Plan | Nothing) -> RunReport:
 def asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
     """What a look and a decision are made with."""
     notes = f"{tools.state}/notes/{job.name}"
-    os.makedirs(notes, mode=0o700, exist_ok=True)
+    os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     recalled = ((key, tools.history.recall(job.name, key)) for key in _REMEMBERED)
     return Asked(
         now=tools.clock(),

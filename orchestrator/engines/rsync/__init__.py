@@ -37,7 +37,7 @@ class RsyncEngine:
         return advise(job, reader)
 
     def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
-        return survey(job, reader)
+        return survey(job, asked, reader)
 
     def changes(self, world: World) -> Changes | None:
         return world.changes

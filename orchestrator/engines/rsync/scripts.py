@@ -1,4 +1,4 @@
-"""The small constant scripts that look at, prepare and publish trees, here or on a host. Pure.
+"""The small constant scripts that look at, prepare and publish trees, here or on a host.
 
 Each runs with its values as arguments; `sh` is every Debian's, and one call is one round trip over ssh. Pure.
 """
@@ -8,35 +8,35 @@ from orchestrator.domain.place import Host, Location
 
 _LOOK_AT_TARGET = """
 r=$1
-if [ ! -d "$r" ]; then [ -e "$r" ] && printf 'n' || printf 'a'; [ -d "${r%/*}/" ] && printf 'p'; printf '\\0'; exit 0; fi
-printf 'd\\0'
-stat -c '%d' -- "$r" "$r/.." | tr '\\n' ' '; printf '\\0'
-stat -f -c '%a %S' -- "$r"; printf '\\0'
-cat -- "$r/.poolferry/target.json" 2>/dev/null; printf '\\0'
-readlink -- "$r/latest" 2>/dev/null; printf '\\0'
-find "$r/" -mindepth 1 -maxdepth 1 -printf 'r %y %P\\0'
-[ -d "$r/points" ] && find "$r/points/" -mindepth 1 -maxdepth 1 -printf 'p %y %P\\0'
-[ -d "$r/.poolferry" ] && find "$r/.poolferry/" -mindepth 1 -maxdepth 2 ! -path '*/work/*' -printf 'o %y %P\\0'
+if [ ! -d "$r" ]; then [ -e "$r" ] && printf "n" || printf "a"; [ -d "${r%/*}/" ] && printf "p"; printf "\\0"; exit 0; fi
+printf "d\\0"
+stat -c "%d" -- "$r" "$r/.." | tr "\\n" " "; printf "\\0"
+stat -f -c "%a %S" -- "$r"; printf "\\0"
+cat -- "$r/.poolferry/target.json" 2>/dev/null; printf "\\0"
+readlink -- "$r/latest" 2>/dev/null; printf "\\0"
+find "$r/" -mindepth 1 -maxdepth 1 -printf "r %y %P\\0"
+[ -d "$r/points" ] && find "$r/points/" -mindepth 1 -maxdepth 1 -printf "p %y %P\\0"
+[ -d "$r/.poolferry" ] && find "$r/.poolferry/" -mindepth 1 -maxdepth 2 ! -path "*/work/*" -printf "o %y %P\\0"
 true
 """
 _LOOK_AT_SOURCE = """
 s=$1
-if [ ! -e "$s" ]; then printf 'a\\0'; exit 0; fi
-if [ ! -d "$s" ]; then printf 'f\\0'; exit 0; fi
-printf 'd %s\\0' "$(stat -c '%d' -- "$s" "$s/.." | tr '\\n' ' ')"
-find "$s/" -mindepth 1 -maxdepth 1 -printf 'x' -quit; printf '\\0'
+if [ ! -e "$s" ]; then printf "a\\0"; exit 0; fi
+if [ ! -d "$s" ]; then printf "f\\0"; exit 0; fi
+printf "d %s\\0" "$(stat -c "%d" -- "$s" "$s/.." | tr "\\n" " ")"
+find "$s/" -mindepth 1 -maxdepth 1 -printf "x" -quit; printf "\\0"
 """
 _HALF_COPIED = """
-find "$1/" -type f -size +0 -regextype posix-extended \\( -path '*/.~poolferry-partial~/*' -o -regex '.*/\\..+\\.[A-Za-z0-9]{6}' \\) -printf '%s %P\\0'
+find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~poolferry-partial~/*" -o -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
 """
 _SIZES = """
-cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c '%s' -- "$f" || echo -; done
+cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c "%s" -- "$f" || echo -; done
 """
 _PREPARE = """
 set -e
 mkdir -p -- "$1/points" "$1/.poolferry"
 if [ ! -e "$1/.poolferry/target.json" ]; then
-  p=$1/.poolferry/probe; touch -d '@1.123456789' -- "$p"; m=$(stat -c '%.9Y' -- "$p"); rm -f -- "$p"
+  p=$1/.poolferry/probe; touch -d "@1.123456789" -- "$p"; m=$(stat -c "%.9Y" -- "$p"); rm -f -- "$p"
   case $m in *.123456789) c=false;; *) c=true;; esac
   printf '{"format": 1, "job": "%s", "coarse": %s}\\n' "$2" "$c" > "$1/.poolferry/target.json.new"
   mv -T -- "$1/.poolferry/target.json.new" "$1/.poolferry/target.json"
@@ -59,7 +59,7 @@ rmdir --ignore-fail-on-non-empty -- "${2%/*}"
 _SWEEP = """
 set -e
 cd -- "$1"; shift
-find . -depth -name '.~poolferry-partial~' -type d -exec rm -rf -- {} +
+find . -depth -name ".~poolferry-partial~" -type d -exec rm -rf -- {} +
 for f in "$@"; do rm -f -- "$f"; done
 """
 _PUBLISH = """
@@ -76,6 +76,7 @@ sync -f .
 _REMOVE = """
 set -e
 cd -- "$1"; shift
+rm -rf --one-file-system -- .poolferry/trash
 mkdir -p .poolferry/trash
 for p in "$@"; do
   if [ -e "points/$p" ]; then mv -T -- "points/$p" ".poolferry/trash/$p"; fi
@@ -94,24 +95,24 @@ if [ -d "$1" ] && [ ! -L "$1" ]; then echo folder; elif [ -e "$1" ] || [ -L "$1"
 """
 _LOOK_AT_DESTINATION = """
 t=$1
-if [ -L "$t" ] && [ ! -e "$t" ]; then printf 'other\\0'; exit 0; fi
-if [ ! -e "$t" ]; then printf 'absent\\0'; exit 0; fi
-if [ ! -d "$t" ]; then printf 'other\\0'; exit 0; fi
-printf 'folder\\0'
-cat -- "$t/.poolferry-restoring.json" 2>/dev/null; printf '\\0'
-find "$t/" -mindepth 1 -maxdepth 1 -printf 'x\\n' | wc -l; printf '\\0'
-find "$t/" -mindepth 1 -maxdepth 1 -printf '%P\\0' | head -z -n 10
+if [ -L "$t" ] && [ ! -e "$t" ]; then printf "other\\0"; exit 0; fi
+if [ ! -e "$t" ]; then printf "absent\\0"; exit 0; fi
+if [ ! -d "$t" ]; then printf "other\\0"; exit 0; fi
+printf "folder\\0"
+cat -- "$t/.poolferry-restoring.json" 2>/dev/null; printf "\\0"
+find "$t/" -mindepth 1 -maxdepth 1 -printf "x\\n" | wc -l; printf "\\0"
+find "$t/" -mindepth 1 -maxdepth 1 -printf "%P\\0" | head -z -n 10
 """
 _BEGIN_RESTORE = """
 set -e
 if [ -n "$2" ]; then mv -T -n -- "$1" "$2"; [ ! -e "$1" ]; fi
 mkdir -p -- "$3"
-if [ -n "$4" ]; then printf '%s\\n' "$4" > "$1/.poolferry-restoring.json"; fi
+if [ -n "$4" ]; then printf "%s\\n" "$4" > "$1/.poolferry-restoring.json"; fi
 """
 _END_RESTORE = """
 set -e
 sync -f "$1"
-m=$(stat -c '%.9Y' -- "$1"); rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
+m=$(stat -c "%.9Y" -- "$1"); rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
 """
 _STORE = """
 set -e
@@ -120,7 +121,13 @@ cat > "$1.new"; sync -- "$1.new"; mv -T -- "$1.new" "$1"
 
 
 def _script(text: str, *values: str, effect: Effect, host: Host | None) -> Command:
-    return Command(argv=("sh", "-c", text.strip(), "sh", *values), effect=effect, host=host)
+    return Command(argv=("sh", "-c", _one_line(text), "sh", *values), effect=effect, host=host)
+
+
+def _one_line(text: str) -> str:
+    """The script as one line, so that a plan and a log can show it and a person can paste it."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return "".join(line + (" " if line.endswith(("then", "do")) else "; ") for line in lines).removesuffix("; ")
 
 
 def look_at_target_command(root: Location) -> Command:

@@ -11,6 +11,7 @@ from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.aggregating import Aggregator
 from orchestrator.engines.rsync.failures import explain, is_partial
@@ -24,7 +25,7 @@ _ORPHAN = re.compile(rb"(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _MOST_HALF_COPIED = 200
 
 
-def survey(job: Job, reader: Reader) -> World:
+def survey(job: Job, asked: Asked, reader: Reader) -> World:
     """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
     run = runner(reader)
     here, there = survey_programs(job, run)
@@ -36,10 +37,14 @@ def survey(job: Job, reader: Reader) -> World:
     changes = None
     if source.directory and newest is not None:
         changes = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+    elif source.directory and options.excludes:  # rsync itself knows what its patterns leave out
+        changes = _survey_changes(job, Location(path=f"{asked.notes}/empty"), reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed = _survey_tree(job, reader)
-        changes = changes or _first_copy(listed, complete=not options.excludes)
+        changes = changes or _first_copy(listed)
         lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
+    if changes is not None and newest is None:
+        changes = replace(changes, entries_before=None, files_before=None)
     return World(here=here, there=there, source=source, target=target, changes=changes, lanes=lanes)
 
 
@@ -145,17 +150,11 @@ def _survey_tree(job: Job, reader: Reader) -> Aggregator:
     return listed
 
 
-def _first_copy(listed: Aggregator, *, complete: bool) -> Changes:
-    """A first copy moves everything; how much is unknown when patterns leave something out."""
+def _first_copy(listed: Aggregator) -> Changes:
+    """A first copy moves everything."""
     entries, size = listed.totals()
     return Changes(
-        entries_before=None,
-        files_before=None,
-        entries_now=entries,
-        deleted=0,
-        changed=0,
-        created=entries,
-        moving=size if complete else None,
+        entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size
     )
 
 

@@ -52,3 +52,8 @@ def show_duration(seconds: float | None) -> str:
             rest = whole % size // lower
             return f"{whole // size} {name} {rest} {below}" if rest else f"{whole // size} {name}"
     raise AssertionError(whole)
+
+
+def show_count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things: "1 file", "2 files", "2 entries"."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

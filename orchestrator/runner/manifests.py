@@ -10,7 +10,7 @@ from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Recording
-from orchestrator.domain.units import show_size
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.process.executor import Broken, Writer, broken
 from orchestrator.runner.journal import Journal
@@ -102,7 +102,9 @@ def _fill(
 ) -> Iterator[tuple[int, str]]:
     if not built.unknown:
         return iter(())
-    journal.say(f"reading {built.unknown} files ({show_size(built.unknown_bytes)}) whose digest is not known yet")
+    journal.say(
+        f"reading {show_count(built.unknown, 'file')} ({show_size(built.unknown_bytes)}) whose digest is not known yet"
+    )
     if work.tree.host is None:
         return _fill_here(work, local, journal, writer, notes)
     return _fill_there(work, local, journal, writer, notes)

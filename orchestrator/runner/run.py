@@ -11,7 +11,7 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Nothing, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.units import Seconds, show_duration, show_size
+from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
@@ -98,7 +98,7 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
 def _praise(journal: Journal, decision: Plan | Nothing) -> RunReport:
     if isinstance(decision, Nothing):
         return journal.ended(Outcome.NOTHING, decision.why)
-    warnings = f", with {len(journal.warnings)} warnings" if journal.warnings else ""
+    warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
     made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else decision.summary
     return journal.ended(Outcome.DONE, f"{made}{warnings}")
 

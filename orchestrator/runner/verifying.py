@@ -9,7 +9,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
 from orchestrator.domain.point import Point, Reading, Verdict
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.units import show_duration, show_size
+from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.journal import Journal, begin, evidence_lines
@@ -84,7 +84,9 @@ def _judge(journal: Journal, point: Point, reading: Reading, source: Reading | N
         journal.warn(
             f"rotten at the source: {show_name(found.path)} ({found.detail}); the good copy is in point {point.name} and stays"
         )
-    read = f"{reading.files_read} files, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
+    read = (
+        f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
+    )
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
         left = f"; {unproved} files are not in it, as they could not be read when it was made" if unproved else ""
@@ -97,7 +99,7 @@ def _judge(journal: Journal, point: Point, reading: Reading, source: Reading | N
         cure = f"bring the good copy back: poolferry restore run {journal.job.name} --point {point.name} --path {show_name(rotten[0].path)} --to …"
         return journal.ended(
             Outcome.FAILED,
-            f"{len(rotten)} files are rotten at the source; point {point.name} is sound",
+            f"rotten at the source: {show_count(len(rotten), 'file')}; point {point.name} is sound",
             cure=cure,
             evidence=evidence,
         )

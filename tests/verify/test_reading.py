@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.point import Verdict
 from orchestrator.verify import judge as judging
@@ -197,6 +198,27 @@ def test_sizes_around_the_buffer_and_holes(tmp_path: Path, size: int, algorithm:
     assert read_again(tree, tmp_path / "m.gz").bytes_read == 2 * size
 
 
+def test_a_file_is_read_to_its_end_whatever_its_inode_said_before(tmp_path: Path) -> None:
+    content = os.urandom((2 << 20) + 7)
+    (tmp_path / "grown").write_bytes(content)
+    whole = hash_maker("sha256")()
+    whole.update(content)
+    with (tmp_path / "grown").open("rb") as file:
+        heard: list[int] = []
+        assert Reader(heard.append).digest(file.fileno(), 5, (hash_maker("sha256"),)) == (whole.hexdigest(),)
+        assert sum(heard) == len(content)
+
+
+@pytest.mark.root
+def test_another_owner(tree: Path, manifest: Path) -> None:
+    os.chown(tree / "a", 12, -1)
+    os.chown(tree / "link", -1, 34, follow_symlinks=False)
+    reading = read_again(tree, manifest)
+    assert found(reading) == {b"a": Verdict.METADATA, b"link": Verdict.METADATA}
+    assert detail(reading, b"a") == "owner 12:0, promised 0:0"
+    assert read_again(tree, manifest, tolerance=Tolerance(owner=True)).sound
+
+
 def test_an_empty_tree(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree", {})
     make_manifest(tree, tmp_path / "m.gz")
@@ -307,9 +329,9 @@ def test_every_word_of_a_worker_is_a_verdict() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
-@pytest.mark.parametrize("prefix", [b"", b"folder"])
+@pytest.mark.parametrize("prefix", [b"", b"fol\nder"])
 def test_the_shares_are_the_whole_and_none_twice(tmp_path: Path, workers: int, prefix: bytes) -> None:
-    tree = make_tree(tmp_path / "tree", {f"folder/{number % 7}/{number}": b"x" * number for number in range(900)})
+    tree = make_tree(tmp_path / "tree", {f"fol\nder/{number % 7}/{number}": b"x" * number for number in range(900)})
     make_manifest(tree, tmp_path / "m.gz")
     lines = [line for line in packed_lines(str(tmp_path / "m.gz")) if not line.startswith(b"#")]
     shares = [
@@ -318,7 +340,7 @@ def test_the_shares_are_the_whole_and_none_twice(tmp_path: Path, workers: int, p
     whole = [(number, parse_line(line).path) for number, line in enumerate(lines)]
     seen = sorted((number, e.path) for part in shares for number, e in part)
     if prefix:
-        whole = [(number, path[7:]) for number, path in whole if path.startswith(prefix)]
+        whole = [(number, path[8:]) for number, path in whole if path.startswith(prefix)]
     assert seen == whole
     assert all(shares)
 
@@ -417,20 +439,24 @@ def test_a_worker_refuses_what_it_does_not_know(tree: Path, manifest: Path, opti
     (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1)
     stage = pipeline.stages[0]
     front = [*stage.argv[:4], "--share", "1/1", "--root", str(tree), "--manifest", str(manifest)]
-    process = start(type(pipeline)(stages=(type(stage)(argv=(*front, *options), effect=stage.effect),)))
+    process = start(replaced(pipeline, (*front, *options)))
     output, complaint = process.communicate()
     assert (output, process.returncode) == (b"", 1)
     assert complaint
 
 
+def replaced(pipeline: Pipeline, argv: tuple[str, ...]) -> Pipeline:
+    (stage,) = pipeline.stages
+    return Pipeline(stages=(Command(argv=argv, effect=stage.effect, environment=stage.environment),))
+
+
 def test_a_worker_imports_little_and_nothing_from_where_it_starts(tree: Path, manifest: Path, tmp_path: Path) -> None:
-    (tmp_path / "zlib.py").write_text("raise SystemExit('imported from the current folder')")
+    for name in ("xxhash", "zlib", "orchestrator"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
     (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1, tolerance=EXACT)
     stage = pipeline.stages[0]
     argv = (stage.argv[0], "-X", "importtime", *stage.argv[1:])
-    process = start(
-        type(pipeline)(stages=(type(stage)(argv=argv, effect=stage.effect, environment=stage.environment),))
-    )
+    process = start(replaced(pipeline, argv), cwd=tmp_path)
     _, told = process.communicate()
     assert process.returncode == 0
     assert {b"dataclasses", b"inspect", b"argparse", b"gzip", b"asyncio"}.isdisjoint(told.replace(b"|", b" ").split())

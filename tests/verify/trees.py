@@ -52,11 +52,11 @@ def entries(tree: Path | str, folder: Path) -> list[Entry]:
     return [parse_listing(record) for record in records(tree, folder)]
 
 
-def start(pipeline: Pipeline) -> subprocess.Popen[bytes]:
+def start(pipeline: Pipeline, cwd: Path | str = "/") -> subprocess.Popen[bytes]:
     """A worker, running; in the clean environment that the process room gives."""
     (stage,) = pipeline.stages
     return subprocess.Popen(
-        stage.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+        stage.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
         env={"PATH": os.environ["PATH"], **dict(stage.environment)},
     )  # fmt: skip
 

@@ -31,6 +31,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 AllowTcpForwarding no
+SetEnv HOME="{folder}/home"
 {more}
 """
 _CLIENT = """\
@@ -41,6 +42,9 @@ Host *
     GlobalKnownHostsFile none
     StrictHostKeyChecking yes
     UpdateHostKeys no
+    # Quick ones: a test makes a dozen connections.
+    KexAlgorithms curve25519-sha256
+    Ciphers aes128-gcm@openssh.com
     LogLevel ERROR
 """
 
@@ -59,7 +63,7 @@ class Sshd:
         self.folder = folder
         self.port = self.through = free_port()
         self.user = getpass.getuser()
-        folder.mkdir(parents=True)
+        (folder / "home").mkdir(parents=True)  # without the login scripts of whoever runs the tests
         for name in ("host_key", "user_key"):
             make_key(folder / name)
         shutil.copy(folder / "user_key.pub", folder / "authorized_keys")

@@ -4,35 +4,20 @@ Changes things.
 """
 
 import os
+import shutil
 import sqlite3
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.whole.house import House, facts, trees_equal
+from orchestrator.verify.manifest import read_manifest
+from tests.whole.damage import fill
+from tests.whole.house import House, facts, url
 from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]
 
-NAMES = (
-    b"plain", b"with space", b" leading", b"trailing ", b"-dash", b"--delete", b"new\nline", b"tab\there", b"cr\rhere",
-    b"latin-\xe9", b"utf-\xc3\xa9", b"quote'one", b'quote"two', b"$(touch PWNED)", b"`touch PWNED`", b"star*", b"[1]",
-    b"1", b"back\\slash", b"\\#012", b"a:b", b"#hash", b";semi", b"\x1b[31m", b"x" * 255, b".x.AbC123", b"~", b"host:1",
-)  # fmt: skip
-ROOTS = (b"with space", b"new\nline", b"""quote'one"two""", b"[1]", b"latin-\xe9", b"-dash", b"$(touch PWNED)", b"star*")
-
-
-def fill(folder: Path) -> None:
-    """A small tree that holds every name as a file, a folder and a link's target."""
-    top = os.fsencode(folder)
-    for name in NAMES:
-        for path in (top + b"/" + name, top + b"/in/" + name + b"/file"):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(b"of " + name)
-        os.makedirs(top + b"/links", exist_ok=True)
-        os.symlink(name, top + b"/links/" + name)
-    os.link(top + b"/plain", top + b"/plain-again")
+ROOTS = (b"[1]", b"""-a b:\nc'd"e [1] \xe9 $(touch PWNED) `x` *?\\ ;&|<>#~!""")
 
 
 def push(house: House, sshd: Sshd, **toml: object) -> str:
@@ -45,15 +30,18 @@ def pull(house: House, sshd: Sshd, **toml: object) -> str:
     return house.job(source=sshd.url(house.source), pipe=sshd.pipe, **toml)
 
 
+Way = Callable[..., str]
+
+
 @pytest.mark.parametrize("way", [push, pull])
-def test_first_nothing_changed_and_deleted(house: House, sshd: Sshd, way: object) -> None:
+def test_first_nothing_changed_and_deleted(house: House, sshd: Sshd, way: Way) -> None:
     fill(house.source)
     way(house, sshd)
     first = house.run()
     assert (first.code, first.outcome) == (0, "done"), first
-    assert trees_equal(house.source, house.point())
     assert facts(house.source) == facts(house.point())
-    assert house.run().outcome == "nothing-to-do"
+    again = house.run()
+    assert (again.code, again.outcome) == (0, "nothing-to-do"), again
     house.write("plain", "changed")
     os.unlink(house.source / "-dash")
     third = house.run()
@@ -64,3 +52,49 @@ def test_first_nothing_changed_and_deleted(house: House, sshd: Sshd, way: object
     assert (old / "1").stat().st_ino == (new / "1").stat().st_ino
     assert (old / "plain").read_text() == "of plain"
     assert not list(house.folder.rglob("PWNED"))
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("way", [push, pull])
+def test_roots_with_hostile_names(house: House, sshd: Sshd, way: Way, root: bytes) -> None:
+    """`[1]` is a folder of its own, and `1` beside it another."""
+    house.source = house.folder / "roots" / os.fsdecode(root)
+    house.target = house.folder / "targets" / os.fsdecode(root)
+    house.write("file", "right")
+    house.write("../1/file", "wrong")
+    house.target.parent.mkdir(parents=True)
+    way(house, sshd, **{"source": url(os.fsencode(house.source))} if way is push else {"target": url(os.fsencode(house.target))})
+    first = house.run()
+    assert first.outcome == "done", first
+    assert (house.point() / "file").read_text() == "right"
+    house.write("new", "too")
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    assert len(os.listdir(house.target.parent)) == 1
+    assert house.call("verify", "photos").code == 0
+    back = house.folder / "back"
+    assert house.call("restore", "run", "photos", "--to", str(back)).code == 0
+    assert (back / "file").read_text() == "right"
+    assert not list(house.folder.rglob("PWNED"))
+
+
+def test_what_a_run_leaves_on_the_host(house: House, sshd: Sshd) -> None:
+    """Manifest and history travel with the data; points, proof and restore come from there."""
+    fill(house.source)
+    push(house, sshd)
+    run = house.run()
+    (point,) = run["points"]
+    promised = {entry.path for entry in read_manifest(f"{house.target}/points/{point}.manifest.gz")[1]}
+    assert promised == {name.lstrip(b"/") for name in facts(house.source)}
+    with sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True) as travelled:
+        assert travelled.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert travelled.execute("SELECT id, job FROM runs").fetchall() == [(run["run"], "photos")]
+    shutil.rmtree(house.state)
+    found = house.call("points", "--look", "photos")
+    assert [each["point"] for each in found["points"]] == [point]
+    proved = house.call("verify", "photos")
+    assert (proved.code, proved["reading"]["counts"]) == (0, {}), proved
+    back = house.folder / "back"
+    assert house.call("restore", "run", "photos", "--to", str(back)).code == 0
+    assert facts(back) == facts(house.source)
+    assert house.run().outcome == "nothing-to-do"

@@ -114,6 +114,8 @@ class LookReader:
             self.deleted += 1
             self.files_gone += not name.endswith(b"/")
             self._note(self.deleted_names, name, 0)
+        elif name == b"./":
+            self.other += item[2:].strip(b".") not in (b"t", b"+++++++++")  # the root is no entry; its rights are
         elif item[2:3] == b"+":
             self.created += 1
             self.files_new += item[1:2] == b"f"

@@ -8,7 +8,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Recording, Step
 from orchestrator.domain.point import Point
-from orchestrator.domain.units import Bytes, show_size
+from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, scripts
 from orchestrator.engines.rsync.lanes import Lane, Lanes, named
@@ -41,7 +41,7 @@ def clear(job: Job, litter: tuple[str, ...]) -> Stage:
 def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     """Removes points; the owner's [keep] is the consent."""
     why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
-    step = _small(f"remove {len(names)} points", why, scripts.remove_command(job.target.location, names))
+    step = _small(f"remove {show_count(len(names), 'point')}", why, scripts.remove_command(job.target.location, names))
     return (replace(step, removes=" ".join(names)),)
 
 
@@ -118,7 +118,7 @@ def _lane(job: Job, world: World, work: Location, base: Point | None, number: in
     command = commands.copy_command(job, work, world, base=base, reach=commands.Reach.SUBTREES)
     return Step(
         does=f"copy {job.source}, lane {number} of {len(lanes)}",
-        why=f"{len(lane.paths)} parts, {show_size(lane.size)}: lanes are equally heavy",
+        why=f"{show_count(len(lane.paths), 'part')}, {show_size(lane.size)}: lanes are equally heavy",
         lane=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"),
         expected=Bytes(lane.size),
@@ -141,7 +141,7 @@ def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
     command = commands.copy_command(job, work, world, base=None, reach=commands.Reach.SUBTREES)
     return (
         Step(
-            does=f"copy {len(world.target.damaged)} damaged files again",
+            does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
             why="a reading found their copies damaged; they are never linked into a new point",
             lane="main",
             work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-repair"),

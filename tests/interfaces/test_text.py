@@ -1,0 +1,160 @@
+"""Wording: instants, tables, what a terminal would obey.
+
+Pure.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.interfaces import text
+from orchestrator.interfaces.pace import Pace
+from orchestrator.interfaces.wording import reason_lines
+
+NOON = datetime(2026, 7, 15, 10, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A time zone two hours before UTC in summer, one in winter."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("instant", "shown"),
+    [
+        (NOON, "today 12:00"),
+        (NOON - timedelta(hours=12), "today 00:00"),
+        (NOON - timedelta(hours=12, minutes=1), "yesterday 23:59"),
+        (NOON - timedelta(days=2), "2026-07-13 12:00"),
+        (NOON + timedelta(days=1), "2026-07-16 12:00"),
+        (datetime(2026, 1, 15, 10, 0, tzinfo=UTC), "2026-01-15 11:00"),
+        (None, "unknown"),
+    ],
+)
+def test_people_read_their_own_clock(instant: datetime | None, shown: str) -> None:
+    assert text.clock(instant, now=NOON) == shown
+
+
+def test_machines_read_utc() -> None:
+    assert text.iso(NOON) == "2026-07-15T10:00:00Z"
+    assert text.iso(NOON.astimezone()) == "2026-07-15T10:00:00Z"
+    assert text.iso(None) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "instant"),
+    [
+        ("2026-07-15 12:00", NOON),
+        ("2026-07-15T12:00:00", NOON),
+        ("2026-07-15T10:00:00Z", NOON),
+        ("2026-07-15T10:00:00+00:00", NOON),
+        ("2026-07-15T100000Z", NOON),
+        ("2026-07-15", datetime(2026, 7, 15, 21, 59, 59, tzinfo=UTC)),
+        ("2026-01-15 12:00", datetime(2026, 1, 15, 11, 0, tzinfo=UTC)),
+    ],
+)
+def test_an_instant_as_people_write_it(told: str, instant: datetime) -> None:
+    assert text.parse_instant(told) == instant
+
+
+@pytest.mark.parametrize("told", ["", "noon", "2026-13-01", "25:00", "15.7.2026"])
+def test_what_is_no_instant(told: str) -> None:
+    with pytest.raises(ValueError, match="a time such as"):
+        text.parse_instant(told)
+
+
+def test_an_age_after_now_is_no_age() -> None:
+    assert text.ago(NOON - timedelta(hours=3), now=NOON) == "3 h ago"
+    assert text.ago(NOON + timedelta(hours=3), now=NOON) == "3 h after now"
+    assert text.ago(None, now=NOON) == "never"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain äöü → text", "plain äöü → text"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("over\rwrite", "over\\x0dwrite"),
+        (b"caf\xe9".decode("utf-8", "surrogateescape"), "caf\\xe9"),
+        ("\x9b2J", "\\x9b2J"),
+        ("\u2028", "\\u2028"),
+        ("C:\\new", "C:\\new"),
+    ],
+)
+def test_a_terminal_obeys_nothing(raw: str, shown: str) -> None:
+    assert text.printable(raw) == shown
+
+
+def test_a_table_lines_up_and_shows_no_escape() -> None:
+    rows = text.table(
+        ("A", "NUMBER", "LAST"), [("x\x1b", "7", "the end"), ("longer", "123", "e")], right=frozenset({"NUMBER"})
+    )
+    assert ["  ".join(row) for row in rows] == [
+        "A       NUMBER  LAST",
+        "x\\x1b        7  the end",
+        "longer     123  e",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shown"),
+    [
+        (None, "only by hand"),
+        ("cron 30 2 * * *", 'at "30 2 * * *"'),
+        ("every 900", "every 15 min"),
+        ("daily 02:30", "daily at 02:30"),
+        ("on attach", "when the target is attached"),
+    ],
+)
+def test_a_schedule_in_words(schedule: str | None, shown: str) -> None:
+    assert text.when(schedule) == shown
+
+
+def test_a_refusal_argues_before_it_advises() -> None:
+    assert reason_lines("head", cure="mend it", evidence=("a", "b"), evidence_first=True) == [
+        "head",
+        "  a",
+        "  b",
+        "  what to do: mend it",
+    ]
+    assert reason_lines("head", cure="mend it", evidence=("a\nb", "")) == [
+        "head",
+        "  what to do: mend it",
+        "  a",
+        "  b",
+    ]
+
+
+def test_a_pace() -> None:
+    pace = Pace(100.0)
+    assert (pace.rate, pace.percent, pace.left_s) == (None, None, None)
+    pace.moved(101.0, 1 << 20, 10 << 20)
+    assert (pace.rate, pace.percent, pace.left_s) == (1 << 20, 10, 9.0)
+    assert pace.told() == "10%, 1.0 MiB of 10.0 MiB, 1.0 MiB/s, 9.0 s left"
+    pace.moved(102.0, 12 << 20, 10 << 20)
+    assert (pace.percent, pace.left_s) == (100, 0.0)
+
+
+def test_a_pace_forgets_what_was_long_ago() -> None:
+    pace = Pace(0.0)
+    pace.moved(10.0, 1000_000, None)
+    for second in range(11, 60):
+        pace.moved(float(second), 1000_000 + (second - 10) * 10, None)
+    assert pace.rate is not None
+    assert 9 < pace.rate < 11
+    assert pace.percent is None
+
+
+def test_a_pace_that_stands_still_knows_no_end() -> None:
+    pace = Pace(0.0)
+    pace.moved(0.0, 5, 10)
+    pace.moved(1.0, 0, 10)
+    assert pace.told() == "0%, 0 B of 10 B"

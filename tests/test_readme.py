@@ -1,0 +1,101 @@
+"""The README's tour is run: each `$` line of its console blocks, in order, and what it prints must be what is shown.
+
+Numbers, times and durations may differ. `WRITE_README=1 pytest tests/test_readme.py` writes the output anew.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+README = CHECKOUT / "README.md"
+TOUR = "/tmp/tour"
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"\b(?:today|yesterday) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?(?: (?:min|[smhd]|B|[KMG]iB)(?: \d+ (?:min|[sh]))?)?(?![\w-])")
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder with a short name, so that no column is cut."""
+    with tempfile.TemporaryDirectory(prefix="tour", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_the_tour_prints_what_the_readme_shows(short_path: Path) -> None:
+    text = README.read_text()
+    blocks = list(_BLOCK.finditer(text))
+    assert blocks, "the README has no console block"
+    written = _tour([block[1] for block in blocks], short_path)
+    if os.environ.get("WRITE_README"):
+        README.write_text(_replaced(text, blocks, written))
+        return
+    for block, came in zip(blocks, written, strict=True):
+        assert _shape(came) == _shape(block[1])
+
+
+def _tour(blocks: list[str], folder: Path) -> list[str]:
+    """What each block's commands print, with the commands."""
+    (folder / "bin").mkdir()
+    executable = folder / "bin/poolferry"
+    executable.write_text(f'#!/bin/sh\nPYTHONPATH={CHECKOUT} exec {sys.executable} -m orchestrator "$@"\n')
+    executable.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{folder}/bin:{os.environ['PATH']}",
+        "COLUMNS": "200",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+    }
+    environment |= {"POOLFERRY_CONFIG": f"{folder}/etc", "POOLFERRY_STATE": f"{folder}/var"}
+    return ["".join(_run(command, folder, environment) for command in _commands(block)) for block in blocks]
+
+
+def _commands(block: str) -> Iterator[str]:
+    """The lines after `$`, with what a backslash continues."""
+    lines = block.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("$ "):
+            command = line[2:]
+            while command.endswith("\\"):
+                number += 1
+                command = f"{command}\n{lines[number]}"
+            yield command
+
+
+def _run(command: str, folder: Path, environment: dict[str, str]) -> str:
+    real = command.replace(TOUR, str(folder))
+    done = subprocess.run(
+        ["sh", "-c", real],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    return f"$ {command}\n" + done.stdout.replace(str(folder), TOUR)
+
+
+def _replaced(text: str, blocks: list[re.Match[str]], written: list[str]) -> str:
+    for block, came in zip(reversed(blocks), reversed(written), strict=True):
+        text = text[: block.start(1)] + came + text[block.end(1) :]
+    return text
+
+
+def _shape(text: str) -> list[str]:
+    """Lines with every time and amount made alike, and columns of a table drawn together; versions differ by machine."""
+    text = re.sub(r"^.*rsync here: .*$", "rsync here", text, flags=re.MULTILINE)
+    return [re.sub(r" {2,}", " ", _AMOUNT.sub("0", _TIME.sub("T", line))).rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "target", sorted(set(re.findall(r"^make ([a-z-]+)|`make ([a-z-]+)`", README.read_text(), re.MULTILINE)))
+)
+def test_every_make_target_that_the_readme_names_exists(target: tuple[str, str]) -> None:
+    assert re.search(rf"^{''.join(target)}:", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)

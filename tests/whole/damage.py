@@ -1,0 +1,37 @@
+"""Ways in which a copy goes bad, and names that break lesser programs.
+
+Changes things.
+"""
+
+import os
+from pathlib import Path
+
+NAMES = (
+    b"plain", b"with space", b" leading", b"trailing ", b"-dash", b"--delete", b"new\nline", b"tab\there", b"cr\rhere",
+    b"latin-\xe9", b"utf-\xc3\xa9", b"quote'one", b'quote"two', b"$(touch PWNED)", b"`touch PWNED`", b"star*", b"[1]",
+    b"1", b"back\\slash", b"\\#012", b"a:b", b"#hash", b";semi", b"\x1b[31m", b"x" * 255, b".x.AbC123", b"~", b"host:1",
+)  # fmt: skip
+
+
+def fill(folder: Path) -> None:
+    """A small tree that holds every name as a file, a folder and a link's target."""
+    top = os.fsencode(folder)
+    for name in NAMES:
+        for path in (top + b"/" + name, top + b"/in/" + name + b"/file"):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(b"of " + name)
+        os.makedirs(top + b"/links", exist_ok=True)
+        os.symlink(name, top + b"/links/" + name)
+    os.link(top + b"/plain", top + b"/plain-again")
+
+
+def rot(path: Path | bytes, at: int = 0) -> None:
+    """One bit of the file is another; size and time are as before."""
+    before = os.stat(path)
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes((byte ^ 1,)))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,0 +1,184 @@
+"""What an interrupted copy left, made by hand: half-copied files are used where that is right, and never trusted.
+
+Changes things: temporary trees.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, Ran, facts
+
+MIB = 1 << 20
+PARTIAL = ".~poolferry-partial~"
+CONTENT = os.urandom(3 * MIB)
+
+
+def prepared(house: House) -> Path:
+    """A target with one point, and a work tree as a cut leaves it."""
+    house.write("first", "is in the first point")
+    assert house.run(house.job()).outcome == "done"
+    work = house.target / ".poolferry/work"
+    work.mkdir()
+    return work
+
+
+def lay(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def ends_right(house: House) -> Ran:
+    ran = house.run()
+    assert (ran.code, ran.outcome, ran["resumed"]) == (0, "done", True), ran
+    assert facts(house.source) == facts(house.point())
+    assert house.call("verify", "photos").code == 0
+    assert sorted(os.listdir(house.target / ".poolferry")) == ["history.sqlite", "lock", "running", "target.json"] or not (house.target / ".poolferry/work").exists()
+    return ran
+
+
+@pytest.mark.parametrize("lies", [".big.AbC123", f"{PARTIAL}/big"])
+def test_a_half_copied_file_goes_on(house: House, lies: str) -> None:
+    work = prepared(house)
+    house.write("folder/big", CONTENT)
+    lay(work / "folder" / lies, CONTENT[: 2 * MIB])
+    ran = ends_right(house)
+    assert ran["moved_bytes"] == MIB
+
+
+@pytest.mark.parametrize("name", [b"new\nline", b"\xff", b"-rf", b" ", b"a -> b", b"\\#012", b"#", b"[1]", b"x" * 240, b".x.AbC123", b"'", b'"$(id)'], ids=repr)
+def test_a_half_copied_file_of_any_name_goes_on(house: House, name: bytes) -> None:
+    work = prepared(house)
+    house.write(b"folder/" + name, CONTENT)
+    lay(work / "folder" / os.fsdecode(b"." + name + b".AbC123"), CONTENT[: 2 * MIB])
+    ran = ends_right(house)
+    assert ran["moved_bytes"] == MIB
+
+
+@pytest.mark.parametrize("lies", [".big.AbC123", f"{PARTIAL}/big"])
+@pytest.mark.parametrize("size", [1, 2 * MIB, 3 * MIB, 4 * MIB])
+def test_zeros_after_a_power_cut_are_never_published(house: House, lies: str, size: int) -> None:
+    work = prepared(house)
+    house.write("big", CONTENT)
+    lay(work / lies, bytes(size))
+    ends_right(house)
+
+
+@pytest.mark.parametrize("lies", [".big.AbC123", f"{PARTIAL}/big"])
+def test_zeros_within_the_end_of_a_whole_looking_remainder_are_never_published(house: House, lies: str) -> None:
+    work = prepared(house)
+    house.write("big", CONTENT)
+    lay(work / lies, CONTENT[: MIB + 5] + bytes(4096) + CONTENT[MIB + 5 + 4096 :])
+    ends_right(house)
+
+
+def test_a_whole_remainder_moves_only_its_last_mebibyte(house: House) -> None:
+    work = prepared(house)
+    house.write("big", CONTENT)
+    lay(work / ".big.AbC123", CONTENT)
+    assert ends_right(house)["moved_bytes"] == MIB
+
+
+def test_a_file_of_the_source_that_is_named_like_an_orphan_is_none(house: House) -> None:
+    work = prepared(house)
+    house.write("x", CONTENT)
+    house.write(".x.AbC123", b"the owner's own file")
+    lay(work / ".x.AbC123", b"the owner's own file")
+    ran = ends_right(house)
+    assert ran["moved_bytes"] <= 3 * MIB + 100
+
+
+def test_an_orphan_beside_a_file_that_is_named_like_one(house: House) -> None:
+    work = prepared(house)
+    house.write("x", CONTENT)
+    house.write(".x.AbC123", b"the owner's own file")
+    lay(work / ".x.zZ9999", CONTENT[: 2 * MIB])
+    lay(work / "..x.AbC123.abcdef", b"the owner")
+    ends_right(house)
+
+
+def test_several_orphans_of_one_file(house: House) -> None:
+    """A retry that was killed too: two temporaries, and a remainder in the partial folder."""
+    work = prepared(house)
+    house.write("x", CONTENT)
+    lay(work / ".x.aaaaaa", CONTENT[:MIB])
+    lay(work / ".x.bbbbbb", CONTENT[: 2 * MIB])
+    lay(work / PARTIAL / "x", CONTENT[:100])
+    ends_right(house)
+
+
+def test_an_empty_orphan_is_swept(house: House) -> None:
+    work = prepared(house)
+    house.write("x", CONTENT)
+    lay(work / ".x.aaaaaa", b"")
+    ends_right(house)
+
+
+@pytest.mark.parametrize("lies", [".x.AbC123", f"{PARTIAL}/x"])
+@pytest.mark.parametrize("became", ["gone", "other", "shorter", "longer", "folder", "link", "fifo", "empty"])
+def test_a_half_copied_file_whose_source_is_not_what_it_was(house: House, became: str, lies: str) -> None:
+    work = prepared(house)
+    lay(work / "folder" / lies, CONTENT[: 2 * MIB])
+    house.write("folder/y")
+    path = house.source / "folder/x"
+    match became:
+        case "other":
+            path.write_bytes(os.urandom(3 * MIB))
+        case "shorter":
+            path.write_bytes(CONTENT[:MIB])
+        case "longer":
+            path.write_bytes(CONTENT + CONTENT)
+        case "folder":
+            path.mkdir()
+            (path / "inside").write_text("x")
+        case "link":
+            path.symlink_to("y")
+        case "fifo":
+            os.mkfifo(path)
+        case "empty":
+            path.touch()
+    ends_right(house)
+
+
+def test_a_half_copied_file_whose_whole_folder_is_gone(house: House) -> None:
+    work = prepared(house)
+    lay(work / "folder/deep/.x.AbC123", CONTENT[:MIB])
+    lay(work / "folder" / PARTIAL / "x", CONTENT[:MIB])
+    house.write("y")
+    ends_right(house)
+
+
+def test_an_orphan_whose_file_was_copied_by_a_later_attempt(house: House) -> None:
+    work = prepared(house)
+    path = house.write("x", CONTENT)
+    lay(work / "x", CONTENT)
+    os.utime(work / "x", ns=(0, path.stat().st_mtime_ns))
+    lay(work / ".x.AbC123", CONTENT[:MIB])
+    ends_right(house)
+
+
+def test_many_orphans(house: House) -> None:
+    """More than one plan takes in one by one; the rest is simply copied and swept."""
+    work = prepared(house)
+    for number in range(30):
+        house.write(f"{number}", CONTENT[: 20_000 + number])
+        lay(work / f".{number}.AbC123", CONTENT[:10_000])
+    ends_right(house)
+
+
+def test_what_the_cut_copy_had_and_the_source_has_no_more_is_not_published(house: House) -> None:
+    work = prepared(house)
+    house.write("new", "new")
+    lay(work / "gone", b"was there when the copy began")
+    lay(work / "gone folder/file", b"this too")
+    ends_right(house)
+
+
+def test_a_work_tree_that_was_changed_by_a_stranger_is_not_believed(house: House) -> None:
+    """Same size and time, other bytes: only the manifest's reading of it could tell, so it is copied again."""
+    work = prepared(house)
+    path = house.write("file", "good bytes")
+    lay(work / "file", b"evil bytes")
+    os.utime(work / "file", ns=(0, path.stat().st_mtime_ns + 1))
+    ends_right(house)

@@ -1,0 +1,240 @@
+"""Copies on this machine are read again: every kind of damage is found and named, and what is damaged is mended.
+
+Changes things.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.whole.damage import fill, rot
+from tests.whole.house import House, Ran, facts
+
+
+def found(ran: Ran, side: str = "reading") -> dict[str, str]:
+    """Path to verdict of everything that was found."""
+    return {each["path"]: each["verdict"] for each in ran[side]["findings"]}
+
+
+def known(house: House) -> list[tuple[str, Any]]:
+    """(point, whether it is sound) of all points that history knows."""
+    return [(each["point"], each["sound"]) for each in house.call("points", "photos")["points"]]
+
+
+def copied(house: House, **toml: Any) -> str:
+    """The name of the first point of three files, one of them in a folder."""
+    house.write("one", "the first")
+    house.write("two", "the second")
+    house.write("in/three", "the third")
+    house.job(**toml)
+    run = house.run()
+    assert run.outcome == "done", run
+    return str(run["points"][0])
+
+
+def test_a_sound_copy(house: House) -> None:
+    fill(house.source)
+    house.job()
+    (point,) = house.run()["points"]
+    assert known(house) == [(point, None)]
+    read = house.call("verify", "photos")
+    assert (read.code, read.outcome, read["point"], read["reading"]["sound"]) == (0, "done", point, True), read
+    files = sum(1 for path in facts(house.source) if (house.source / os.fsdecode(path).lstrip("/")).is_file())
+    assert read["reading"]["files_read"] >= files - 100 > 0
+    assert read["reading"]["entries"] == len(facts(house.source))
+    assert known(house) == [(point, True)]
+
+
+@pytest.mark.parametrize("digest", ["xxh128", "sha256", "blake3"])
+def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> None:
+    first = copied(house, verify={"digest": digest})
+    house.write("later", "in the second point")
+    assert house.run().outcome == "done"
+    second = house.points()[-1]
+    rot(house.point() / "one")
+    read = house.call("verify", "photos")
+    assert (read.code, read.outcome, found(read)) == (1, "failed", {"one": "rotten"}), read
+    assert digest in read["reading"]["findings"][0]["detail"]
+    assert "copies damaged files again" in read["cure"]
+    assert known(house)[-1] == (second, False)
+
+    mended = house.run()
+    assert mended.outcome == "done", mended
+    assert any("damaged files again" in step["does"] and step["moved_bytes"] == 9 for step in mended["steps"]), mended
+    assert facts(house.point()) == facts(house.source)
+    assert (house.point() / "one").stat().st_ino != (house.point(-2) / "one").stat().st_ino
+    assert (house.point() / "two").stat().st_ino == (house.point(-2) / "two").stat().st_ino
+    assert house.call("verify", "photos").code == 0
+    assert [sound for _, sound in known(house)] == [None, False, True]
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos", "--point", first).code == 1
+
+
+def test_damage_in_an_older_point_that_shares_the_file(house: House) -> None:
+    first = copied(house)
+    house.write("two", "changed since")
+    assert house.run().outcome == "done"
+    rot(house.point(0) / "one")
+    rot(house.point(0) / "two")
+    read = house.call("verify", "photos", "--point", first)
+    assert found(read) == {"one": "rotten", "two": "rotten"}
+    mended = house.run()
+    assert mended.outcome == "done", mended
+    assert any(step["does"].startswith("copy 1 damaged") for step in mended["steps"])
+    assert facts(house.point()) == facts(house.source)
+    assert (house.point() / "two").stat().st_ino == (house.point(1) / "two").stat().st_ino
+
+
+def test_damage_that_only_an_older_point_has(house: House) -> None:
+    first = copied(house)
+    house.write("two", "changed since")
+    assert house.run().outcome == "done"
+    rot(house.point(0) / "two")
+    assert house.call("verify", "photos", "--point", first).code == 1
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_every_other_difference_has_its_name(house: House) -> None:
+    copied(house)
+    for name in ("kept", "edited", "gone", "chmod", "touched", "kind"):
+        house.write(name, f"this is {name}")
+    (house.source / "link").symlink_to("one")
+    assert house.run().outcome == "done"
+    tree = house.point()
+    (tree / "edited").write_text("this is no more")
+    (tree / "gone").unlink()
+    (tree / "chmod").chmod(0o600)
+    os.utime(tree / "touched", ns=(1, 1))
+    (tree / "kind").unlink()
+    (tree / "kind").mkdir()
+    (tree / "link").unlink()
+    (tree / "link").symlink_to("two")
+    (tree / "ex\ntra").write_text("nobody promised this")
+    os.utime(tree, ns=(os.stat(house.source).st_atime_ns, os.stat(house.source).st_mtime_ns))
+    read = house.call("verify", "photos")
+    assert read.code == 1
+    assert found(read) == {
+        "edited": "edited", "gone": "missing", "chmod": "metadata", "touched": "metadata", "kind": "edited",
+        "link": "metadata", "ex\\ntra": "extra",
+    }, read  # fmt: skip
+    assert read["reading"]["counts"] == {"missing": 1, "extra": 1, "edited": 2, "metadata": 3}
+
+
+def test_only_metadata_is_no_damage(house: House) -> None:
+    copied(house)
+    (house.point() / "one").chmod(0o600)
+    read = house.call("verify", "photos")
+    assert (read.code, found(read)) == (1, {"one": "metadata"})
+    assert "bytes are sound" in read["cure"]
+
+
+def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None:
+    copied(house)
+    rot(house.source / "one")
+    house.write("two", "edited meanwhile")
+    house.write("new", "since")
+    read = house.call("verify", "photos", "--source")
+    assert (read.code, read["reading"]["sound"]) == (1, True), read
+    assert found(read, "source")["one"] == "rotten"
+    assert any("rotten at the source: one" in warning for warning in read["warnings"])
+    assert "restore run photos" in read["cure"]
+    assert house.run().outcome == "done"
+    assert (house.point() / "one").read_text() == "the first"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_a_rotten_source_does_not_pass_as_a_change(house: House) -> None:
+    """Contents are compared, so rsync does copy it; the run says what it was, and the older point keeps the good one."""
+    copied(house, rsync={"checksum": True})
+    rot(house.source / "one")
+    run = house.run()
+    assert any(warning.startswith("one:") for warning in run["warnings"]), run
+    assert (house.point(0) / "one").read_text() == "the first"
+
+
+def test_each_run_reads_again_when_it_promised_to(house: House) -> None:
+    copied(house, verify={"every": "run"})
+    assert [sound for _, sound in known(house)] == [True]
+    assert house.run().outcome == "nothing-to-do"
+    rot(house.point() / "one")
+    run = house.run()
+    assert (run.code, run.outcome) == (1, "failed"), run
+    assert "one is rotten" in run["why"]
+    mended = house.run()
+    assert (mended.code, mended.outcome) == (0, "done"), mended
+    assert facts(house.point()) == facts(house.source)
+    assert [sound for _, sound in known(house)] == [False, True]
+
+
+def test_a_damaged_manifest_proves_nothing(house: House) -> None:
+    point = copied(house)
+    rot(house.target / "points" / f"{point}.manifest.gz", 60)
+    read = house.call("verify", "photos")
+    assert (read.code, read.outcome, read["reading"]) == (1, "failed", None)
+    assert "manifest" in read["why"]
+    assert "the copy itself may be sound" in read["cure"]
+    house.write("new", "since")
+    run = house.run()
+    assert run.outcome == "done", run
+    assert any("older point cannot be used" in warning for warning in run["warnings"])
+    assert house.call("verify", "photos").code == 0
+
+
+def check_sums(tree: Path, sums: Path) -> "subprocess.CompletedProcess[bytes]":
+    """What a rescue system would type."""
+    return subprocess.run(["sha256sum", "-c", "--strict", "--quiet", sums], cwd=tree, capture_output=True)
+
+
+@pytest.mark.parametrize("digest", ["xxh128", "sha256"])
+def test_exported_sums_are_what_sha256sum_checks(house: House, digest: str) -> None:
+    fill(house.source)
+    house.job(verify={"digest": digest})
+    assert house.run().outcome == "done"
+    sums = house.folder / "SUMS"
+    exported = house.call("points", "export", "photos", "--to", str(sums))
+    assert exported.code == 0, exported
+    files = [path for path in house.point().rglob("*") if path.is_file() and not path.is_symlink()]
+    assert exported["lines"] == len(files)
+    checked = check_sums(house.point(), sums)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
+    rot(house.point() / "in" / "new\nline" / "file")
+    assert check_sums(house.point(), sums).returncode == 1
+    again = house.call("points", "export", "photos", "--to", str(house.folder / "again"))
+    assert again.code == (1 if digest == "xxh128" else 0), "what is read to make sums must be sound"
+
+
+@pytest.mark.root
+def test_damage_below_the_page_cache(house: House) -> None:
+    """The disk's bytes change, and the kernel still holds the right ones: a reading goes to the disk."""
+    image, disk = house.folder / "image", house.folder / "disk"
+    image.write_bytes(b"")
+    os.truncate(image, 32 << 20)
+    disk.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "^metadata_csum", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, disk], check=True)
+    try:
+        house.target = disk / "copies"
+        content = b"only once in this image: " + os.urandom(32).hex().encode()
+        house.write("one", content)
+        house.write("two", "the second")
+        house.job(target=str(house.target))
+        assert house.run().outcome == "done"
+        assert house.call("verify", "photos").code == 0
+        assert (house.point() / "one").read_bytes() == content
+        subprocess.run(["sync", "-f", disk], check=True)
+        at = image.read_bytes().index(content)
+        with open(image, "r+b") as file:
+            file.seek(at)
+            file.write(b"O")
+        assert (house.point() / "one").read_bytes() == content, "the page cache shows the damage by itself"
+        read = house.call("verify", "photos")
+        assert (read.code, found(read)) == (1, {"one": "rotten"}), read
+        assert "nothing was written to it since" in read["reading"]["findings"][0]["detail"]
+        assert house.run().outcome == "done"
+        assert house.call("verify", "photos").code == 0
+    finally:
+        subprocess.run(["umount", disk], check=True)

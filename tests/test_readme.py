@@ -57,15 +57,8 @@ def _tour(blocks: list[str], folder: Path) -> list[str]:
 
 
 def _commands(block: str) -> Iterator[str]:
-    """The lines after `$`, with what a backslash continues."""
-    lines = block.splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("$ "):
-            command = line[2:]
-            while command.endswith("\\"):
-                number += 1
-                command = f"{command}\n{lines[number]}"
-            yield command
+    """The lines after `$`."""
+    return (line[2:] for line in block.splitlines() if line.startswith("$ "))
 
 
 def _run(command: str, folder: Path, environment: dict[str, str]) -> str:

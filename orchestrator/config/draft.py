@@ -83,8 +83,10 @@ def _home(key: str, models: Mapping[str, type[Any]]) -> str | None:
 
 def _section(key: str, head: Table, names: set[str]) -> str | None:
     """The section that was meant by an unknown one."""
-    near = nearest(key, names) if isinstance(head[key], dict) else None
-    return f"[{near}], the nearest name" if near else None
+    if not isinstance(head[key], dict):
+        return None
+    near = nearest(key, names)
+    return f"[{near}], the nearest name" if near else ", ".join(f"[{name}]" for name in sorted(names) if name)
 
 
 def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:

@@ -84,6 +84,7 @@ class Plan:
     summary: str
     stages: tuple[tuple[Step, ...], ...]
     resumes: str | None = None  # what an earlier run left, that this plan goes on from
+    anew: bool = False  # nothing of an earlier run is used, so what it noted is void
     warnings: tuple[str, ...] = ()
 
     @property

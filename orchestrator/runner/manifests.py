@@ -22,6 +22,7 @@ from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import sorted_moves, sorted_records
 
+_NOTE = "moved-"
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 OURS = (b".~poolferry-partial~", b".poolferry", b".poolferry-restoring.json")
 
@@ -43,12 +44,6 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
         raise engine.explain(failure) from failure
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
-    if built.missing:
-        names = ", ".join(map(show_name, built.missing[:5]))
-        raise ProofFailed(
-            f"{len(built.missing)} files were copied and are not there: {names}",
-            cure="run again; if it comes back, check the target's filesystem",
-        )
     totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
     if work.manifest.host is not None:
         run(engine.store(local, work.manifest), journal, writer)
@@ -74,9 +69,16 @@ def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str
     return local
 
 
+def forget(folder: str) -> None:
+    """Removes what interrupted runs noted of their copying."""
+    for name in os.listdir(folder):
+        if name.startswith(_NOTE):
+            os.unlink(f"{folder}/{name}")
+
+
 def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
     """All that this run and interrupted ones before it noted, in the order they went, sorted by name."""
-    files = [f"{folder}/{name}" for name in os.listdir(folder) if name.startswith("moved-")]
+    files = [f"{folder}/{name}" for name in os.listdir(folder) if name.startswith(_NOTE)]
     moves = (move for path in sorted(files, key=os.path.getmtime) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 

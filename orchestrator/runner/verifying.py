@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, ProofFailed, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
@@ -71,7 +71,8 @@ def _verify(journal: Journal, writer: Writer, name: str | None, against_source: 
 
 def _read_source(point: Point, journal: Journal, writer: Writer, notes: str) -> Reading:
     """The source against the same manifest: what is new or edited there is no fault, what rotted is."""
-    assert point.manifest is not None
+    if point.manifest is None:
+        raise ProofFailed(f"point {point.name} has no manifest", cure="choose another point")
     journal.say(f"reading the source {journal.job.source}")
     manifest = fetched(point.manifest, journal, writer, notes)
     work = Rereading(point=point, tree=journal.job.source, workers=journal.job.verify.workers)

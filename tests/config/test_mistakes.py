@@ -18,6 +18,7 @@ JOB_MISTAKES = [
     ("[keep]\ndaily = 3\nlate-after = '1h'", 6, "keep.late-after", "unknown key", "it before the first section"),
     ("[keep]\nattempts = 3", 5, "keep.attempts", "unknown key", "it below [retry]"),
     ("\n[guards]\nmax-deleted = 3", 5, "guards", "unknown key", "[guard], the nearest name"),
+    ("[btrfs]\nx = 1", 4, "btrfs", "unknown key", "[guard], [hooks], [keep], [pipe], [retry], [sets], [tree], [verify]"),
     ("[sets]\nlabel = 'x'", 4, "sets", 'the engine of this job is "tree"', "[tree], or no such section"),
     ("[keep]\n'odd key' = 1", 5, 'keep."odd key"', "unknown key", '"hourly", "daily"'),
     ("keep = 5", 4, "keep", "5 does not fit", "a section: [keep]"),

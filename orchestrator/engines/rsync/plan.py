@@ -103,7 +103,7 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
         steps.record(job, work, name, base, asked),
         steps.publish(job, name),
     )
-    return Plan(summary=_summary(world, name), stages=stages, resumes=_resumes(world))
+    return Plan(summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work)
 
 
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:

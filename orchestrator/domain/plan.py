@@ -29,6 +29,7 @@ class Recording:
     moved: str
     linked: Location | None
     digest: str
+    apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
 
     effect = Effect.WRITES
 
@@ -46,6 +47,7 @@ class Rereading:
     point: Point
     tree: Location
     prefix: bytes = b""
+    apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
 

@@ -16,6 +16,7 @@ class Point:
     tree: Location
     manifest: Location | None
     damaged: bool = False  # a reading found damage in it
+    apart: tuple[bytes, ...] = ()  # names in the tree's root that are no part of it
 
 
 class Verdict(StrEnum):

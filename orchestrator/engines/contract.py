@@ -166,7 +166,7 @@ class Engine(Protocol):
         ...
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        """(path, digest with its algorithm in front) of each file that a kept output names. Pure."""
+        """(path, digest with its algorithm in front, "" where none is told) of each file that a kept output names. Pure."""
         ...
 
     def digests(

@@ -131,6 +131,7 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+        self._bar.reset(self._task, visible=False)  # the next run's bar begins without this one's end
 
     def tell(self, event: Event) -> None:
         """One event, in the bar or above it."""

@@ -34,7 +34,7 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
 
 def reading_step(point: Point, workers: int) -> Step:
     """The step that reads a point again."""
-    work = Rereading(point=point, tree=point.tree, workers=workers)
+    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=workers)
     return Step(
         does=f"read point {point.name} again", why="[verify] every promises it", lane="main", work=work, expected=None
     )

@@ -23,8 +23,12 @@ from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import sorted_moves, sorted_records
 
 _NOTE = "moved-"
+_EARLIER = "earlier-"
+_READER_CURE = (
+    "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
+)
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
-OURS = (b".~poolferry-partial~", b".poolferry", b".poolferry-restoring.json")
+REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
 
 def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_out: list[LeftOut]) -> Recorded:
@@ -33,7 +37,7 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
     header = Header(job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now)
     unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
-    pipeline = Pipeline(stages=(listing_command(work.tree, exclude=OURS),))
+    pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
     try:
         with writer.records(pipeline) as records:
             built = build_manifest(
@@ -72,14 +76,24 @@ def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str
 def forget(folder: str) -> None:
     """Removes what interrupted runs noted of their copying."""
     for name in os.listdir(folder):
-        if name.startswith(_NOTE):
+        if name.startswith((_NOTE, _EARLIER)):
             os.unlink(f"{folder}/{name}")
+
+
+def turn_page(folder: str) -> None:
+    """What was noted so far is from now on an earlier attempt's, and older than all that is noted after."""
+    names = os.listdir(folder)
+    last = max((int(name.split("-")[1]) for name in names if name.startswith(_EARLIER)), default=0)
+    for name in names:
+        if name.startswith(_NOTE):
+            os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
 
 
 def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
     """All that this run and interrupted ones before it noted, in the order they went, sorted by name."""
-    files = [f"{folder}/{name}" for name in os.listdir(folder) if name.startswith(_NOTE)]
-    moves = (move for path in sorted(files, key=os.path.getmtime) for move in _read_moves(path, journal))
+    names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
+    names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
+    moves = (move for name in names for move in _read_moves(f"{folder}/{name}", journal))
     return sorted_moves(moves, folder=notes)
 
 
@@ -154,8 +168,11 @@ def run_workers(
                 collector.feed(number, chunk)
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
-        if not result.well:
+        if result.stopped is not None:
             raise journal.tools.engine.explain(broken(pipeline, result))
+        if not result.well:
+            words = result.last_words[0].strip() or f"a reader ended with {result.exits[0]}"
+            raise ProofFailed(f"nothing is proved: {words}", cure=_READER_CURE)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:
         list(pool.map(one, enumerate(pipelines)))

@@ -16,7 +16,7 @@ from orchestrator.domain.plan import Rereading
 from orchestrator.domain.point import Point, Reading, Verdict
 from orchestrator.process.executor import Broken, Writer
 from orchestrator.runner.journal import Journal
-from orchestrator.runner.manifests import OURS, digests_there, fetched, run, run_workers
+from orchestrator.runner.manifests import REMAINDERS, digests_there, fetched, run, run_workers
 from orchestrator.verify.collect import Collector
 from orchestrator.verify.compare import compare, extras
 from orchestrator.verify.entry import EXACT, Entry, Tolerance
@@ -124,7 +124,7 @@ def _here(
         tick=lambda: journal.tools.tell(Moved(done=collector.bytes_read, expected=None)),
     )
     if not others:
-        with _listed(work.tree, journal, writer, notes) as found:
+        with _listed(work, journal, writer, notes) as found:
             collector.add(extras(read_manifest(manifest, prefix=work.prefix)[1], found))
     return collector.reading(took_s=0)
 
@@ -148,7 +148,7 @@ def _there(
         )
     collector = Collector(0, few=_FEW)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
-    with _listed(work.tree, journal, writer, notes) as found:
+    with _listed(work, journal, writer, notes) as found:
         counted = _Counted(found)
         findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in findings if not (others and each.verdict is Verdict.EXTRA))
@@ -174,9 +174,11 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def _listed(tree: Location, journal: Journal, writer: Writer, notes: str) -> Iterator[Iterator[Entry]]:
+def _listed(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Iterator[Iterator[Entry]]:
     try:
-        with writer.records(Pipeline(stages=(listing_command(tree, exclude=OURS),))) as records:
+        with writer.records(
+            Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
+        ) as records:
             yield (parse_listing(record) for record in sorted_records(records, folder=notes))
     except Broken as failure:
         raise journal.tools.engine.explain(failure) from failure
@@ -204,11 +206,11 @@ def _note_verdict(point: Point, reading: Reading, manifest: str, journal: Journa
 def _shared(
     damaged: list[bytes], manifest: str, newest: Location, journal: Journal, writer: Writer, notes: str
 ) -> list[bytes]:
-    """Which of the damaged files the newest point holds too: the same inode under the same name."""
+    """Which files of the newest point are the damaged ones: the same inodes, by whatever name."""
     wanted = set(damaged)
-    inodes = {entry.path: entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
+    inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
     other = fetched(newest, journal, writer, f"{notes}/newest")
-    return [entry.path for entry in read_manifest(other)[1] if inodes.get(entry.path) == entry.inode]
+    return [entry.path for entry in read_manifest(other)[1] if entry.kind == "f" and entry.inode in inodes]
 
 
 def _store_note(point: Point, damaged: list[bytes], journal: Journal, writer: Writer, notes: str) -> None:

@@ -20,7 +20,7 @@ from orchestrator.runner.decide import GROUND, USED, decide, ground
 from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.journal import Journal, begin, evidence_lines
 from orchestrator.runner.locks import locked
-from orchestrator.runner.manifests import forget
+from orchestrator.runner.manifests import forget, turn_page
 from orchestrator.runner.steps import Hands
 from orchestrator.runner.tools import Tools
 
@@ -87,6 +87,7 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
         return journal.ended(Outcome.REFUSED, decision.why, cure=decision.cure, evidence=decision.evidence)
     if isinstance(decision, Plan) and decision.anew:
         forget(asked.notes)
+    turn_page(asked.notes)
     for stage in decision.stages:
         hands.do(stage)
     _remember(job, tools, ground(*tools.engine.ground(world)))

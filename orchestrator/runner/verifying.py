@@ -62,7 +62,7 @@ def _verify(journal: Journal, writer: Writer, name: str | None, against_source: 
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
     with held(job, tools.state, chosen.name):
-        work = Rereading(point=chosen, tree=chosen.tree, workers=job.verify.workers)
+        work = Rereading(point=chosen, tree=chosen.tree, apart=chosen.apart, workers=job.verify.workers)
         journal.say(f"reading point {chosen.name} at {chosen.tree}")
         reading = read_again(work, journal, writer, notes)
         source = _read_source(chosen, journal, writer, notes) if against_source else None

@@ -17,8 +17,11 @@ _FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0"
 _PATTERN = re.compile(r"[\\*?\[\]]")
 
 
-def listing_command(tree: Location, *, exclude: tuple[bytes, ...] = (), one_filesystem: bool = False) -> Command:
-    """Lists every entry of a directory, itself first; `exclude`: names (no patterns) left out with all below them.
+def listing_command(
+    tree: Location, *, exclude: tuple[bytes, ...] = (), apart: tuple[bytes, ...] = (), one_filesystem: bool = False
+) -> Command:
+    """Lists every entry of a directory, itself first; `exclude`: names (no patterns) left out with all below them,
+    wherever they are; `apart`: those left out in the root only.
 
     `one_filesystem`: what is mounted inside is left out, as rsync -x does. It fails when a part cannot be read.
     """
@@ -28,6 +31,9 @@ def listing_command(tree: Location, *, exclude: tuple[bytes, ...] = (), one_file
     for name in exclude:
         pattern = _PATTERN.sub(r"\\\g<0>", name.decode("utf-8", "surrogateescape"))
         skipped += ["-name", pattern, "-prune", "-o"]
+    for name in apart:
+        path = f"{tree.path.rstrip('/')}/./{name.decode('utf-8', 'surrogateescape')}"
+        skipped += ["-path", _PATTERN.sub(r"\\\g<0>", path), "-prune", "-o"]
     return Command(
         # "/.": a root that is a symlink is entered, and its own name never meets an excluded one
         argv=("find", tree.path.rstrip("/") + "/.", *(("-xdev",) * one_filesystem), *skipped, "-printf", _FORMAT),

@@ -109,7 +109,7 @@ def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
         if not line.startswith(b"#"):
             return since_ns, [line]
         if line.startswith(b"# created: "):
-            since_ns = int(datetime.fromisoformat(line[11:].decode()).timestamp()) * 1_000_000_000
+            since_ns = int(datetime.fromisoformat(line[11:].decode()).timestamp() * 1_000_000) * 1_000
     return since_ns, []
 
 

@@ -122,7 +122,7 @@ def test_a_refusal_says_why_and_the_cure(ferry: Ferry) -> None:
     assert lines[0].startswith("photos: refused: ")
     cure = next(number for number, line in enumerate(lines) if line.startswith("  what to do: "))
     assert "--allow" in lines[cure]
-    assert "  file 1" in "\n".join(lines[1:cure])
+    assert "  deleted: file 1" in lines[1:cure]
     value = ferry.run("plan", "photos", "--json").value
     assert value["guard"] in lines[cure]
     allowed = ferry.run("run", "photos", "--allow", value["guard"])

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,15 +28,15 @@ def slow(ferry: Ferry) -> Ferry:
     return ferry
 
 
-def begun(ferry: Ferry, *arguments: str, **about: object) -> "subprocess.Popen[bytes]":
+def begun(ferry: Ferry, *arguments: str, **about: Any) -> "subprocess.Popen[bytes]":
     """A run in which the copy has begun."""
-    child = subprocess.Popen(
+    child: subprocess.Popen[bytes] = subprocess.Popen(
         [*COMMAND, *arguments],
         env=ferry.variables(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        **about,  # type: ignore[call-overload]
+        **about,
     )
     until(lambda: copying(ferry.target()), child)
     return child
@@ -100,15 +102,10 @@ def test_a_hangup_that_is_ignored_stays_ignored(slow: Ferry) -> None:
 
 
 def test_the_end_of_the_window_interrupts_too(slow: Ferry) -> None:
-    from datetime import datetime, timedelta
-
-    now = datetime.now().astimezone()
-    soon = (now + timedelta(minutes=1)).replace(second=0)
-    if (soon - now).total_seconds() > 25:
-        # The window ends with a minute; a shifted clock brings its end near, and no other part of the run minds.
-        shift = (soon - now).total_seconds() - 8
-    else:
-        shift = 0.0
+    now = datetime.now(UTC).astimezone()
+    soon = (now + timedelta(minutes=1)).replace(second=0, microsecond=0)
+    # A window ends with a whole minute: where that is far, the command's clock is set to 5 s before it.
+    shift = max(0.0, (soon - now).total_seconds() - 5)
     text = (slow.config / "jobs" / "photos.toml").read_text()
     (slow.config / "jobs" / "photos.toml").write_text(text.replace("[pipe]", f'stop-at = "{soon:%H:%M}"\n[pipe]'))
     start = (

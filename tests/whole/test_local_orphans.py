@@ -182,3 +182,30 @@ def test_a_work_tree_that_was_changed_by_a_stranger_is_not_believed(house: House
     lay(work / "file", b"evil bytes")
     os.utime(work / "file", ns=(0, path.stat().st_mtime_ns + 1))
     ends_right(house)
+
+
+def noted(house: House, content: bytes) -> None:
+    """What the sender notes of a file whose last bytes the receiver did not get any more."""
+    import xxhash
+
+    line = b"pf:>f+++++++++|%d|%d|%b|big\n" % (len(content), len(content), xxhash.xxh3_128(content).hexdigest().encode())
+    lay(house.state / "notes/photos/moved-0", line)
+
+
+@pytest.mark.parametrize("lies", ["big", ".big.AbC123", f"{PARTIAL}/big"])
+def test_an_earlier_attempts_digest_is_not_believed_of_newer_content(house: House, lies: str) -> None:
+    work = prepared(house)
+    noted(house, CONTENT)
+    lay(work / lies, CONTENT)
+    house.write("big", CONTENT + b"and more")
+    ends_right(house)
+
+
+def test_a_file_that_was_copied_and_then_linked_to_the_older_point_keeps_its_older_digest(house: House) -> None:
+    """Changed, copied, and changed back before the next run: rsync makes a link, and tells no digest."""
+    path = house.write("big", b"as before")
+    os.utime(path, ns=(0, 5))
+    prepared(house)
+    noted(house, b"something else")
+    (house.source / "first").unlink()
+    ends_right(house)

@@ -16,7 +16,7 @@ from orchestrator.engines.rsync.advice import advise
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
-from orchestrator.engines.rsync.words import CountsEqual, PointVisible, World
+from orchestrator.engines.rsync.words import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
 
@@ -84,14 +84,19 @@ class RsyncEngine:
                 )
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        return ((path, f"xxh128:{digest}") for path, digest in parse.parse_moved(lines))
+        return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
+
+    def _told(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return ((path, digest) for path, digest in self.moved(lines) if digest)
 
     def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
         command = commands.digests_command(tree, empty, algorithm, job)
-        parser: Parse = parse.parse_sums if algorithm == "sha256" else self.moved
+        parser: Parse = parse.parse_sums if algorithm == "sha256" else self._told
         return Pipeline(stages=(command,), reads=names), parser
 
     def damage_note(self, point: Point) -> Location | None:
+        if point.name == MIRROR:
+            return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
     def store(self, local: str, file: Location) -> Pipeline:

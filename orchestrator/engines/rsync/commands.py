@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from enum import Enum
 
 from orchestrator.domain.command import Command, Effect
@@ -15,6 +16,7 @@ from orchestrator.process.ssh import rsync_shell
 
 _PLAIN = re.compile(r"[A-Za-z0-9/_.,+@%=:-]*")
 _WILD = re.compile(r"([\\*?\[\]])")
+_WILD_BYTES = re.compile(rb"([\\*?\[\]])")
 _BUSY = "75"  # flock's exit when the lock stays busy; failures.py reads it
 
 
@@ -47,7 +49,13 @@ def look_command(job: Job, newest: Location, *, there: Program | None, coarse: b
 
 
 def copy_command(
-    job: Job, into: Location, world: World, *, base: Point | None, reach: Reach = Reach.ALL, tidy: bool = False
+    job: Job,
+    into: Location,
+    world: World,
+    *,
+    base: Point | None,
+    reach: Reach = Reach.ALL,
+    tidy: bool = False,
 ) -> Command:
     """Copies the source into a tree of ours; unchanged files are linked to `base`, where there is one.
 
@@ -66,6 +74,42 @@ def copy_command(
     argv += ["--", _argument(job.source, wild=True), _argument(into)]
     destroys = tidy and not options.points
     return Command(argv=tuple(argv), effect=Effect.DESTROYS if destroys else Effect.WRITES)
+
+
+def renew_command(job: Job, into: Location, world: World, names: str) -> Command:
+    """Copies the files that the local file `names` lists again, whatever lies there in their place.
+
+    Why rules and not --files-from: a name that has left the source must be no failure, and rsync settles the folders'
+    times. `renewing` writes the file.
+    """
+    argv = [
+        "rsync",
+        *_what(options_of(job)),
+        "--from0",
+        f"--include-from={names}",
+        "--exclude=*",
+        "--ignore-times",
+        "--whole-file",
+    ]
+    argv += ["--sparse"] if options_of(job).sparse else []
+    argv += _moving(job, world.here, world.there, into)
+    return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
+
+
+def renewing(paths: Iterable[bytes]) -> bytes:
+    """Rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself."""
+    rules: dict[bytes, None] = {}
+    for path in paths:
+        parts = path.split(b"/")
+        for depth in range(1, len(parts)):
+            rules[b"/" + b"/".join(parts[:depth]) + b"/"] = None
+        rules[b"/" + path] = None
+    return b"".join(_rule(rule) + b"\0" for rule in rules)
+
+
+def _rule(path: bytes) -> bytes:
+    """A path as a rule. Source: rsync(1): a backslash escapes only in a rule that holds a wildcard."""
+    return _WILD_BYTES.sub(rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
 def _writing(options: RsyncOptions, *, local: bool) -> list[str]:
@@ -93,6 +137,7 @@ def append_command(
 def restore_command(tree: Location, to: Location, job: Job, *, folder: bool) -> Command:
     """Brings a point, a folder of it or one file back; a folder becomes exactly what the point holds."""
     only = ["--delete-delay", f"--exclude=/{RESTORING}"] if folder else []
+    only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
             *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),

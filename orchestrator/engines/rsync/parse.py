@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.names import POINT_NAME, parse_point_name
@@ -33,15 +34,23 @@ def parse_name(text: bytes) -> bytes:
     return _OCTAL.sub(lambda match: bytes((int(match[1], 8),)), text) if b"\\#" in text else text
 
 
+def moved_line(path: bytes) -> bytes:
+    """A line that `parse_moved` reads as a file whose digest is not told."""
+    return b"pf:>f|0|0||" + b"".join(b"\\#%03o" % byte for byte in path) + b"\n"
+
+
 def parse_moved(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-    """(path, xxh128 in hex) of each file that the kept output of a copying step names; progress in between is passed over."""
+    """(path, xxh128 in hex) of each file that the kept output of a copying step names; "" where it does not tell the digest.
+
+    A hard link, or a file with new metadata alone, is made without reading; progress in between is passed over.
+    """
     for line in lines:
         at = line.find(b"pf:")
         if at < 0:
             continue
         fields = line[at + 3 :].rstrip(b"\n").split(b"|", 4)
-        if len(fields) == 5 and fields[0][1:2] == b"f" and len(fields[3].strip()) == 32:
-            yield parse_name(fields[4]), fields[3].decode()
+        if len(fields) == 5 and fields[0][1:2] == b"f" and fields[0][:1] in (b">", b"<", b"c", b"h"):
+            yield parse_name(fields[4]), fields[3].strip().decode()
 
 
 def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
@@ -191,6 +200,7 @@ def parse_target(text: bytes, root: Location) -> TargetSeen:
         litter=_litter(names, points),
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
         free_bytes=int(room[0]) * int(room[1]) if len(room) == 2 else None,
+        mirrored=next((datetime.fromtimestamp(float(name), UTC) for where, _, name in names if where == "m"), None),
         latest=records[4].decode("utf-8", "surrogateescape").strip().removeprefix("points/") or None,
     )
 

@@ -9,8 +9,7 @@ from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import steps
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.steps import MIRROR
-from orchestrator.engines.rsync.words import MARKER, WORK, World
+from orchestrator.engines.rsync.words import MARKER, MIRROR, WORK, World
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
@@ -83,7 +82,10 @@ def _nothing(job: Job, world: World) -> Nothing:
     points = options_of(job).points
     current = world.points[-1].name if points else MIRROR
     what = f"point {current}" if points else "the mirror"
-    return Nothing(why=f"nothing changed: {what} is as the source", current=current, stages=_clearing(job, world))
+    stages = _clearing(job, world)
+    if points and world.target.latest != current:
+        stages += (steps.name_latest(job, current),)
+    return Nothing(why=f"nothing changed: {what} is as the source", current=current, stages=stages)
 
 
 def _clearing(job: Job, world: World) -> tuple[steps.Stage, ...]:
@@ -97,9 +99,9 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     stages = (
         *_clearing(job, world),
         steps.prepare(job, work),
-        *steps.resume(job, world, work),
+        *steps.resume(job, world, work, asked),
         *steps.copies(job, world, work, base, asked),
-        *((steps.sweep(world, work),) if world.target.half else ()),
+        steps.sweep(world, work),
         steps.record(job, work, name, base, asked),
         steps.publish(job, name),
     )
@@ -109,7 +111,12 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
     """One plain tree that becomes as the source."""
     root = job.target.location
-    stages = (steps.prepare(job, root), steps.mirror(job, world, asked), steps.record_mirror(job, world, asked))
+    stages = (
+        steps.prepare(job, root),
+        *steps.mirror(job, world, asked),
+        steps.record_mirror(job, world, asked),
+        steps.end_mirror(job),
+    )
     return Plan(summary=f"make the mirror as {job.source}", stages=stages)
 
 

@@ -87,7 +87,14 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
 
 
 def _reread(job: Job, wanted: Wanted, seen: DestinationSeen) -> Step:
-    work = Rereading(point=wanted.point, tree=seen.to, prefix=wanted.path, workers=job.verify.workers, restored=True)
+    work = Rereading(
+        point=wanted.point,
+        tree=seen.to,
+        prefix=wanted.path,
+        workers=job.verify.workers,
+        restored=True,
+        apart=(commands.RESTORING.encode(),),
+    )
     why = "what came back is compared with the manifest"
     return Step(does=f"read {seen.to} again", why=why, lane="main", work=work, expected=None)
 

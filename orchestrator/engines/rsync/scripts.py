@@ -17,6 +17,7 @@ readlink -- "$r/latest" 2>/dev/null; printf "\\0"
 find "$r/" -mindepth 1 -maxdepth 1 -printf "r %y %P\\0"
 [ -d "$r/points" ] && find "$r/points/" -mindepth 1 -maxdepth 1 -printf "p %y %P\\0"
 [ -d "$r/.poolferry" ] && find "$r/.poolferry/" -mindepth 1 -maxdepth 2 ! -path "*/work/*" -printf "o %y %P\\0"
+[ -f "$r/.poolferry/manifest.gz" ] && find "$r/.poolferry/manifest.gz" -printf "m f %T@\\0"
 true
 """
 _LOOK_AT_SOURCE = """
@@ -27,7 +28,7 @@ printf "d %s\\0" "$(stat -c "%d" -- "$s" "$s/.." | tr "\\n" " ")"
 find "$s/" -mindepth 1 -maxdepth 1 -printf "x" -quit; printf "\\0"
 """
 _HALF_COPIED = """
-find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~poolferry-partial~/*" -o -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
+LC_ALL=C find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~poolferry-partial~/*" -o -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
 """
 _SIZES = """
 cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c "%s" -- "$f" || echo -; done
@@ -53,14 +54,17 @@ mv -T -- "$2" "$3/$4"
 _FINISH = """
 set -e
 cd -- "$1"
+[ "$(stat -c %s -- "$2")" = "$4" ] || exit 0
 mv -T -- "$2" "$3"
 rmdir --ignore-fail-on-non-empty -- "${2%/*}"
 """
 _SWEEP = """
 set -e
-cd -- "$1"; shift
-find . -depth -name ".~poolferry-partial~" -type d -exec rm -rf -- {} +
-for f in "$@"; do rm -f -- "$f"; done
+cd -- "$1"; t=$1.time; shift
+away='t=$1; shift; for f; do p=${f%/*}; touch -r "$p" -- "$t"; rm -rf -- "$f"; touch -r "$t" -- "$p"; done'
+find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$t" {} +
+for f; do if [ -f "$f" ]; then sh -e -c "$away" sh "$t" "$f"; fi; done
+rm -f -- "$t"
 """
 _PUBLISH = """
 set -e
@@ -83,6 +87,17 @@ for p in "$@"; do
   rm -f -- "points/$p.manifest.gz" "points/$p.damaged"
 done
 rm -rf --one-file-system -- .poolferry/trash
+"""
+_END_MIRROR = """
+set -e
+rm -f -- "$1/.poolferry/mirror.damaged"
+sync -f "$1"
+"""
+_NAME_LATEST = """
+set -e
+cd -- "$1"
+ln -s -f -n -- "points/$2" .poolferry/latest
+mv -T -- .poolferry/latest latest
 """
 _SEE_POINT = """
 cd -- "$1" && [ -d "points/$2" ] && [ -f "points/$2.manifest.gz" ] && [ "$(readlink latest)" = "points/$2" ] && echo there
@@ -162,9 +177,9 @@ def salvage_command(work: Location, orphan: bytes, folder: bytes, name: bytes) -
     return _script(_SALVAGE, work.path, *values, effect=Effect.WRITES, host=work.host)
 
 
-def finish_command(work: Location, partial: bytes, final: bytes) -> Command:
-    """Gives a completed half-copied file its name."""
-    return _script(_FINISH, work.path, text(partial), text(final), effect=Effect.WRITES, host=work.host)
+def finish_command(work: Location, partial: bytes, final: bytes, size: int) -> Command:
+    """Gives a completed half-copied file its name; one that has not its size yet is left alone."""
+    return _script(_FINISH, work.path, text(partial), text(final), str(size), effect=Effect.WRITES, host=work.host)
 
 
 def shorten_command(work: Location, partial: bytes, size: int) -> Command:
@@ -188,6 +203,16 @@ def publish_command(root: Location, name: str, manifest: str) -> Command:
 def remove_command(root: Location, names: tuple[str, ...]) -> Command:
     """Takes points out of sight by one rename each, then removes them; what a cut leaves is removed by the next."""
     return _script(_REMOVE, root.path, *names, effect=Effect.DESTROYS, host=root.host)
+
+
+def end_mirror_command(root: Location) -> Command:
+    """Everything to the disk; what was noted as damaged has been copied again."""
+    return _script(_END_MIRROR, root.path, effect=Effect.WRITES, host=root.host)
+
+
+def name_latest_command(root: Location, name: str) -> Command:
+    """Makes `latest` name the point."""
+    return _script(_NAME_LATEST, root.path, name, effect=Effect.WRITES, host=root.host)
 
 
 def see_point_command(root: Location, name: str) -> Command:

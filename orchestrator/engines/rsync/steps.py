@@ -10,15 +10,22 @@ from orchestrator.domain.plan import Recording, Step
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.lanes import Lane, Lanes, named
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.words import OURS, PARTIAL, CountsEqual, HalfCopied, PointVisible, World
+from orchestrator.engines.rsync.words import (
+    MANIFEST,
+    MIRROR,
+    OURS,
+    PARTIAL,
+    CountsEqual,
+    HalfCopied,
+    PointVisible,
+    World,
+)
 
 Stage = tuple[Step, ...]
-MIRROR = "mirror"
 _SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
-_MANIFEST = f"{OURS}/manifest.gz"
 
 
 def prepare(job: Job, work: Location) -> Stage:
@@ -45,14 +52,17 @@ def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     return (replace(step, removes=" ".join(names)),)
 
 
-def resume(job: Job, world: World, work: Location) -> tuple[Stage, ...]:
+def resume(job: Job, world: World, work: Location, asked: Asked) -> tuple[Stage, ...]:
     """Half-copied files first: each goes on from where it stopped."""
     return tuple(
-        stage for half in world.target.half if half.wanted for stage in _go_on(job, world, work, half, half.wanted)
+        stage
+        for half in world.target.half
+        if half.wanted
+        for stage in _go_on(job, world, work, half, half.wanted, asked)
     )
 
 
-def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int) -> tuple[Stage, ...]:
+def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int, asked: Asked) -> tuple[Stage, ...]:
     folder, slash, name = half.path.rpartition(b"/")
     partials = folder + slash + PARTIAL.encode()
     partial = partials + b"/" + name
@@ -70,13 +80,21 @@ def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int
         stages.append((_small(f"shorten {shown}", why, scripts.shorten_command(work, partial, have)),))
     append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
     why = f"{show_size(have)} of {show_size(wanted)} are there"
-    copy = replace(_small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True)
-    finish = scripts.finish_command(work, partial, half.path)
-    return (*stages, (copy,), (_small(f"name {shown}", "it is whole and verified", finish),))
+    # What an earlier attempt noted of its content holds no more.
+    note = (f"{asked.notes}/moved-on-{world.target.half.index(half)}", parse.moved_line(half.path))
+    copy = replace(
+        _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
+    )
+    finish = scripts.finish_command(work, partial, half.path, wanted)
+    return (
+        *stages,
+        (copy,),
+        (_small(f"name {shown}", "it is whole and verified; if it could not be read, it is left to the copy", finish),),
+    )
 
 
 def copies(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> tuple[Stage, ...]:
-    """Damaged files first, unlinked; then lanes, or one rsync over all.
+    """Lanes, or one rsync over all; then damaged files again, unlinked.
 
     After a cut there is always one over all, as it also tidies.
     """
@@ -86,8 +104,8 @@ def copies(job: Job, world: World, work: Location, base: Point | None, asked: As
         (tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)),) if lanes else ()
     )
     if lanes and not world.target.work:
-        return (*repair, *side_by_side, _settle(job, world, work, base, asked))
-    return (*repair, *side_by_side, _whole(job, world, work, base, asked))
+        return (*side_by_side, _settle(job, world, work, base, asked), *repair)
+    return (*side_by_side, _whole(job, world, work, base, asked), *repair)
 
 
 def _whole(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
@@ -137,23 +155,25 @@ def _settle(job: Job, world: World, work: Location, base: Point | None, asked: A
 
 
 def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
+    """After the copy. Why not before: rsync puts a link to the older point in the place even of an equal file."""
     names = f"{asked.notes}/damaged"
-    command = commands.copy_command(job, work, world, base=None, reach=commands.Reach.SUBTREES)
     return (
         Step(
             does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
             why="a reading found their copies damaged; they are never linked into a new point",
             lane="main",
-            work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-repair"),
+            work=Pipeline(
+                stages=(commands.renew_command(job, work, world, names),), keeps=f"{asked.notes}/moved-repair"
+            ),
             expected=None,
             copies=True,
-            needs=((names, named(world.target.damaged)),),
+            needs=((names, commands.renewing(world.target.damaged)),),
         ),
     )
 
 
 def sweep(world: World, work: Location) -> Stage:
-    """Removes remainders of files that have left the source."""
+    """Removes remainders of files that have left the source, or could not be read; the folders keep their times."""
     stale = [half.lies for half in world.target.half if half.orphan and not half.wanted]
     command = scripts.sweep_command(work, tuple(stale))
     return (_small("sweep the work tree", "remainders that nothing needs any more must not enter a point", command),)
@@ -163,7 +183,7 @@ def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked
     """Writes the manifest of the coming point; the proof is that it holds what rsync's list named."""
     recording = Recording(
         tree=work,
-        manifest=job.target.location / _MANIFEST,
+        manifest=job.target.location / MANIFEST,
         point=name,
         moved=asked.notes,
         linked=base.manifest if base else None,
@@ -189,39 +209,57 @@ def publish(job: Job, name: str) -> Stage:
     step = _small(
         f"publish point {name}",
         "it is whole: one rename makes it visible",
-        scripts.publish_command(root, name, _MANIFEST),
+        scripts.publish_command(root, name, MANIFEST),
     )
     return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
 
 
-def mirror(job: Job, world: World, asked: Asked) -> Stage:
+def name_latest(job: Job, name: str) -> Stage:
+    """What a cut in the middle of publishing left undone."""
+    command = scripts.name_latest_command(job.target.location, name)
+    return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
+
+
+def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
     """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
     options = options_of(job)
     ours_kept = replace(job, options=replace(options, excludes=(*options.excludes, f"/{OURS}")))
     command = commands.copy_command(ours_kept, job.target.location, world, base=None, tidy=options.delete)
-    return (
-        Step(
-            does=f"mirror {job.source}",
-            why="the mirror differs from the source" if world.target.owner else "the first copy",
-            lane="main",
-            work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
-            expected=_expected(world),
-            copies=True,
-            accounts=True,
-        ),
+    copy = Step(
+        does=f"mirror {job.source}",
+        why="the mirror differs from the source" if world.target.owner else "the first copy",
+        lane="main",
+        work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+        expected=_expected(world),
+        copies=True,
+        accounts=True,
     )
+    repair = (_repair(job, world, job.target.location, asked),) if world.target.damaged else ()
+    return ((copy,), *repair)
 
 
 def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
     """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
     root = job.target.location
-    manifest = root / _MANIFEST
+    manifest = root / MANIFEST
     linked = manifest if world.target.owner else None
     recording = Recording(
-        tree=root, manifest=manifest, point=MIRROR, moved=asked.notes, linked=linked, digest=job.verify.digest
+        tree=root,
+        manifest=manifest,
+        point=MIRROR,
+        moved=asked.notes,
+        linked=linked,
+        digest=job.verify.digest,
+        apart=(OURS.encode(),),
     )
     proof = CountsEqual(tree=root) if options_of(job).delete else None
     return (replace(_manifest(recording, proof), makes=MIRROR),)
+
+
+def end_mirror(job: Job) -> Stage:
+    """The last words to the disk."""
+    command = scripts.end_mirror_command(job.target.location)
+    return (_small("write everything to the disk", "only then the mirror is as the source", command),)
 
 
 def _expected(world: World) -> Bytes | None:

@@ -17,7 +17,18 @@ from orchestrator.engines.rsync.aggregating import Aggregator
 from orchestrator.engines.rsync.failures import explain, is_partial
 from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.words import PARTIAL, WORK, HalfCopied, Program, TargetSeen, World
+from orchestrator.engines.rsync.words import (
+    MANIFEST,
+    MIRROR,
+    MIRROR_DAMAGED,
+    OURS,
+    PARTIAL,
+    WORK,
+    HalfCopied,
+    Program,
+    TargetSeen,
+    World,
+)
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken, broken
 
@@ -61,10 +72,29 @@ def survey_programs(
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
-    """The restore points that are there, oldest first."""
-    run = runner(reader)
+    """The restore points that are there, oldest first; of a mirror the mirror itself."""
     root = job.target.location
-    return parse.parse_target(run(scripts.look_at_target_command(root)), root).points
+    text = runner(reader)(scripts.look_at_target_command(root))
+    seen = parse.parse_target(text, root)
+    if options_of(job).points:
+        return seen.points
+    if seen.mirrored is None:
+        return ()
+    damaged = _mirror_damaged(text)
+    return (
+        Point(
+            name=MIRROR,
+            taken=seen.mirrored,
+            tree=root,
+            manifest=root / MANIFEST,
+            damaged=damaged,
+            apart=(OURS.encode(),),
+        ),
+    )
+
+
+def _mirror_damaged(text: bytes) -> bool:
+    return b"\0o f " + MIRROR_DAMAGED.removeprefix(f"{OURS}/").encode() + b"\0" in text
 
 
 def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
@@ -73,10 +103,13 @@ def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
     text = run(scripts.look_at_target_command(root))
     seen = parse.parse_target(text, root)
     half = _survey_half_copied(job, run) if seen.work else ()
-    damaged: tuple[bytes, ...] = ()
-    if seen.points and f" {seen.points[-1].name}.damaged\0".encode() in text:
-        note = run(scripts.show_file_command(root / f"points/{seen.points[-1].name}.damaged"))
-        damaged = tuple(parse_name(line.decode("utf-8", "surrogateescape")) for line in note.splitlines())
+    note = None
+    if not options_of(job).points:
+        note = root / MIRROR_DAMAGED if _mirror_damaged(text) else None
+    elif seen.points and seen.points[-1].damaged:
+        note = root / f"points/{seen.points[-1].name}.damaged"
+    lines = run(scripts.show_file_command(note)).decode("utf-8", "surrogateescape").splitlines() if note else ()
+    damaged = tuple(parse_name(line) for line in lines)
     return replace(seen, half=half, damaged=damaged)
 
 

@@ -1,6 +1,7 @@
 """What the rsync engine sees and decides with. Pure."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.place import Location
@@ -14,6 +15,9 @@ WORK = f"{OURS}/work"
 TRASH = f"{OURS}/trash"
 LOCK = f"{OURS}/lock"
 MARKER = f"{OURS}/target.json"
+MANIFEST = f"{OURS}/manifest.gz"
+MIRROR = "mirror"
+MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class TargetSeen:
     foreign: tuple[str, ...]  # what lies there and is not ours
     free_bytes: int | None
     latest: str | None
+    mirrored: datetime | None = None  # when the mirror's manifest was written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

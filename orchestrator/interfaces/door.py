@@ -65,7 +65,8 @@ def flush() -> None:
         try:
             stream.flush()
         except OSError as error:
-            _forgive(stream, error)
+            _let_go(stream)  # or Python itself would try again at its end, and end with 120
+            _forgive(error)
 
 
 def _write(stream: TextIO, line: str) -> None:
@@ -74,13 +75,18 @@ def _write(stream: TextIO, line: str) -> None:
         if stream is sys.stderr:
             stream.flush()
     except OSError as error:
-        _forgive(stream, error)
+        _let_go(stream)
+        _forgive(error)
 
 
-def _forgive(stream: TextIO, error: OSError) -> None:
+def _forgive(error: OSError) -> None:
     """Nobody listens any more: a run goes on all the same, and what was said is let go."""
     if error.errno not in _GONE:
         raise error
+
+
+def _let_go(stream: TextIO) -> None:
+    """Whatever the stream still holds, and is told from now on, goes nowhere."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -42,7 +42,7 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
         with writer.records(pipeline) as records:
             built = build_manifest(
                 local, header, listing=sorted_records(records, folder=notes), moved=_moved(work.moved, journal, notes),
-                linked=_linked(work.linked, journal, writer, notes), unread=unread,
+                linked=_linked(work.linked, journal, writer, notes), unread=unread, itself=work.linked == work.manifest,
             )  # fmt: skip
     except Broken as failure:
         raise engine.explain(failure) from failure

@@ -47,15 +47,17 @@ def build_manifest(
     moved: Iterable[tuple[bytes, str]] = (),
     linked: Iterable[Entry] = (),
     unread: Iterable[bytes] = (),
+    itself: bool = False,
 ) -> Built:
     """Writes the draft of a manifest; `finish_manifest` makes it the manifest.
 
     `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
     `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
-    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant.
+    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant. `itself`: `linked`
+    tells of this very tree as it was, so a file may have been moved into the inode that it had.
     """
     draft = draft_of(manifest)
-    merge = _Merge(header.digest, moved, linked)
+    merge = _Merge(header.digest, moved, linked, itself=itself)
     totals = write_manifest(draft, header, _with_unread(merge.entries(map(parse_listing, listing)), iter(unread)))
     if merge.wanted:
         followers = _Followers(draft, merge.wanted)
@@ -115,7 +117,10 @@ def _filled(entries: Iterable[Entry], filled: Iterator[tuple[int, str]]) -> Iter
 class _Merge:
     """The three-way merge; holds what it counts on the way."""
 
-    def __init__(self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Entry]) -> None:
+    def __init__(
+        self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Entry], *, itself: bool
+    ) -> None:
+        self._itself = itself
         self._algorithm = algorithm + ":"
         self._moved = iter(moved)
         self._linked = iter(linked)
@@ -160,10 +165,11 @@ class _Merge:
         """The file with the digest that is known of it."""
         digest = fresh or UNKNOWN
         if old[2] == entry[2] and old[3] == entry[3] and old[1] == "f":
-            if fresh:
+            linked = old[8] == entry[8]
+            if fresh and (self._itself or not linked):
                 self._moved_again(entry, fresh, old)
-            elif old[8] == entry[8] and ":" in old[10]:
-                digest = old[10].removeprefix(UNKNOWN)
+            elif linked:  # what an interrupted copy told of this name was of a file that is no more
+                digest = old[10].removeprefix(UNKNOWN) if ":" in old[10] else UNKNOWN
         if digest.startswith(self._algorithm):
             return with_digest(entry, digest)
         self.unknown += 1

@@ -42,23 +42,22 @@ class Peak:
 
     def __init__(self, house: Ferry, *words: str) -> None:
         self.rsync = self.others = self.leader = 0
-        process = subprocess.Popen(
+        with subprocess.Popen(
             house.argv(*words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=house.environment,
-        )
-        ended = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(process.pid, ended))
-        watcher.start()
-        assert process.stderr is not None
-        said = process.stderr.read()
-        # Not collected before the watcher has seen it a last time.
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        ended.set()
-        watcher.join()
-        if process.wait():
+        ) as process:
+            ended = threading.Event()
+            watcher = threading.Thread(target=self._watch, args=(process.pid, ended))
+            watcher.start()
+            assert process.stderr is not None
+            said = process.stderr.read()
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not collected while it is watched
+            ended.set()
+            watcher.join()
+        if process.returncode:
             raise RuntimeError(f"poolferry {' '.join(words)} ended with {process.returncode}: {said.decode()[-500:]}")
 
     def _watch(self, leader: int, ended: threading.Event) -> None:

@@ -17,7 +17,7 @@ JOBS = 5
 _EVERY_SO_MANY = 4  # of the runs made a point, the others found nothing to do
 
 
-def starting(trees: Trees, rounds: int, *, runs: int = 10_000) -> Iterator[Row]:
+def starting(trees: Trees, rounds: int, *, runs: int = 10_000, often: int = 5) -> Iterator[Row]:
     """(e) `--help`, `status` with so many runs behind it, and what those cost a run that finds nothing to do."""
     source = trees.folder / "few"
     source.mkdir(exist_ok=True)
@@ -25,18 +25,20 @@ def starting(trees: Trees, rounds: int, *, runs: int = 10_000) -> Iterator[Row]:
     with ferry(trees.folder) as house:
         names = [house.job(source, f"job{number}" if number else "bench") for number in range(JOBS)]
         house.run("done")
-        yield _row(house, "an empty Python, for comparison", [sys.executable, "-c", "pass"], None, 5 * rounds)
-        yield _row(house, "`poolferry --help`", house.argv("--help"), 100, 5 * rounds)
-        yield _row(house, "`run`, nothing changed, in a tree of one file", house.argv("run", "bench"), None, 3 * rounds)
+        yield _row(house, "an empty Python, for comparison", [sys.executable, "-c", "pass"], None, often * rounds)
+        yield _row(house, "`poolferry --help`", house.argv("--help"), 100, often * rounds)
+        yield _row(
+            house, "`run`, nothing changed, in a tree of one file", house.argv("run", "bench"), None, often * rounds
+        )
         make_history(house, names, runs)
         what = f"with {runs:,} runs in history"
-        yield _row(house, f"`poolferry status` {what}", house.argv("status"), 250, 5 * rounds)
+        yield _row(house, f"`poolferry status` {what}", house.argv("status"), 250, often * rounds)
         yield _row(
             house,
             f"`run`, nothing changed, in a tree of one file, {what}",
             house.argv("run", "bench"),
             None,
-            3 * rounds,
+            often * rounds,
         )
 
 

@@ -61,7 +61,9 @@ class Ferry:
     def variables(self) -> dict[str, str]:
         """The environment of the command."""
         here = {"POOLFERRY_CONFIG": str(self.config), "POOLFERRY_STATE": str(self.state), "PYTHONPATH": str(ROOT)}
-        return {**os.environ, **here}
+        # As at a user's: PYTHONUNBUFFERED and the like would hide what buffers do.
+        usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        return {**usual, **here}
 
     def run(self, *arguments: str, **variables: str) -> Ended:
         """The command to its end."""

@@ -188,6 +188,15 @@ def test_hooks_are_found_beside_the_configuration(ferry: Ferry) -> None:
     assert ferry.run("run", "photos", "-q").out == ""
 
 
+def test_no_text_reaches_a_terminal_raw(ferry: Ferry) -> None:
+    ferry.job()
+    ferry.run("run", "photos", "--why", "\x1b[31mred\x07")
+    shown = ferry.run("show", "1")
+    assert ", \\x1b[31mred\\x07; on " in shown.out
+    assert "\x1b" not in ferry.run("\x1b[31m").err
+    assert ferry.run("show", "1", "--json").value["asked"] == "\x1b[31mred\x07"
+
+
 def test_why_is_kept_in_history(ferry: Ferry) -> None:
     ferry.job()
     ferry.run("run", "photos", "--why", "timer")

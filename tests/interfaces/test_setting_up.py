@@ -55,6 +55,14 @@ def test_init_overwrites_nothing(fresh: Ferry) -> None:
     assert file.read_text() == "mine\n"
 
 
+def test_init_puts_no_targets_beside_jobs_of_others(ferry: Ferry) -> None:
+    ferry.job()
+    (ferry.config / "targets.toml").unlink()
+    ferry.run("init")
+    assert not (ferry.config / "targets.toml").exists()
+    assert os.listdir(ferry.config / "jobs") == ["photos.toml"]
+
+
 def test_init_breaks_no_configuration_that_is_there(ferry: Ferry) -> None:
     ferry.job()
     told = ferry.run("init")

@@ -3,6 +3,7 @@
 Changes things.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -56,7 +57,7 @@ class House:
         self.source.mkdir(exist_ok=True)
         self._places: dict[str, str] = {}
 
-    def job(self, name: str = "photos", **toml: Any) -> str:
+    def job(self, name: str = "photos", /, **toml: Any) -> str:
         """Declares a job, or declares it anew. `target` is a path or URL; a mapping is a section; max_deleted is max-deleted.
 
         Without a [retry] of its own one attempt is all, so that a test sees what the first failure does.
@@ -147,7 +148,9 @@ def _toml(value: Any) -> str:
 
 def url(path: bytes) -> str:
     """A file:// URL for a path of any bytes."""
-    return "file://" + "".join(chr(byte) if chr(byte).isalnum() and byte < 128 or byte == 47 else f"%{byte:02X}" for byte in path)
+    return "file://" + "".join(
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte == 47 else f"%{byte:02X}" for byte in path
+    )
 
 
 def differences(one: Path, other: Path) -> str:
@@ -211,7 +214,11 @@ def family(pid: int) -> list[tuple[int, str]]:
     found, known = [], {pid}
     grown = True
     while grown:
-        new = [(one, name) for one, parent, name, state in parents if parent in known and one not in known and state not in "ZX"]
+        new = [
+            (one, name)
+            for one, parent, name, state in parents
+            if parent in known and one not in known and state not in "ZX"
+        ]
         found += new
         known |= {one for one, _ in new}
         grown = bool(new)
@@ -248,7 +255,5 @@ def strays(folder: Path) -> list[str]:
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Signals a process that may be gone already."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass

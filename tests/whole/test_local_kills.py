@@ -33,7 +33,9 @@ def only_ours(house: House) -> None:
     """Nothing is left in the target but points, each with its manifest, and our own few files."""
     assert sorted(os.listdir(house.target)) == [".poolferry", "latest", "points"]
     assert {"work", "trash"}.isdisjoint(os.listdir(house.target / ".poolferry"))
-    assert sorted(os.listdir(house.target / "points")) == sorted(name + end for name in house.points() for end in ("", ".manifest.gz"))
+    assert sorted(os.listdir(house.target / "points")) == sorted(
+        name + end for name in house.points() for end in ("", ".manifest.gz")
+    )
 
 
 VICTIMS = ("poolferry", "sender", "receiver", "all")
@@ -56,8 +58,7 @@ def strike(process: "subprocess.Popen[str]", victim: str) -> None:
 def test_a_large_file_cut_in_the_middle_is_not_sent_again(house: House, victim: str) -> None:
     size = 200 * MIB
     with open(house.write("big"), "wb") as file:
-        for _ in range(size // MIB):
-            file.write(random.randbytes(MIB))
+        file.writelines(random.randbytes(MIB) for _ in range(size // MIB))
     for number in range(50):
         house.write(f"small/{number}", b"x" * 1000)
     whole = size + 50 * 1000

@@ -55,7 +55,17 @@ def test_each_hostile_file_can_go_and_come(house: House) -> None:
     assert facts(house.source) == facts(house.point())
 
 
-ROOTS = (b"with space", b"new\nline", b"quo'te \"double\"", b"\xff\xfe bytes", b"-dash", b"*?[1]", b"a:b", b"back\\slash", b"#;$(id)")
+ROOTS = (
+    b"with space",
+    b"new\nline",
+    b'quo\'te "double"',
+    b"\xff\xfe bytes",
+    b"-dash",
+    b"*?[1]",
+    b"a:b",
+    b"back\\slash",
+    b"#;$(id)",
+)
 
 
 @pytest.mark.parametrize("name", ROOTS, ids=repr)
@@ -99,7 +109,13 @@ def every_kind(house: House) -> None:
         file.seek(30 << 20)
         file.write(b"middle")
     os.makedirs(root / "empty")
-    for name, when in (("1901", -2_145_916_800), ("before 1970", -1), ("1970", 0), ("2106", 4_300_000_000), ("future", 4_000_000_000)):
+    for name, when in (
+        ("1901", -2_145_916_800),
+        ("before 1970", -1),
+        ("1970", 0),
+        ("2106", 4_300_000_000),
+        ("future", 4_000_000_000),
+    ):
         os.utime(house.write(name, name), ns=(0, when * 10**9 + 123_456_789))
     house.write("setuid").chmod(0o6755)
     (root / "empty").chmod(0o1777)
@@ -116,7 +132,9 @@ def as_root(house: House) -> None:
     os.chown(house.write("nobody"), 4_294_967_294, 4_294_967_294)
     os.lchown(root / "link", 777, 888)
     os.setxattr(root / "file", "trusted.secret", b"for root")
-    os.setxattr(house.write("capable"), "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+    os.setxattr(
+        house.write("capable"), "security.capability", bytes.fromhex("0100000200040000000000000000000000000000")
+    )
     subprocess.run(["setfacl", "-m", "u:12345:rw,g:54321:r", str(root / "file")], check=True)
     subprocess.run(["setfacl", "-d", "-m", "u:12345:rwx", str(root / "empty")], check=True)
 

@@ -34,7 +34,10 @@ def ends_right(house: House) -> Ran:
     assert (ran.code, ran.outcome, ran["resumed"]) == (0, "done", True), ran
     assert facts(house.source) == facts(house.point())
     assert house.call("verify", "photos").code == 0
-    assert sorted(os.listdir(house.target / ".poolferry")) == ["history.sqlite", "lock", "running", "target.json"] or not (house.target / ".poolferry/work").exists()
+    assert (
+        sorted(os.listdir(house.target / ".poolferry")) == ["history.sqlite", "lock", "running", "target.json"]
+        or not (house.target / ".poolferry/work").exists()
+    )
     return ran
 
 
@@ -47,7 +50,24 @@ def test_a_half_copied_file_goes_on(house: House, lies: str) -> None:
     assert ran["moved_bytes"] == MIB
 
 
-@pytest.mark.parametrize("name", [b"new\nline", b"\xff", b"-rf", b" ", b"a -> b", b"\\#012", b"#", b"[1]", b"x" * 240, b".x.AbC123", b"'", b'"$(id)'], ids=repr)
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"new\nline",
+        b"\xff",
+        b"-rf",
+        b" ",
+        b"a -> b",
+        b"\\#012",
+        b"#",
+        b"[1]",
+        b"x" * 240,
+        b".x.AbC123",
+        b"'",
+        b'"$(id)',
+    ],
+    ids=repr,
+)
 def test_a_half_copied_file_of_any_name_goes_on(house: House, name: bytes) -> None:
     work = prepared(house)
     house.write(b"folder/" + name, CONTENT)
@@ -188,7 +208,11 @@ def noted(house: House, content: bytes) -> None:
     """What the sender notes of a file whose last bytes the receiver did not get any more."""
     import xxhash
 
-    line = b"pf:>f+++++++++|%d|%d|%b|big\n" % (len(content), len(content), xxhash.xxh3_128(content).hexdigest().encode())
+    line = b"pf:>f+++++++++|%d|%d|%b|big\n" % (
+        len(content),
+        len(content),
+        xxhash.xxh3_128(content).hexdigest().encode(),
+    )
     lay(house.state / "notes/photos/moved-0", line)
 
 

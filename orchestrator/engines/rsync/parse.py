@@ -17,7 +17,8 @@ from orchestrator.domain.point import Point
 from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, TargetSeen
 
 _OCTAL = re.compile(rb"\\#(\d{3})")
-_PROGRESS = re.compile(rb"\s(\d+)\s+\d+%")
+_PROGRESS = re.compile(rb"[\r\n]\s*(\d+)\s+\d+%\s")
+_RECENT = 4096
 _COUNT = re.compile(
     rb"^(Number of (?:deleted |created )?files|Number of regular files transferred|Total (?:transferred )?file size"
     rb"|Literal data|Matched data): (\d+)",
@@ -93,13 +94,9 @@ def parse_stats(text: bytes) -> Stats | None:
 
 
 def parse_progress(chunk: bytes) -> int | None:
-    """Bytes so far, from the last progress record of a piece of output."""
-    at = chunk.rfind(b"%")
-    if at < 0:
-        return None
-    begin = max(chunk.rfind(b"\r", 0, at), chunk.rfind(b"\n", 0, at), 0)
-    match = _PROGRESS.match(chunk, begin)
-    return int(match[1]) if match else None
+    """Bytes so far, from the last progress record in the end of a piece of output."""
+    found = _PROGRESS.findall(chunk[-_RECENT:])
+    return int(found[-1]) if found else None
 
 
 class LookReader:

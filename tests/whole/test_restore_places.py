@@ -1,0 +1,271 @@
+"""Data comes back: all of it, a folder or one file, to a place of its own, proved; and nothing is ever overwritten.
+
+Changes things.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.whole.damage import fill, rot
+from tests.whole.house import House, Ran, facts, kill, wait_until
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
+
+MARKER = ".poolferry-restoring.json"
+
+
+def copied(house: House, **toml: object) -> str:
+    """The name of the first point, of a tree with every hostile name."""
+    fill(house.source)
+    house.job(**toml)
+    run = house.run()
+    assert run.outcome == "done", run
+    return str(run["points"][0])
+
+
+def back(house: House, *arguments: str, to: Path | None = None) -> Ran:
+    """Restores to a folder that is named like the test's."""
+    return house.call("restore", "run", "photos", "--to", str(to or house.folder / "back"), *arguments)
+
+
+@pytest.mark.parametrize("there", ["absent", "deeply absent", "empty"])
+def test_a_whole_point(house: House, there: str) -> None:
+    copied(house)
+    to = house.folder / "deeply" / "absent" / "back" if there == "deeply absent" else house.folder / "back"
+    if there == "empty":
+        to.mkdir()
+    done = back(house, to=to)
+    assert (done.code, done.outcome) == (0, "done"), done
+    assert facts(to) == facts(house.source)
+    assert any(step["does"].startswith("read") and step["proved"] for step in done["steps"])
+
+
+def test_one_folder(house: House) -> None:
+    copied(house)
+    done = back(house, "--path", "/in//new\nline/")
+    assert (done.code, done.outcome) == (0, "done"), done
+    assert facts(house.folder / "back") == facts(house.source / "in" / "new\nline")
+
+
+def test_one_file_of_every_name(house: House) -> None:
+    """Each name is told as it is, byte for byte; the file takes the destination's name, or its own in a folder."""
+    copied(house)
+    folder = house.folder / "folder"
+    folder.mkdir()
+    (folder / "other").write_text("stays")
+    for name in (b"new\nline", b"latin-\xe9", b"[1]", b"-dash", b"back\\slash", b"\\#012", b"trailing ", b"x" * 255):
+        done = back(house, "--path", os.fsdecode(name), to=folder)
+        assert (done.code, done.outcome) == (0, "done"), (name, done)
+        assert facts(folder)[b"/" + name] == facts(house.source)[b"/" + name][:5] + (b"/" + name,) + facts(house.source)[b"/" + name][6:]
+    done = back(house, "--path", "in/1/file", to=house.folder / "another name")
+    assert done.outcome == "done", done
+    assert (house.folder / "another name").read_bytes() == b"of 1"
+    done = back(house, "--path", "links/1", to=house.folder / "a link")
+    assert done.outcome == "done", done
+    assert os.readlink(house.folder / "a link") == "1"
+    assert (folder / "other").read_text() == "stays"
+
+
+def test_nothing_is_overwritten(house: House) -> None:
+    copied(house)
+    (house.folder / "back").mkdir()
+    (house.folder / "back" / "mine\n").write_text("stays")
+    refused = back(house)
+    assert (refused.code, refused.outcome) == (3, "refused"), refused
+    assert refused["evidence"] == ["mine\\n"]
+    assert "--aside" in refused["cure"]
+    assert os.listdir(house.folder / "back") == ["mine\n"]
+    file = back(house, "--path", "plain", to=house.folder / "back" / "mine\n")
+    assert (file.code, file.outcome) == (3, "refused"), file
+
+    aside = back(house, "--aside")
+    assert (aside.code, aside.outcome) == (0, "done"), aside
+    assert facts(house.folder / "back") == facts(house.source)
+    (kept,) = house.folder.glob("back.aside-*")
+    assert (kept / "mine\n").read_text() == "stays"
+
+
+def test_the_source_itself_comes_back_with_aside(house: House) -> None:
+    copied(house)
+    before = facts(house.source)
+    (house.source / "plain").write_text("a bad edit")
+    assert back(house, to=house.source).outcome == "refused"
+    assert back(house, "--aside", to=house.source).outcome == "done"
+    assert facts(house.source) == before
+
+
+def test_a_plan_changes_nothing(house: House) -> None:
+    point = copied(house)
+    before = facts(house.folder / "target")
+    planned = house.call("restore", "plan", "photos", "--to", str(house.folder / "back"))
+    assert planned.code == 0, planned
+    assert point in planned["summary"]
+    assert not (house.folder / "back").exists()
+    assert facts(house.folder / "target") == before
+    (house.folder / "back").mkdir()
+    (house.folder / "back" / "mine").write_text("stays")
+    refused = house.call("restore", "plan", "photos", "--to", str(house.folder / "back"))
+    assert refused.code == 3
+    assert house.call("history", "photos")["runs"][0]["asked"] != "restore"
+
+
+def test_which_point(house: House) -> None:
+    copied(house)
+    house.write("plain", "second")
+    assert house.run().outcome == "done"
+    old, new = house.points()
+    house.redate(old, "2020-01-02T030405Z")
+    house.redate(new, "2021-02-03T040506Z")
+
+    def plain(name: str, *which: str) -> str:
+        done = back(house, "--path", "plain", *which, to=house.folder / name)
+        assert done.code == 0, done
+        return (house.folder / name).read_text()
+
+    assert plain("newest") == "second"
+    assert plain("latest", "--point", "latest") == "second"
+    assert plain("named", "--point", "2020-01-02T030405Z") == "of plain"
+    assert plain("begun", "--point", "2020") == "of plain"
+    assert plain("at", "--at", "2021-02-03T04:05:05Z") == "of plain"
+    assert plain("exactly", "--at", "2021-02-03T04:05:06Z") == "second"
+    early = back(house, "--at", "2019-01-01T00:00:00Z")
+    assert (early.code, early["evidence"][0]) == (3, "2020-01-02T030405Z"), early
+    unclear = back(house, "--point", "202")
+    assert (unclear.code, len(unclear["evidence"])) == (3, 2), unclear
+    nothing = back(house, "--path", "no/such")
+    assert (nothing.code, "holds no no/such" in nothing["why"]) == (3, True), nothing
+    assert back(house, "--path", "../..").code == 2
+    assert not (house.folder / "back").exists()
+
+
+@pytest.mark.root
+def test_owners_acls_times_and_links_come_back(house: House) -> None:
+    house.write("owned", "by somebody")
+    os.chown(house.source / "owned", 12345, 54321)
+    os.link(house.source / "owned", house.source / "linked")
+    house.write("in/acl", "with a list")
+    subprocess.run(["setfacl", "-m", "u:1234:rw", house.source / "in" / "acl"], check=True)
+    subprocess.run(["setfacl", "-d", "-m", "g:4321:rx", house.source / "in"], check=True)
+    os.setxattr(house.source / "in" / "acl", "user.note", b"any\0bytes")
+    os.mkfifo(house.source / "fifo")
+    os.utime(house.source / "owned", ns=(1, 987654321_123456789))
+    os.chmod(house.source / "in", 0o2750)
+    house.job()
+    assert house.run().outcome == "done"
+    done = back(house)
+    assert done.outcome == "done", done
+    assert facts(house.folder / "back") == facts(house.source)
+    assert (house.folder / "back" / "linked").stat().st_nlink == 2
+    assert "system.posix_acl_access" in os.listxattr(house.folder / "back" / "in" / "acl")
+
+
+def test_what_came_back_wrong_is_named(house: House) -> None:
+    """The copy went bad after it was proved: what comes back is read again, and is not as promised."""
+    copied(house)
+    rot(house.point() / "plain")
+    done = back(house)
+    assert (done.code, done.outcome) == (1, "failed"), done
+    assert "plain is rotten" in done["why"]
+    one = back(house, "--path", "star*", to=house.folder / "one")
+    assert one.outcome == "done", one
+    bad = back(house, "--path", "plain", to=house.folder / "two")
+    assert (bad.code, bad.outcome) == (1, "failed"), bad
+
+
+def test_killed_in_the_middle_it_goes_on(house: House) -> None:
+    size, number = 4 << 20, 40
+    for each in range(number):
+        house.write(f"file {each:02}", os.urandom(size))
+    house.job()
+    assert house.run().outcome == "done"
+    to = house.folder / "back"
+    argv = house.argv("restore", "run", "photos", "--to", str(to))
+    first = subprocess.Popen(
+        argv, env=house.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    wait_until(lambda: to.exists() and len(list(to.glob("file *"))) > 5)
+    kill(first.pid, signal.SIGKILL)
+    first.wait()
+    there = len(list(to.glob("file *")))
+    assert there < number, "it was over before it was killed"
+    assert (to / MARKER).exists()
+    second = back(house)
+    assert (second.outcome, second["resumed"]) == ("done", True), second
+    assert second["moved_bytes"] <= (number - 5) * size
+    assert facts(to) == facts(house.source)
+    assert back(house).outcome == "refused", "what is whole is no unfinished restore"
+
+
+def test_another_restore_does_not_go_on_with_it(house: House) -> None:
+    point = copied(house)
+    to = house.folder / "back"
+    to.mkdir()
+    (to / MARKER).write_text('{"format": 1, "job": "photos", "point": "2020-01-02T030405Z", "path": ""}')
+    other = back(house)
+    assert (other.code, other.outcome) == (3, "refused"), other
+    assert "2020-01-02T030405Z" in str(other.value)
+    (to / MARKER).write_text(f'{{"format": 1, "job": "photos", "point": "{point}", "path": "in"}}')
+    part = back(house)
+    assert part.outcome == "refused", "a folder of the point, begun there, is not the whole point"
+
+
+def test_without_state(house: House) -> None:
+    copied(house)
+    shutil.rmtree(house.state)
+    assert back(house).outcome == "done"
+    assert facts(house.folder / "back") == facts(house.source)
+
+
+def test_without_configuration(house: House) -> None:
+    copied(house)
+    shutil.rmtree(house.state)
+    shutil.rmtree(house.config)
+    to = str(house.folder / "back")
+    done = house.call("restore", "run", "--from", str(house.target), "--to", to, "--path", "in")
+    assert (done.code, done.outcome, done["job"]) == (0, "done", "photos"), done
+    assert facts(house.folder / "back") == facts(house.source / "in")
+    nowhere = house.call("restore", "run", "--from", str(house.source), "--to", to)
+    assert nowhere.code == 1
+    assert "holds copies" in nowhere["error"]
+
+
+def test_without_configuration_from_a_host(house: House, sshd: Sshd) -> None:
+    """Only the user's own ssh settings are left; here a program in front of PATH stands for them."""
+    copied(house)
+    shutil.rmtree(house.state)
+    shutil.rmtree(house.config)
+    programs = house.folder / "programs"
+    programs.mkdir()
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {sshd.folder}/client "$@"\n')
+    (programs / "ssh").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
+    done = house.call("restore", "run", "--from", sshd.url(house.target), "--to", str(house.folder / "back"))
+    assert (done.code, done.outcome) == (0, "done"), done
+    assert facts(house.folder / "back") == facts(house.source)
+
+
+def test_to_a_host(house: House, sshd: Sshd) -> None:
+    copied(house, pipe=sshd.pipe)
+    to = house.folder / "a b\n[1]"
+    done = house.call("restore", "run", "photos", "--to", sshd.url(to))
+    assert (done.code, done.outcome) == (0, "done"), done
+    assert facts(to) == facts(house.source)
+    assert house.call("restore", "run", "photos", "--to", sshd.url(to)).outcome == "refused"
+    one = house.call("restore", "run", "photos", "--path", "plain", "--to", sshd.url(to / "again"), "--aside")
+    assert one.outcome == "done", one
+    assert (to / "again").read_text() == "of plain"
+
+
+def test_between_two_hosts_is_refused_in_words(house: House, sshd: Sshd) -> None:
+    copied(house, target=sshd.url(house.target), pipe=sshd.pipe)
+    done = house.call("restore", "run", "photos", "--to", sshd.url(house.folder / "back"))
+    assert (done.code, done.outcome) == (3, "refused"), done
+    assert done["cure"]
+
+

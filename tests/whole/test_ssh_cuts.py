@@ -1,0 +1,170 @@
+"""The connection breaks in the middle of a large file: what arrived is never sent again.
+
+Changes things.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, family, kill, trees_equal, wait_until
+from tests.whole.sshd import Link, Sshd, link, sshd
+
+__all__ = ["link", "sshd"]
+
+SIZE = 500_000_000
+ENOUGH = 150_000_000
+AT_ONCE = {"attempts": 4, "wait": "1s", "wait-at-most": "1s"}
+SLOW = "220M"  # a second: so the cut comes in the middle on a fast machine too
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Half a gigabyte that no compression makes smaller."""
+    path = tmp_path_factory.mktemp("large") / "disk.img"
+    with open(path, "wb") as file:
+        for _ in range(SIZE // 10_000_000):
+            file.write(os.urandom(10_000_000))
+    yield path
+    path.unlink()
+
+
+def arrived(house: House) -> int:
+    """Bytes of the large file that lie in the work tree, under whatever name."""
+    work = house.target / ".poolferry" / "work"
+    return max((path.stat().st_size for path in work.rglob("*disk.img*") if path.is_file()), default=0)
+
+
+def cut_link(house: House, run: "subprocess.Popen[str]", sshd: Sshd, link: Link) -> None:
+    link.cut()
+
+
+def kill_client(house: House, run: "subprocess.Popen[str]", sshd: Sshd, link: Link) -> None:
+    for pid in [pid for pid, name in family(run.pid) if name == "ssh"]:
+        kill(pid)
+
+
+def kill_session(house: House, run: "subprocess.Popen[str]", sshd: Sshd, link: Link) -> None:
+    for pid in sshd.sessions("sshd"):
+        kill(pid)
+
+
+def kill_receiver(house: House, run: "subprocess.Popen[str]", sshd: Sshd, link: Link) -> None:
+    """Like a power cut there: rsync leaves a temporary file that it would never use again."""
+    for pid in sshd.sessions("rsync"):
+        kill(pid)
+
+
+def pushing(house: House, sshd: Sshd, large: Path, **more: object) -> None:
+    """A job that carries the large file, and a small one, to the host."""
+    os.link(large, house.source / "disk.img")
+    house.write("small", "by the side")
+    pipe = {**sshd.pipe, "rate-limit": SLOW, "stall-after": "20s"}
+    house.job(target=sshd.url(house.target), **{"pipe": pipe, **more})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [cut_link, kill_client, kill_session, kill_receiver])
+def test_a_cut_is_mended_within_the_run(house: House, sshd: Sshd, link: Link, large: Path, cut: object) -> None:
+    pushing(house, sshd, large, retry=AT_ONCE)
+    run = house.start()
+    wait_until(lambda: arrived(house) > ENOUGH, 60)
+    assert arrived(house) < 0.85 * SIZE, "the cut comes too late to prove anything"
+    assert callable(cut)
+    cut(house, run, sshd, link)
+    ended = house.ended(run)
+    assert (ended.code, ended.outcome, ended["resumed"]) == (0, "done", True), ended
+    assert ended["attempts"] == 2, ended
+    assert any(step["does"] == "go on with disk.img" for step in ended["steps"])
+    assert ended["moved_bytes"] <= 1.1 * SIZE
+    assert link.moved <= 1.1 * SIZE
+    assert trees_equal(house.source, house.point())
+    assert sorted(os.listdir(house.point())) == ["disk.img", "small"]
+
+
+@pytest.mark.slow
+def test_a_cut_is_mended_by_the_next_run(house: House, sshd: Sshd, link: Link, large: Path) -> None:
+    pushing(house, sshd, large)
+    run = house.start()
+    wait_until(lambda: arrived(house) > ENOUGH, 60)
+    link.cut()
+    first = house.ended(run)
+    assert (first.code, first.outcome, first["points"]) == (1, "failed", []), first
+    assert "broke off" in first["why"]
+    assert first["cure"]
+    assert house.points() == []
+    second = house.run()
+    assert (second.outcome, second["resumed"]) == ("done", True), second
+    assert first["moved_bytes"] + second["moved_bytes"] <= 1.1 * SIZE
+    assert link.moved <= 1.1 * SIZE
+    assert trees_equal(house.source, house.point())
+
+
+@pytest.mark.slow
+def test_a_pull_goes_on_after_the_sender_died(house: House, sshd: Sshd, link: Link, large: Path) -> None:
+    os.link(large, house.source / "disk.img")
+    pipe = {**sshd.pipe, "rate-limit": SLOW}
+    house.job(source=sshd.url(house.source), pipe=pipe, retry=AT_ONCE)
+    run = house.start()
+    wait_until(lambda: arrived(house) > ENOUGH, 60)
+    kill_receiver(house, run, sshd, link)
+    ended = house.ended(run)
+    assert (ended.outcome, ended["resumed"], ended["attempts"]) == ("done", True, 2), ended
+    assert ended["moved_bytes"] <= 1.1 * SIZE
+    assert link.moved <= 1.1 * SIZE
+    assert trees_equal(house.source, house.point())
+
+
+@pytest.mark.slow
+def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: Link, large: Path) -> None:
+    """The receiver stands still; nothing is written beside it until it has woken up and gone."""
+    pushing(house, sshd, large, retry=AT_ONCE, pipe={**sshd.pipe, "rate-limit": SLOW, "stall-after": "2s"})
+    run = house.start()
+    wait_until(lambda: arrived(house) > ENOUGH, 60)
+    frozen = sshd.sessions("rsync")
+    for pid in frozen:
+        kill(pid, signal.SIGSTOP)
+    waiting = ["flock", "-x"]
+    wait_until(lambda: any(words(pid)[:2] == waiting for pid in sshd.sessions("flock")), 60)
+    assert house.points() == []
+    for pid in frozen:
+        kill(pid, signal.SIGCONT)
+    ended = house.ended(run)
+    assert (ended.code, ended.outcome, ended["resumed"]) == (0, "done", True), ended
+    assert ended["moved_bytes"] <= 1.1 * SIZE
+    assert trees_equal(house.source, house.point())
+
+
+@pytest.mark.slow
+def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: Sshd, link: Link) -> None:
+    """It would write its old half over the finished file; so there is no finished file before it is gone."""
+    house.write("disk.img", os.urandom(30_000_000))
+    house.job(target=sshd.url(house.target), pipe={**sshd.pipe, "rate-limit": "8M", "stall-after": "1s"})
+    run = house.start()
+    wait_until(lambda: arrived(house) > 4_000_000, 60)
+    frozen = sshd.sessions("rsync")
+    for pid in frozen:
+        kill(pid, signal.SIGSTOP)
+    assert house.ended(run).outcome == "failed"
+    second = house.run()
+    assert (second.code, second.outcome) == (75, "waiting"), second
+    assert "still alive" in second["why"]
+    assert house.points() == []
+    for pid in frozen:
+        kill(pid, signal.SIGCONT)
+    wait_until(lambda: not set(frozen) & set(sshd.sessions("rsync")), 30)
+    third = house.run()
+    assert (third.outcome, third["resumed"]) == ("done", True), third
+    assert trees_equal(house.source, house.point())
+
+
+def words(pid: int) -> list[str]:
+    """A process's argv."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -66,7 +66,7 @@ def flush() -> None:
             stream.flush()
         except OSError as error:
             _let_go(stream)  # or Python itself would try again at its end, and end with 120
-            _forgive(error)
+            _forgive(stream, error)
 
 
 def _write(stream: TextIO, line: str) -> None:
@@ -76,12 +76,12 @@ def _write(stream: TextIO, line: str) -> None:
             stream.flush()
     except OSError as error:
         _let_go(stream)
-        _forgive(error)
+        _forgive(stream, error)
 
 
-def _forgive(error: OSError) -> None:
-    """Nobody listens any more: a run goes on all the same, and what was said is let go."""
-    if error.errno not in _GONE:
+def _forgive(stream: TextIO, error: OSError) -> None:
+    """Nobody listens any more, or the log's disk is full: a run goes on all the same. A result that is lost is told."""
+    if stream is sys.stdout and error.errno not in _GONE:
         raise error
 
 

@@ -47,19 +47,12 @@ def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) ->
 
 def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
     """Reads a tree where it lies. One restored file is read in its folder, against a manifest of its own."""
-    entries = list(read_manifest(manifest, prefix=work.prefix)[1]) if work.prefix else []
-    if work.prefix and not entries:
+    read = _here if work.tree.host is None else _there
+    top = next(read_manifest(manifest, prefix=work.prefix)[1], None) if work.prefix else None
+    if work.prefix and (top is None or (not top.path and top.kind != "d")):
         work, manifest = _alone(work, manifest, notes)
-        return (
-            _here(work, manifest, journal, writer, notes, others=True)
-            if work.tree.host is None
-            else _there(work, manifest, journal, writer, notes, others=True)
-        )
-    return (
-        _here(work, manifest, journal, writer, notes)
-        if work.tree.host is None
-        else _there(work, manifest, journal, writer, notes)
-    )
+        return read(work, manifest, journal, writer, notes, others=True)
+    return read(work, manifest, journal, writer, notes)
 
 
 def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:

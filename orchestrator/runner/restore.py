@@ -123,6 +123,12 @@ def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, 
     point = choose_point(tools.engine.points(job, writer), point=wish.point, at=wish.at)
     if isinstance(point, Refusal):
         return point
+    if point.tree.host is not None and wish.to.host is not None:
+        return Refusal(
+            why="the point lies on a host, and so does the destination: nothing is carried between two hosts",
+            evidence=(str(point.tree), str(wish.to)),
+            cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
+        )
     wanted = Wanted(point=point, path=wish.path, to=wish.to)
     seen = tools.engine.survey_restore(job, wanted, writer)
     if seen.wanted == "absent":

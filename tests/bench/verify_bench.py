@@ -12,6 +12,7 @@ import argparse
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -119,16 +120,28 @@ def compare(
     before: Callable[[], object],
     rounds: int,
 ) -> None:
-    """Prints the best of several interleaved rounds: ours against the floor."""
-    times: dict[str, list[float]] = {name: [] for name in ("", *ours)}
-    for _ in range(rounds):
-        for name, work in {"": floor, **ours}.items():
+    """Prints medians, each with its range and the CPU time of its children; ratios are of medians.
+
+    Why the order turns: who reads first after the cache was emptied may pay for caches below this machine.
+    """
+    contestants = list({"floor": floor, **ours}.items())
+    times: dict[str, list[float]] = {name: [] for name, _ in contestants}
+    busy: dict[str, list[float]] = {name: [] for name, _ in contestants}
+    for turn in range(rounds):
+        first = turn % len(contestants)
+        for name, work in contestants[first:] + contestants[:first]:
             before()
+            start = os.times()
             times[name].append(took(work))
-    base = min(times.pop(""))
-    for name, measured in times.items():
+            end = os.times()
+            busy[name].append(end[2] - start[2] + end[3] - start[3])
+    base = statistics.median(times["floor"])
+    for name, walls in times.items():
+        middle = statistics.median(walls)
         print(
-            f"{what}, {name}: {min(measured):.2f} s, {min(measured) / base:.2f} x the floor of {base:.2f} s", flush=True
+            f"{what}, {name}: {middle:.2f} s ({min(walls):.2f} to {max(walls):.2f}), {middle / base:.2f} x the floor; "
+            f"CPU {statistics.median(busy[name]):.2f} s; load {os.getloadavg()[0]:.1f}",
+            flush=True,
         )
 
 

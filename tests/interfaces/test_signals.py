@@ -157,3 +157,13 @@ def test_a_full_disk_is_told(ferry: Ferry) -> None:
     assert told.returncode == 1
     assert b"No space left on device" in told.stderr
     assert b"Traceback" not in told.stderr
+
+
+def test_a_log_on_a_full_disk_fails_no_run(ferry: Ferry) -> None:
+    ferry.job()
+    with open("/dev/full", "wb") as full:
+        told = subprocess.run(
+            [*COMMAND, "-v", "run", "photos"], env=ferry.variables(), stdout=subprocess.PIPE, stderr=full, timeout=60
+        )
+    assert told.returncode == 0
+    assert told.stdout.startswith(b"photos: done: ")

@@ -17,30 +17,32 @@ def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
     """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
     run = runner(reader)
     kind = run(scripts.look_at_wanted_command(_below(wanted))).decode().strip()
-    seen = _look(wanted.to, kind, run(scripts.look_at_destination_command(wanted.to)))
+    seen = _look(wanted.to, kind, wanted.path, run(scripts.look_at_destination_command(wanted.to)))
     if kind == "file" and seen.kind == "folder":
         inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
-        return _look(inside, kind, run(scripts.look_at_destination_command(inside)))
+        return _look(inside, kind, wanted.path, run(scripts.look_at_destination_command(inside)))
     return seen
 
 
-def _look(to: Location, wanted: str, text: bytes) -> DestinationSeen:
+def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSeen:
     kind, marker, entries, *examples = (*text.split(b"\0"), b"", b"", b"")[: max(4, text.count(b"\0") + 1)]
     return DestinationSeen(
         kind=kind.decode(),
         entries=int(entries or 0),
         examples=tuple(name for name in examples if name),
-        unfinished=_unfinished(marker),
+        unfinished=_unfinished(marker, show_name(path)),
         wanted=wanted,
         to=to,
     )
 
 
-def _unfinished(marker: bytes) -> tuple[str, str] | None:
+def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
+    """Job and point of what was begun there; of another part of a point, the part is told with it."""
     try:
         value = json.loads(marker) if marker.strip() else {}
-        return (value["job"], value["point"]) if value else None
-    except (ValueError, KeyError, TypeError):
+        part = value.get("path", "")
+        return (value["job"], value["point"] + (f" --path {part!r}" if part != path else "")) if value else None
+    except (ValueError, KeyError, TypeError, AttributeError):
         return ("(unreadable marker)", "?")
 
 

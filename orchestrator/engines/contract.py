@@ -62,11 +62,12 @@ class DestinationSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One finding of `check --system`: `good`, or a sentence that says what to do."""
+    """One finding of `check --system`: `good`; or a sentence that says what to do, where `hinders` runs cannot work."""
 
     good: bool
     subject: str
     text: str
+    hinders: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from orchestrator.runner.journal import Journal
 from orchestrator.runner.manifests import record
 from orchestrator.runner.reading import read_again, require_sound
 
+_QUIET = 3600.0
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 
 
@@ -101,7 +102,7 @@ class Hands:
             progress.feed(step, meter.feed(chunk))
 
         result = self.writer.stream(
-            pipeline, stop=self.journal.tools.stop, stall_after=Seconds(job.pipe.stall_after * 1.5),
+            pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after),
             on_output=heard if step.copies else None, on_errors=errors.append,
         )  # fmt: skip
         end.result = result
@@ -116,6 +117,11 @@ class Hands:
             self.left_out.append(left_out)
         if step.accounts:
             self.meters.append(meter)
+
+
+def _patience(step: Step, stall_after: Seconds) -> Seconds:
+    """How long a step may be silent. Why more for small ones: a removal or a wait for a lock on a host says nothing."""
+    return Seconds(stall_after * 1.5 if step.copies else max(stall_after * 1.5, _QUIET))
 
 
 @dataclass(slots=True, kw_only=True)

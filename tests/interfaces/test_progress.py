@@ -105,6 +105,7 @@ def on_a_terminal(ferry: Ferry, *arguments: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), shown.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_percent_rate_and_time_left(ferry: Ferry) -> None:
     source = ferry.job(more=SLOW)
     assert ferry.run("run", "photos").code == 0
@@ -119,6 +120,7 @@ def test_a_terminal_shows_percent_rate_and_time_left(ferry: Ferry) -> None:
     assert "photos: done: made " in shown
 
 
+@pytest.mark.slow
 def test_the_same_without_a_terminal_is_plain_lines(ferry: Ferry) -> None:
     source = ferry.job(more=SLOW)
     ferry.run("run", "photos")

@@ -101,6 +101,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(slow: Ferry) -> None:
     assert b"SIGTERM" in out
 
 
+@pytest.mark.slow
 def test_the_end_of_the_window_interrupts_too(slow: Ferry) -> None:
     now = datetime.now(UTC).astimezone()
     soon = (now + timedelta(minutes=1)).replace(second=0, microsecond=0)

@@ -62,6 +62,7 @@ def _judge(subject: str, program: Program) -> Advice:
             good=False,
             subject=subject,
             text=f"version {version} has known holes, unless your distribution mended them: {holes}",
+            hinders=False,
         )
     return Advice(good=True, subject=subject, text=f"version {version}")
 

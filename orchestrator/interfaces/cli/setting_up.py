@@ -72,7 +72,7 @@ def check(frame: Frame, *, system: bool) -> int:
 
     known = frame.configuration()
     advice = [(job, each) for job in known.jobs for each in _advice(frame, job)] if system else []
-    bad = [each for _, each in advice if not each.good]
+    bad = [each for _, each in advice if not each.good and each.hinders]
     jobs = [
         {
             "job": job.name,
@@ -82,7 +82,7 @@ def check(frame: Frame, *, system: bool) -> int:
             "target": show_name(str(job.target.location)),
             "schedule": job.schedule,
             "meaning": _meaning(job, when(job.schedule)),
-            "advice": [{"good": e.good, "subject": e.subject, "text": e.text} for of, e in advice if of is job],
+            "advice": [_told(each) for of, each in advice if of is job],
         }
         for job in known.jobs
     ]
@@ -91,8 +91,16 @@ def check(frame: Frame, *, system: bool) -> int:
     else:
         for job, told in zip(known.jobs, jobs, strict=True):
             door.answer([str(told["meaning"])])
-            door.answer(f"  {'ok' if e.good else '!!'}  {e.subject}: {e.text}" for of, e in advice if of is job)
+            door.answer(f"  {_sign(each)}  {each.subject}: {each.text}" for of, each in advice if of is job)
     return 1 if bad else 0
+
+
+def _told(advice: "Advice") -> dict[str, object]:
+    return {"good": advice.good, "hinders": advice.hinders, "subject": advice.subject, "text": advice.text}
+
+
+def _sign(advice: "Advice") -> str:
+    return "ok" if advice.good else "!!" if advice.hinders else "hm"
 
 
 def _meaning(job: "Job", when: str) -> str:

@@ -9,7 +9,7 @@ FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer sqlite3 acl attr util-linux
-TEST_PACKAGES := openssh-server e2fsprogs shellcheck
+TEST_PACKAGES := openssh-server openssl e2fsprogs shellcheck
 
 # $(call scripts,INTERPRETER): the executables without a suffix that run under it, by their first line.
 scripts = $(shell find hooks .ci -type f ! -name '*.*' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)

@@ -28,6 +28,7 @@ def short_path() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_the_tour_prints_what_the_readme_shows(short_path: Path) -> None:
     text = README.read_text()
     blocks = list(_BLOCK.finditer(text))

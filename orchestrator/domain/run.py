@@ -4,6 +4,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+class Kind(StrEnum):
+    """What a run was for; only runs and verifications say how the copies stand."""
+
+    RUN = "run"
+    VERIFY = "verify"
+    RESTORE = "restore"
+    EXPORT = "export"
+
+
 class Outcome(StrEnum):
     """How a run ended."""
 

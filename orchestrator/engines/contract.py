@@ -32,7 +32,6 @@ class Asked:
     notes: str
     allowed: frozenset[str] = frozenset()
     remembered: Mapping[str, str] = field(default_factory=dict)
-    protected: Mapping[str, str] = field(default_factory=dict)  # points that must stay, and why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +161,18 @@ class Engine(Protocol):
         """What happened, what it means, what to do. Pure."""
         ...
 
-    def confirm(self, proof: Proof, meters: tuple[Meter, ...], recorded: Recorded | None, reader: Reader) -> None:
+    def room(self, world: Any) -> str:
+        """How much room a copy needed and its target had, as far as the look could tell. Pure."""
+        ...
+
+    def confirm(
+        self,
+        proof: Proof,
+        meters: tuple[Meter, ...],
+        left_out: tuple[LeftOut, ...],
+        recorded: Recorded | None,
+        reader: Reader,
+    ) -> None:
         """Look whether a step's promise holds. Reads. Raises: ProofFailed."""
         ...
 

@@ -3,8 +3,8 @@
 -- Runs ------------------------------------------------------------------------------------------------------------
 
 -- name: begin_run
-INSERT INTO runs (job, engine, source, target, begun_at, begun_why, pid, process_started, boot, host)
-VALUES (:job, :engine, :source, :target, :now, :why, :pid, :process_started, :boot, :host);
+INSERT INTO runs (job, engine, source, target, begun_at, begun_why, kind, pid, process_started, boot, host)
+VALUES (:job, :engine, :source, :target, :now, :why, :kind, :pid, :process_started, :boot, :host);
 
 -- name: open_runs
 SELECT id, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
@@ -104,6 +104,9 @@ INSERT INTO findings (reading, number, path, verdict, detail) VALUES (:reading, 
 INSERT INTO memory (job, key, value) VALUES (:job, :key, :value)
 ON CONFLICT (job, key) DO UPDATE SET value = excluded.value;
 
+-- name: memory
+SELECT key, value FROM memory WHERE job = :job;
+
 -- name: recall
 SELECT value FROM memory WHERE job = :job AND key = :key;
 
@@ -159,9 +162,12 @@ FROM points INDEXED BY points_there
 WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
 GROUP BY place;
 
+-- name: first_begun
+SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
+
 -- name: last_well
-SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') ORDER BY id DESC LIMIT 1;
+SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND kind = 'run' ORDER BY id DESC LIMIT 1;
 
 -- name: badly_since
 SELECT count(*) AS number FROM runs
-WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND id > :run;
+WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run;

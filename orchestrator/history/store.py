@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Reading
-from orchestrator.domain.run import RunReport
+from orchestrator.domain.run import Kind, RunReport
 from orchestrator.history.door import Door
 from orchestrator.history.failures import not_there
 from orchestrator.history.opening import connect_writer
@@ -81,11 +81,12 @@ class History:
         boot: str,
         host: str,
         why: str,
+        kind: Kind = Kind.RUN,
     ) -> int:
         """A run has begun; its number."""
         who = {"pid": pid, "process_started": process_started, "boot": boot, "host": host}
         return self._door.add(
-            "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, **who
+            "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, kind=kind, **who
         )
 
     def heal(self, alive: Callable[[int, int, str], bool], now: datetime) -> tuple[int, ...]:

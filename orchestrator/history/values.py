@@ -5,7 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.point import Verdict
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import Kind, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class RunRecord:
     target: str
     begun_at: datetime
     begun_why: str
+    kind: Kind
     pid: int
     process_started: int
     boot: str
@@ -168,6 +169,7 @@ class HealthFacts:
     last_well: RunRecord | None
     failures: int
     going_on: RunRecord | None
+    first_begun: datetime | None
 
     @property
     def newest_copy(self) -> datetime | None:

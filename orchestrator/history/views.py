@@ -7,7 +7,7 @@ import json
 from typing import Self
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import Kind, Outcome
 from orchestrator.history.door import Door, Row
 from orchestrator.history.opening import connect_reader
 from orchestrator.history.text import exits_of, parse_evidence, unlisted
@@ -79,11 +79,16 @@ class Views:
         """What one reading found, as far as it was kept."""
         return tuple(map(_finding, self._door.rows("findings", reading=reading)))
 
+    def memory(self, job: str) -> dict[str, str]:
+        """The small facts that runs of a job left for later ones."""
+        return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
+
     def health_facts(self, job: str, *, limit: int = 10) -> HealthFacts:
         """What is known of a job's health, at one moment; `limit` runs of its past."""
         with self._door.glance():
             well = self._door.first("last_well", job=job)
             going_on = self._door.first("open_run_of_job", job=job)
+            first = self._door.first("first_begun", job=job)
             badly = self._door.first("badly_since", job=job, run=well["id"] if well else 0)
             return HealthFacts(
                 job=job,
@@ -92,13 +97,14 @@ class Views:
                 last_well=_run(well) if well else None,
                 failures=badly["number"] if badly else 0,
                 going_on=_run(going_on) if going_on else None,
+                first_begun=first["begun_at"] if first else None,
             )
 
 
 def _run(row: Row) -> RunRecord:
     lists = {name: unlisted(row[name]) for name in ("points", "warnings", "evidence")}
     outcome = Outcome(row["outcome"]) if row["outcome"] else None
-    return RunRecord(**{**row, **lists, "outcome": outcome, "resumed": _yes(row["resumed"])})
+    return RunRecord(**{**row, **lists, "outcome": outcome, "kind": Kind(row["kind"]), "resumed": _yes(row["resumed"])})
 
 
 def _attempt(row: Row, steps: list[Row]) -> AttemptRecord:

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.domain.run import Kind
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointRecord, RunRecord
 from orchestrator.history.views import Views
@@ -18,9 +19,7 @@ from orchestrator.planners.health import Facts, Health, State, judge
 
 _COLOURS = {State.UP: "green", State.LATE: "red", State.FAILING: "red", State.WAITING: "yellow", State.NEW: "dim"}
 _HEAD = ("JOB", "STATE", "NEWEST PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "SCHEDULE")
-_MANY = 1_000_000
 _LOOKED_AT = 50
-_ERRANDS = ("restore ", "export to ")  # a restore that was refused says nothing about the copies
 
 Alive = Callable[[int, int, str], bool]
 
@@ -40,9 +39,9 @@ class Standing:
 def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing:
     """How a job stands at `now`."""
     facts = views.health_facts(job.name, limit=_LOOKED_AT)
-    last = next((run for run in facts.last if run.outcome is not None and not run.begun_why.startswith(_ERRANDS)), None)
+    last = next((run for run in facts.last if run.outcome is not None and run.kind in (Kind.RUN, Kind.VERIFY)), None)
     known = Facts(
-        first_begun=_first_begun(facts, views),
+        first_begun=facts.first_begun,
         last=last.outcome if last else None,
         last_why=(last.why or "") if last else "",
         proved=facts.newest_copy,
@@ -56,14 +55,6 @@ def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing
         running=goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None,
         points=views.points(job.name),
     )
-
-
-def _first_begun(facts: HealthFacts, views: Views) -> datetime | None:
-    """When the job first ran; only a job without a copy is judged by it, so only there all runs are looked at."""
-    if not facts.last:
-        return None
-    runs = facts.last if facts.copies else views.runs(facts.job, _MANY)
-    return runs[-1].begun_at
 
 
 def needs_somebody(found: Standing) -> bool:

@@ -149,7 +149,9 @@ class Writer(Reader):
                 last_words=("",) * len(pipeline.stages),
                 stopped=StopReason.STOPPED,
             )
-        limits = Limits(manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors)
+        limits = Limits(
+            manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors
+        )
         try:
             flow = self._flow(pipeline, limits, output=on_output is not None)
         except NotStarted as failure:

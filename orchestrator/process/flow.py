@@ -51,7 +51,6 @@ class Flow:
         self._groups = {stage.group for stage in self._stages}
         self._ended = False
         self._said = 0
-        self._kept_before = self._wires.kept_size
         self._moved: int | None = None
         self._ending: Ending | None = None
         self._stopped: StopReason | None = None
@@ -172,9 +171,7 @@ class Flow:
                     for _ in self._turn():
                         pass
         finally:
-            kept = self._wires.kept is not None
-            relay = self._wires.relay
-            self._moved = relay.moved if relay else self._wires.kept_size - self._kept_before if kept else None
+            self._moved = self._wires.moved
             for stage in self._stages:
                 stage.let_go()
             self._wires.close()

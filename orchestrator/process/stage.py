@@ -30,14 +30,17 @@ class Stage:
         self.alive = True
         self.status: int | None = None
         self.group = process.pid
-        self.exit_bell = os.pidfd_open(process.pid)
+        self.exit_bell = _exit_bell(process.pid)
         self._process = process
         os.set_blocking(errors, False)
 
     def note_exit(self) -> None:
-        """Remembers how it ended; None where nobody can know, because our parent made us ignore SIGCHLD."""
+        """Remembers how it ended; None where nobody can know.
+
+        Why not Popen's own word: where our parent made us ignore SIGCHLD it says 0, whatever happened.
+        """
         self.alive = False
-        with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(OSError):
             end = os.waitid(os.P_PIDFD, self.exit_bell, os.WEXITED | os.WNOWAIT)
             if end is not None:
                 self.status = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
@@ -70,6 +73,14 @@ class Stage:
             _LEFT_BEHIND.append(self._process)
         os.close(self.exit_bell)
         os.close(self.errors)
+
+
+def _exit_bell(pid: int) -> int:
+    """Readable once the process has ended; from the start for one that is gone already, because SIGCHLD is ignored."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return os.eventfd(1, os.EFD_CLOEXEC)
 
 
 def reap_left_behind() -> None:

@@ -23,6 +23,7 @@ class Wires:
         self.ends: list[tuple[int, int]] = []
         self.output: int | None = None
         self.kept: int | None = None
+        self._kept_before = 0
         self.relay: Relay | None = None
         self._theirs = contextlib.ExitStack()
         self._ours = contextlib.ExitStack()
@@ -44,8 +45,11 @@ class Wires:
         self._ours.close()
 
     @property
-    def kept_size(self) -> int:
-        return os.fstat(self.kept).st_size if self.kept is not None else 0
+    def moved(self) -> int | None:
+        """Bytes that were counted, else those added to the file that collects the output; None: not known."""
+        if self.relay is not None:
+            return self.relay.moved
+        return None if self.kept is None else os.fstat(self.kept).st_size - self._kept_before
 
     def keep(self, chunk: bytes) -> None:
         """Adds the chunk to the file that collects the output, if there is one."""
@@ -58,6 +62,7 @@ class Wires:
         if pipeline.keeps:
             how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self.kept = self._hold(self._ours, os.open(pipeline.keeps, how, 0o600))
+            self._kept_before = os.fstat(self.kept).st_size
         for index in range(len(pipeline.stages) - 1):
             after, sink = self._joint(counted and index == 0)
             self.ends.append((source, sink))

@@ -3,16 +3,14 @@
 import os
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Rereading, Step
 from orchestrator.domain.point import Point
 from orchestrator.process.executor import Writer
-from orchestrator.runner.decide import going, staying
+from orchestrator.runner.decide import going, protect, staying
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.manifests import run
 from orchestrator.runner.steps import Hands
-from orchestrator.runner.tools import Tools
 
 
 def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
@@ -50,7 +48,9 @@ def _reading_due(journal: Journal, newest: Point) -> bool:
 
 def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
     job = journal.job
-    protected = protected_points(job, journal.tools, points)
+    tools = journal.tools
+    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
+    protected = protect(sound, points_being_read(job, tools.state, [point.name for point in points]))
     gone = going(staying(points, job, now=journal.now, protected=protected))
     if not gone:
         return
@@ -59,14 +59,6 @@ def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
         hands.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
-
-
-def protected_points(job: Job, tools: Tools, points: tuple[Point, ...]) -> dict[str, str]:
-    """Points that stay whatever [keep] says: the newest sound one, and those being read."""
-    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
-    protected = {max(sound): "the newest point that a reading found sound"} if sound else {}
-    busy = points_being_read(job, tools.state, [point.name for point in points])
-    return protected | dict.fromkeys(busy, "a restore or a reading is using it")
 
 
 def carry_history(journal: Journal, writer: Writer) -> None:

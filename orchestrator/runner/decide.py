@@ -12,20 +12,22 @@ from orchestrator.engines.contract import Asked, Engine
 from orchestrator.planners.guarding import decide_guard
 from orchestrator.planners.retention import Decision as Staying
 from orchestrator.planners.retention import decide_retention
+from orchestrator.runner.folders import with_folders
 
 GROUND = "source-ground"
 USED = "target-used"
 
 
-def decide(job: Job, engine: Engine, world: Any, asked: Asked) -> Decision:
-    """What this run does, or why not. Nothing has been written yet."""
-    return _guard(job, engine, world, asked) or engine.plan(job, world, asked)
+def decide(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[bytes, int]) -> Decision:
+    """What this run does, or why not. Nothing has been written yet. `folders`: what `count_folders` told."""
+    return _guard(job, engine, world, asked, folders) or engine.plan(job, world, asked)
 
 
-def _guard(job: Job, engine: Engine, world: Any, asked: Asked) -> Refusal | None:
+def _guard(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[bytes, int]) -> Refusal | None:
     changes = engine.changes(world)
     if changes is None:
         return None
+    changes = with_folders(changes, folders)
     device, own = engine.ground(world)
     before = asked.remembered.get(GROUND)
     # Device numbers change with a reboot; what tells an unmounted source is that it was a filesystem of its own.
@@ -48,3 +50,9 @@ def staying(points: Sequence[Point], job: Job, *, now: datetime, protected: Mapp
 def going(decisions: Sequence[Staying]) -> tuple[Staying, ...]:
     """Those that are removed."""
     return tuple(decision for decision in decisions if not decision.keep)
+
+
+def protect(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
+    """Points that stay whatever [keep] says, each with the reason: the newest sound one, and those being read."""
+    newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
+    return newest | dict.fromkeys(busy, "a restore or a reading is using it")

@@ -8,7 +8,7 @@ from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.journal import Journal, begin
@@ -32,7 +32,7 @@ class Exported:
 
 def export_sums(job: Job, tools: Tools, *, point: str | None, to: str) -> Exported:
     """Writes `to`. A manifest of sha256 digests needs no reading; any other point is read whole."""
-    journal = begin(job, tools, f"export to {to}")
+    journal = begin(job, tools, f"export to {to}", Kind.EXPORT)
     journal.attempt_begun()
     lines = 0
     try:

@@ -9,7 +9,7 @@ from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError
 from orchestrator.domain.events import Begun, Said, StepBegun
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan, Refusal, Step
-from orchestrator.domain.run import Outcome, RunReport, StepReport
+from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
 from orchestrator.process.executor import Result
 from orchestrator.runner.telling import decision_value, step_commands
 from orchestrator.runner.tools import Tools
@@ -114,12 +114,12 @@ class Journal:
         return report
 
 
-def begin(job: Job, tools: Tools, why: str) -> Journal:
+def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
     """Recorded before anything else is done."""
     who = tools.identity
     run = tools.history.begin(
         job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
-        pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, why=why,
+        pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, kind=kind, why=why,
     )  # fmt: skip
     tools.tell(Begun(run=run, job=job.name))
     return Journal(tools=tools, job=job, run=run, begun=tools.monotonic())

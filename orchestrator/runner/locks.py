@@ -20,15 +20,19 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
     with contextlib.ExitStack() as held:
         folder = f"{state}/locks"
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        names = [f"{folder}/job-{job.name}", f"{folder}/place-{job.target.name}"]
+        ours = os.O_RDWR | os.O_CREAT
+        names = [(f"{folder}/job-{job.name}", ours), (f"{folder}/place-{job.target.name}", ours)]
         root = job.target.location
-        if root.host is None and os.path.isdir(f"{root.path}/.poolferry"):
-            names.append(f"{root.path}/.poolferry/running")  # seen also by a run with another state directory
-        yield tuple(_hold(held, name, wait, patience, job) for name in names)
+        mark = f"{root.path}/.poolferry/target.json"
+        if root.host is None and os.path.isfile(mark):
+            names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
+        yield tuple(_hold(held, name, flags, wait, patience, job) for name, flags in names)
 
 
-def _hold(held: contextlib.ExitStack, name: str, wait: Callable[[float], bool], patience: float, job: Job) -> int:
-    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _hold(
+    held: contextlib.ExitStack, name: str, flags: int, wait: Callable[[float], bool], patience: float, job: Job
+) -> int:
+    descriptor = os.open(name, flags | os.O_CLOEXEC, 0o600)
     held.callback(os.close, descriptor)
     left = patience
     while True:

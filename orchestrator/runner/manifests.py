@@ -216,7 +216,10 @@ def digests_there(
     if os.path.exists(kept):
         os.unlink(kept)
     engine = journal.tools.engine
-    pipeline, parse = engine.digests(tree, names, empty, algorithm, journal.job)
+    try:
+        pipeline, parse = engine.digests(tree, names, empty, algorithm, journal.job)
+    except ValueError as error:
+        raise ProofFailed(str(error), cure="points to come can be read there with another digest") from error
     result = writer.stream(Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept), stop=journal.tools.stop)
     if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
         raise engine.explain(broken(pipeline, result, writer.ssh_options))

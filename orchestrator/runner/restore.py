@@ -11,7 +11,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import Point
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_size
 from orchestrator.engines.contract import DestinationSeen, Wanted
 from orchestrator.planners.restoring import (
@@ -53,7 +53,7 @@ def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
 
 def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
     """Brings data back, and proves it. Resumable: the same command goes on after a cut."""
-    journal = begin(job, tools, f"restore {show_name(wish.path)} to {wish.to}")
+    journal = begin(job, tools, f"restore {show_name(wish.path)} to {wish.to}", Kind.RESTORE)
     journal.attempt_begun()
     try:
         report = _attempts(journal, tools.writer(()), wish)

@@ -7,7 +7,7 @@ never to the step. Changes things.
 import os
 import shutil
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Nothing, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
@@ -17,14 +17,13 @@ from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
 from orchestrator.runner.aftercare import after_done
 from orchestrator.runner.decide import GROUND, USED, decide, ground
+from orchestrator.runner.folders import count_folders
 from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.journal import Journal, begin, evidence_lines
 from orchestrator.runner.locks import locked
 from orchestrator.runner.manifests import forget, turn_page
 from orchestrator.runner.steps import Hands
 from orchestrator.runner.tools import Tools
-
-_REMEMBERED = (GROUND, USED)
 
 
 def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = frozenset()) -> RunReport:
@@ -78,9 +77,9 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
 def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """One look, one decision, and what follows from it."""
     job, tools = journal.job, journal.tools
-    asked = asked_for(job, tools, allowed)
+    asked = _asked_for(job, tools, allowed)
     world = tools.engine.survey(job, asked, writer)
-    decision = decide(job, tools.engine, world, asked)
+    decision = decide(job, tools.engine, world, asked, count_folders(job, tools.engine, world, writer))
     journal.decided(decision)
     hands = Hands(journal, writer, asked.notes)
     if isinstance(decision, Refusal):
@@ -88,8 +87,7 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
     if isinstance(decision, Plan) and decision.anew:
         forget(asked.notes)
     turn_page(asked.notes)
-    for stage in decision.stages:
-        hands.do(stage)
+    _do(decision, hands, tools.engine.room(world))
     _remember(job, tools, ground(*tools.engine.ground(world)))
     if isinstance(decision, Nothing) and decision.current:
         tools.history.point_current(job.name, job.target.name, decision.current, journal.run, journal.now)
@@ -97,6 +95,16 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
     if isinstance(decision, Plan):
         shutil.rmtree(asked.notes, ignore_errors=True)
     return _praise(journal, decision)
+
+
+def _do(decision: Plan | Nothing, hands: Hands, room: str) -> None:
+    """Carries out all stages; a target that is full says how much was missing."""
+    try:
+        for stage in decision.stages:
+            hands.do(stage)
+    except TargetFull as error:
+        told = f": {room}" if room else ""
+        raise TargetFull(f"{error.why}{told}", evidence=error.evidence, cure=error.cure) from error
 
 
 def _praise(journal: Journal, decision: Plan | Nothing) -> RunReport:
@@ -107,17 +115,12 @@ def _praise(journal: Journal, decision: Plan | Nothing) -> RunReport:
     return journal.ended(Outcome.DONE, f"{made}{warnings}")
 
 
-def asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
+def _asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
     """What a look and a decision are made with."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
-    recalled = ((key, tools.history.recall(job.name, key)) for key in _REMEMBERED)
-    return Asked(
-        now=tools.clock(),
-        notes=notes,
-        allowed=allowed,
-        remembered={key: value for key, value in recalled if value is not None},
-    )
+    remembered = tools.history.views.memory(job.name)
+    return Asked(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
 
 
 def _remember(job: Job, tools: Tools, lies_on: str) -> None:

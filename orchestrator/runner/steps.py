@@ -1,21 +1,23 @@
 """Carries out the steps of a plan: the only holder of a Writer. Changes things."""
 
+import errno
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from orchestrator.domain.command import Pipeline
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PermissionDenied, TargetFull
 from orchestrator.domain.events import Moved
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import Plan, Recording, Rereading, Step
+from orchestrator.domain.plan import Recording, Rereading, Step
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Result, Writer, broken
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.manifests import record
 from orchestrator.runner.reading import read_again, require_sound
+from orchestrator.runner.telling import step_commands
 
 _QUIET = 3600.0
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
@@ -32,13 +34,11 @@ class Hands:
     meters: list[Meter] = field(default_factory=list)
     recorded: Recorded | None = None
 
-    def carry_out(self, plan: Plan) -> None:
-        """Every stage in order. Raises: OrchestratorError at the first failure, after all lanes of its stage have ended."""
-        for stage in plan.stages:
-            self.do(stage)
-
     def do(self, stage: Sequence[Step]) -> None:
-        """The steps of one stage, side by side when there are several."""
+        """The steps of one stage, side by side when there are several.
+
+        Raises: OrchestratorError at the first failure, after all lanes have ended.
+        """
         rows = [self.journal.step_begun(step) for step in stage]
         for step in stage:
             for path, content in step.needs:
@@ -87,9 +87,13 @@ class Hands:
                 case Rereading():
                     require_sound(read_again(step.work, self.journal, self.writer, self.notes), step.work, self.journal)
             if step.proof is not None:
-                self.journal.tools.engine.confirm(step.proof, tuple(self.meters), self.recorded, self.writer)
+                self.journal.tools.engine.confirm(
+                    step.proof, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer
+                )
         except OrchestratorError as error:
             end.error = error
+        except OSError as error:
+            end.error = _own(error, step)
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
@@ -117,6 +121,16 @@ class Hands:
             self.left_out.append(left_out)
         if step.accounts:
             self.meters.append(meter)
+
+
+def _own(error: OSError, step: Step) -> OutsideError:
+    """A file of ours that could not be written or read, as the error that a program's failure would be."""
+    evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
+        return TargetFull(why, evidence=evidence, cure="free room there; the next run goes on from what is there")
+    kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
+    return kind(f"{step.does}: {error}", evidence=evidence, cure="see whether the file's disk is sound and writable")
 
 
 def _patience(step: Step, stall_after: Seconds) -> Seconds:

@@ -22,7 +22,13 @@ def decision_value(decision: Decision) -> dict[str, Any]:
             }
         case Nothing():
             stages = [[step_value(step) for step in stage] for stage in decision.stages]
-            return {"decision": "nothing-to-do", "why": decision.why, "current": decision.current, "stages": stages}
+            return {
+                "decision": "nothing-to-do",
+                "why": decision.why,
+                "current": decision.current,
+                "stages": stages,
+                "warnings": list(decision.warnings),
+            }
         case Refusal():
             return {
                 "decision": "refused",

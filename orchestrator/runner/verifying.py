@@ -8,7 +8,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
 from orchestrator.domain.point import Point, Reading, Verdict
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
@@ -31,7 +31,7 @@ class Verified:
 
 def verify_job(job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False) -> Verified:
     """Reads one point (the newest, if none is named) and says what is not as promised."""
-    journal = begin(job, tools, "verify" + (f" point {point}" if point else ""))
+    journal = begin(job, tools, "verify" + (f" point {point}" if point else ""), Kind.VERIFY)
     journal.attempt_begun()
     try:
         verified = _verify(journal, tools.writer(()), point, against_source)

@@ -52,9 +52,9 @@ def report(run: int, job: str = "photos", outcome: Outcome = Outcome.DONE, **oth
     return RunReport(run=run, job=job, outcome=outcome, **{**told, **other})
 
 
-def finish(history: History, outcome: Outcome, job: str = "photos", *, now: datetime = NOON) -> int:
+def finish(history: History, outcome: Outcome, job: str = "photos", *, now: datetime = NOON, **other: Any) -> int:
     """A run from begin to end."""
-    run = begin(history, job, now=now)
+    run = begin(history, job, now=now, **other)
     history.ended(run, report(run, job, outcome), now)
     return run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import Kind, Outcome
 from orchestrator.history.queries import queries
 from orchestrator.history.store import WHOLE, History, open_history
 from orchestrator.history.views import Views, open_reader
@@ -141,7 +141,20 @@ def test_failures_in_a_row_are_counted_since_the_last_good_run(history: History)
 
 def test_every_outcome_is_well_badly_or_neither() -> None:
     told = {name: set(re.findall(r"'([a-z-]+)'", queries()[name])) for name in ("last_well", "badly_since")}
-    assert told["last_well"] | told["badly_since"] | {Outcome.WAITING} == set(Outcome)
+    outcomes = (told["last_well"] | told["badly_since"]) - set(Kind)
+    assert outcomes | {Outcome.WAITING} == set(Outcome)
+
+
+def test_bringing_back_and_exporting_say_nothing_of_how_a_job_stands(history: History) -> None:
+    first = finish(history, Outcome.NOTHING)
+    finish(history, Outcome.REFUSED, kind=Kind.RESTORE)
+    finish(history, Outcome.FAILED, kind=Kind.VERIFY)
+    finish(history, Outcome.DONE, kind=Kind.EXPORT)
+    facts = history.views.health_facts("photos")
+    assert facts.last_well is not None
+    assert (facts.last_well.id, facts.failures) == (first, 1)
+    assert [run.kind for run in facts.last] == [Kind.EXPORT, Kind.VERIFY, Kind.RESTORE, Kind.RUN]
+    assert facts.first_begun == facts.last[-1].begun_at
 
 
 def test_points_come_by_job_place_and_name(history: History) -> None:

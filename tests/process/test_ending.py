@@ -89,6 +89,18 @@ def test_who_ignores_the_signal_is_killed(tmp_path: Path, hurried: None) -> None
     assert not any(runs(int(path.read_text())) for path in ready)
 
 
+def test_who_left_the_group_is_killed_too(tmp_path: Path, hurried: None) -> None:
+    ready = tmp_path / "ready"
+    leaver = (
+        "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"if os.fork() == 0:\n os.setpgid(0, 0)\n f = open({str(ready) + '.new'!r}, 'w')\n"
+        f" f.write(str(os.getpid()))\n f.close()\n os.rename(f.name, {str(ready)!r})\n"
+        "time.sleep(300)"
+    )
+    stopped(writes(python(leaver)), [ready])
+    assert not runs(int(ready.read_text()))
+
+
 def test_the_rest_is_asked_when_the_grace_is_over(tmp_path: Path, hurried: None) -> None:
     ready, how = tmp_path / "ready", tmp_path / "how"
     deaf = 'trap "echo asked > \\"$2\\"; exit" TERM; echo > "$1"; while :; do sleep .05; done'
@@ -194,8 +206,8 @@ def test_what_cannot_be_killed_is_left_behind_and_named(monkeypatch: pytest.Monk
     assert result.took_s < 20
     pids = [int(words.partition("process ")[2].split()[0]) for words in result.last_words]
     assert "sleep: does not end even when killed: process " in result.last_words[0]
+    assert all(map(runs, pids))
     for pid in pids:
-        assert runs(pid)
         os.kill(pid, signal.SIGKILL)
     assert until(lambda: not any(map(runs, pids)))
     # When it ends after all, the next start reaps it.

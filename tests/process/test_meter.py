@@ -5,6 +5,7 @@ Changes things.
 
 import os
 import subprocess
+import sys
 
 from orchestrator.process import meter
 from orchestrator.process.meter import Member, Silence, living, members
@@ -13,7 +14,7 @@ from tests.process.pipelines import until
 
 def test_children_and_odd_names_are_found() -> None:
     odd = "import ctypes, os\nctypes.CDLL(None).prctl(15, b') R 1 (x')\nos.fork()\nos.read(0, 1)"
-    process = subprocess.Popen(["python3", "-c", odd], stdin=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-S", "-c", odd], stdin=subprocess.PIPE, start_new_session=True)
     try:
         assert until(lambda: len(living({process.pid})) == 2)
         assert process.pid in {member.pid for member in members({process.pid})}

@@ -72,7 +72,17 @@ def test_a_digest_that_the_host_cannot_make(house: House, sshd: Sshd) -> None:
     house.write("one", "the first")
     house.job(target=sshd.url(house.target), pipe=sshd.pipe, verify={"digest": "blake3"})
     run = house.run()
-    assert run.code in (1, 2, 3), run
-    assert "mistake in poolferry" not in run.errors
-    assert "blake3" in run.errors
+    assert (run.code, run.outcome) == (3, "refused"), run
+    assert "blake3" in run["why"]
+    assert "sha256" in run["cure"]
     assert not house.target.exists()
+
+
+def test_a_source_whose_digest_the_host_cannot_make(house: House, sshd: Sshd) -> None:
+    house.write("one", "the first")
+    house.job(source=sshd.url(house.source), pipe=sshd.pipe, verify={"digest": "blake3"})
+    assert house.run().outcome == "done"
+    assert house.call("verify", "photos").code == 0
+    read = house.call("verify", "photos", "--source")
+    assert (read.code, read.outcome) == (1, "failed"), read
+    assert "blake3 cannot be made" in read["why"]

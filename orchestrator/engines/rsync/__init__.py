@@ -15,6 +15,7 @@ from orchestrator.engines.rsync import commands, failures, parse, plan, restorin
 from orchestrator.engines.rsync.advice import advise
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
+from orchestrator.engines.rsync.room import tell_room
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
 from orchestrator.engines.rsync.words import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.process.executor import Reader
@@ -72,9 +73,20 @@ class RsyncEngine:
     def explain(self, broken: Broken) -> OrchestratorError:
         return failures.explain(broken)
 
-    def confirm(self, proof: Proof, meters: tuple[Meter, ...], recorded: Recorded | None, reader: Reader) -> None:
+    def room(self, world: World) -> str:
+        return tell_room(world)
+
+    def confirm(
+        self,
+        proof: Proof,
+        meters: tuple[Meter, ...],
+        left_out: tuple[LeftOut, ...],
+        recorded: Recorded | None,
+        reader: Reader,
+    ) -> None:
         if isinstance(proof, CountsEqual) and recorded is not None:
-            confirm_counts(proof, tuple(meter for meter in meters if isinstance(meter, RsyncMeter)), recorded)
+            own = tuple(meter for meter in meters if isinstance(meter, RsyncMeter))
+            confirm_counts(proof, own, left_out, recorded)
         if isinstance(proof, PointVisible):
             answer = runner(reader)(scripts.see_point_command(proof.root, proof.name))
             if answer.strip() != b"there":

@@ -79,7 +79,7 @@ def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
 
 def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
     root = job.target.location
-    seen = parse.parse_target(run(scripts.look_at_target_command(root)), root)
+    seen = parse.parse_target(run(scripts.look_at_target_command(root)), root, mirror=not options_of(job).points)
     subject = f"target {root}"
     if not seen.exists:
         return Advice(

@@ -30,7 +30,7 @@ from orchestrator.process.result import Broken
 
 PARTLY = 23
 VANISHED = 24
-_FULL = r"No space left on device|Disk quota exceeded|\(28\)|\(122\)"
+_FULL = r": No space left on device|: Disk quota exceeded"
 _UNREADABLE = re.compile(
     rb'(?:send_files failed to open|read errors mapping|opendir|readlink_stat\(|lstat) ?"(.*)"\)?(?: failed)?: (.*) \(\d+\)'
 )

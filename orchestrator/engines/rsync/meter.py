@@ -1,7 +1,7 @@
 """Reads a copying rsync's output as it comes, and compares its closing account with what lies on the target. Pure."""
 
 from orchestrator.domain.errors import ProofFailed
-from orchestrator.engines.contract import Recorded
+from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.engines.rsync.parse import Stats, parse_progress, parse_stats
 from orchestrator.engines.rsync.words import CountsEqual
 
@@ -13,7 +13,6 @@ class RsyncMeter:
 
     def __init__(self) -> None:
         self.seen: int | None = None
-        self.left_out = 0
         self._tail = b""
 
     def feed(self, chunk: bytes) -> int | None:
@@ -35,17 +34,21 @@ class RsyncMeter:
         return stats.literal if stats else self.seen
 
 
-def confirm_counts(proof: CountsEqual, meters: tuple[RsyncMeter, ...], recorded: Recorded) -> None:
-    """Whether the tree holds as many files and bytes as rsync's lists named, but for what was left out with a warning.
+def confirm_counts(
+    proof: CountsEqual, meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], recorded: Recorded
+) -> None:
+    """Whether the tree holds as many files as rsync's lists named, but for what was left out with a warning.
 
-    Raises: ProofFailed. A source that shrank or grew while it was read makes the bytes differ, never the files.
+    What vanished was named and is not there; of what could not be read, the manifest may tell what no list named.
+    Raises: ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
     """
     accounts = [meter.stats for meter in meters]
     if not accounts or any(account is None for account in accounts):
         return
     files = sum(account.regular for account in accounts if account)
-    left_out = sum(meter.left_out for meter in meters)
-    if not files - left_out <= recorded.files <= files:
+    vanished = sum(len(each.vanished) for each in left_out)
+    unreadable = sum(len(each.unreadable) for each in left_out)
+    if not files - vanished <= recorded.files <= files + unreadable:
         raise ProofFailed(
             f"{proof.tree} holds {recorded.files} files, and the source's list named {files}",
             cure="run again: it looks again and mends; if it comes back, check the target's filesystem",

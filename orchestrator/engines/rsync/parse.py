@@ -6,6 +6,7 @@ so decoding loses nothing (41 of 41 hostile names came back, with rsync 3.5.0, i
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ _REGULAR = re.compile(rb"^Number of files: \d+ \((?:reg: (\d+))?", re.MULTILINE)
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _EXAMPLES = 20
+_CLOSING = 100  # lines; the closing account has under 20
 
 
 def parse_name(text: bytes) -> bytes:
@@ -108,12 +110,12 @@ class LookReader:
         self.deleted_names: list[bytes] = []
         self.changed_names: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
-        self.tail: list[bytes] = []
+        self._tail: deque[bytes] = deque(maxlen=_CLOSING)
 
     def feed(self, line: bytes) -> None:
         """Takes one line of the look's output."""
         if not line.startswith(b"pf:"):
-            self.tail.append(line)
+            self._tail.append(line)
             return
         item, _, name = line[3:].split(b"|", 2)
         if item.startswith(b"*deleting"):
@@ -141,7 +143,7 @@ class LookReader:
 
     def changes(self) -> Changes | None:
         """What was counted, None when rsync's closing account is missing."""
-        stats = parse_stats(b"\n".join(self.tail))
+        stats = parse_stats(b"\n".join(self._tail))
         if stats is None:
             return None
         entries = stats.files - 1  # without the root
@@ -172,18 +174,22 @@ def parse_source(text: bytes) -> SourceSeen:
     return SourceSeen(exists=True, directory=True, device=own, mounted=own != parent, empty=not rest.startswith(b"x"))
 
 
-def parse_target(text: bytes, root: Location) -> TargetSeen:
-    """What look_at_target_command printed. Half-copied files and damaged entries come from looks of their own."""
+def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
+    """What look_at_target_command printed. Half-copied files and damaged entries come from looks of their own.
+
+    In a mirror everything but our own folder is the source's, whatever its name.
+    """
     records = text.split(b"\0")
     if not records[0].startswith(b"d"):
-        return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"))
+        return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), room=_room(records[-1]))
     own, parent = records[1].split()
-    room = records[2].split()
+    room = _room(records[2])
     marker = _marker(records[3])
-    names = [_entry(record) for record in records[5:] if record]
+    seen = [_entry(record) for record in records[5:] if record]
+    names = [(where, kind, name) for where, kind, name in seen if not (mirror and where == "p")]
     points = {name for where, kind, name in names if where == "p" and kind == "d" and POINT_NAME.fullmatch(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
-    ours = {"points", "latest", OURS}
+    ours = {OURS} if mirror else {"points", "latest", OURS}
     return TargetSeen(
         exists=True,
         parent=True,
@@ -196,16 +202,30 @@ def parse_target(text: bytes, root: Location) -> TargetSeen:
         half=(),
         litter=_litter(names, points),
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
-        free_bytes=int(room[0]) * int(room[1]) if len(room) == 2 else None,
+        free_bytes=room[0],
+        free_inodes=room[1],
         mirrored=next((datetime.fromtimestamp(float(name), UTC) for where, _, name in names if where == "m"), None),
-        latest=records[4].decode("utf-8", "surrogateescape").strip().removeprefix("points/") or None,
+        latest=None if mirror else _latest(records[4]),
     )
 
 
-def _absent(*, parent: bool, is_file: bool) -> TargetSeen:
+def _latest(link: bytes) -> str | None:
+    return link.decode("utf-8", "surrogateescape").strip().removeprefix("points/") or None
+
+
+def _room(text: bytes) -> tuple[int | None, int | None]:
+    """Free bytes and free inodes; None where it is not told, or the filesystem counts no inodes."""
+    words = [int(word) for word in text.split()]
+    if len(words) != 4:
+        return None, None
+    blocks, size, inodes, free = words
+    return blocks * size, free if inodes else None
+
+
+def _absent(*, parent: bool, is_file: bool, room: tuple[int | None, int | None]) -> TargetSeen:
     return TargetSeen(
         exists=False, parent=parent, mounted=False, owner=None, coarse=False, points=(), damaged=(), work=False,
-        half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=None, latest=None,
+        half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=room[0], free_inodes=room[1], latest=None,
     )  # fmt: skip
 
 

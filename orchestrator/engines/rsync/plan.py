@@ -1,11 +1,12 @@
 """What an rsync run does, decided from what was seen. Pure."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
-from orchestrator.domain.units import show_size
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import steps
 from orchestrator.engines.rsync.options import options_of
@@ -17,15 +18,25 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
     refusal = refuse(job, world, asked)
     if refusal:
         return refusal
-    equal = world.changes is not None and world.changes.none and world.target.owner == job.name
-    if equal and not world.target.damaged:
+    if _equal(job, world):
         return _nothing(job, world)
     return _plan_point(job, world, asked) if options_of(job).points else _plan_mirror(job, world, asked)
 
 
 def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
     """Whether something about the two places forbids every copy."""
-    return _refuse_source(job, world) or _refuse_target(job, world) or _refuse_unmarked(job, world, asked)
+    return (
+        _refuse_digest(job) or _refuse_source(job, world) or _refuse_target(job, world)
+        or _refuse_unmarked(job, world, asked)
+    )  # fmt: skip
+
+
+def _refuse_digest(job: Job) -> Refusal | None:
+    """A point on a host is read there, with what every host has."""
+    if job.verify.digest != "blake3" or job.target.location.host is None:
+        return None
+    why = f"blake3 cannot be made on {job.target.location.host}, so its points could never be proved"
+    return Refusal(why=why, evidence=(), cure='write digest = "xxh128" or "sha256" in [verify]')
 
 
 def _refuse_source(job: Job, world: World) -> Refusal | None:
@@ -78,14 +89,27 @@ def _refuse_unmarked(job: Job, world: World, asked: Asked) -> Refusal | None:
     return None
 
 
+def _equal(job: Job, world: World) -> bool:
+    """Whether a whole copy is there that is as the source, as far as a look can tell."""
+    changes, target, options = world.changes, world.target, options_of(job)
+    if changes is None or target.owner != job.name or target.damaged:
+        return False
+    if options.points:
+        return bool(world.points) and changes.none
+    whole = target.mirrored is not None and not target.work
+    return whole and (changes if options.delete else replace(changes, deleted=0)).none
+
+
 def _nothing(job: Job, world: World) -> Nothing:
     points = options_of(job).points
     current = world.points[-1].name if points else MIRROR
     what = f"point {current}" if points else "the mirror"
+    deleted = world.changes.deleted if world.changes else 0
+    more = f"; it also holds {show_count(deleted, 'entry', 'entries')} that the source has no more" if deleted else ""
     stages = _clearing(job, world)
     if points and world.target.latest != current:
         stages += (steps.name_latest(job, current),)
-    return Nothing(why=f"nothing changed: {what} is as the source", current=current, stages=stages)
+    return Nothing(why=f"nothing changed: {what} is as the source{more}", current=current, stages=stages)
 
 
 def _clearing(job: Job, world: World) -> tuple[steps.Stage, ...]:
@@ -110,14 +134,13 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
 
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
     """One plain tree that becomes as the source."""
-    root = job.target.location
     stages = (
-        steps.prepare(job, root),
+        steps.prepare(job, job.target.location / WORK),  # empty: it says that the mirror is unfinished
         *steps.mirror(job, world, asked),
         steps.record_mirror(job, world, asked),
         steps.end_mirror(job),
     )
-    return Plan(summary=f"make the mirror as {job.source}", stages=stages)
+    return Plan(summary=f"make the mirror as {job.source}", stages=stages, resumes=_resumes(world))
 
 
 def _new_name(world: World, asked: Asked) -> str:

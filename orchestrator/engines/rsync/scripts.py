@@ -8,10 +8,13 @@ from orchestrator.domain.place import Host, Location
 
 _LOOK_AT_TARGET = """
 r=$1
-if [ ! -d "$r" ]; then [ -e "$r" ] && printf "n" || printf "a"; [ -d "${r%/*}/" ] && printf "p"; printf "\\0"; exit 0; fi
+if [ ! -d "$r" ]; then
+  [ -e "$r" ] && printf "n" || printf "a"; [ -d "${r%/*}/" ] && printf "p"; printf "\\0"
+  stat -f -c "%a %S %c %d" -- "${r%/*}/" 2>/dev/null; exit 0
+fi
 printf "d\\0"
 stat -c "%d" -- "$r" "$r/.." | tr "\\n" " "; printf "\\0"
-stat -f -c "%a %S" -- "$r"; printf "\\0"
+stat -f -c "%a %S %c %d" -- "$r"; printf "\\0"
 cat -- "$r/.poolferry/target.json" 2>/dev/null; printf "\\0"
 readlink -- "$r/latest" 2>/dev/null; printf "\\0"
 find "$r/" -mindepth 1 -maxdepth 1 -printf "r %y %P\\0"
@@ -35,7 +38,7 @@ cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c
 """
 _PREPARE = """
 set -e
-mkdir -p -- "$1/points" "$1/.poolferry"
+mkdir -p -- "$1/.poolferry"
 if [ ! -e "$1/.poolferry/target.json" ]; then
   p=$1/.poolferry/probe; touch -d "@1.123456789" -- "$p"; m=$(stat -c "%.9Y" -- "$p"); rm -f -- "$p"
   case $m in *.123456789) c=false;; *) c=true;; esac
@@ -70,6 +73,7 @@ _PUBLISH = """
 set -e
 cd -- "$1"
 sync -f .poolferry/work
+mkdir -p points
 mv -T -- "$3" "points/$2.manifest.gz"
 mv -T -n -- .poolferry/work "points/$2"
 [ ! -e .poolferry/work ]
@@ -90,8 +94,9 @@ rm -rf --one-file-system -- .poolferry/trash
 """
 _END_MIRROR = """
 set -e
-rm -f -- "$1/.poolferry/mirror.damaged"
 sync -f "$1"
+rm -f -- "$1/.poolferry/mirror.damaged"
+rmdir -- "$1/.poolferry/work"
 """
 _NAME_LATEST = """
 set -e
@@ -206,7 +211,7 @@ def remove_command(root: Location, names: tuple[str, ...]) -> Command:
 
 
 def end_mirror_command(root: Location) -> Command:
-    """Everything to the disk; what was noted as damaged has been copied again."""
+    """Everything to the disk; then what was noted as damaged, and as unfinished, holds no more."""
     return _script(_END_MIRROR, root.path, effect=Effect.WRITES, host=root.host)
 
 

@@ -75,8 +75,9 @@ def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
     """The restore points that are there, oldest first; of a mirror the mirror itself."""
     root = job.target.location
     text = runner(reader)(scripts.look_at_target_command(root))
-    seen = parse.parse_target(text, root)
-    if options_of(job).points:
+    points = options_of(job).points
+    seen = parse.parse_target(text, root, mirror=not points)
+    if points:
         return seen.points
     if seen.mirrored is None:
         return ()
@@ -101,10 +102,11 @@ def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
     """What the target holds, with half-copied files and damaged entries when there are any."""
     root = job.target.location
     text = run(scripts.look_at_target_command(root))
-    seen = parse.parse_target(text, root)
+    points = options_of(job).points
+    seen = parse.parse_target(text, root, mirror=not points)
     half = _survey_half_copied(job, run) if seen.work else ()
     note = None
-    if not options_of(job).points:
+    if not points:
         note = root / MIRROR_DAMAGED if _mirror_damaged(text) else None
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
@@ -143,7 +145,7 @@ def _guess(lies: bytes, size: int) -> HalfCopied | None:
 
 
 def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
-    if mirror:
+    if mirror or target.owner not in (None, job.name):  # a look at another job's copies would only mislead
         return job.target.location if target.owner == job.name else None
     return target.points[-1].tree if target.points else None
 

@@ -12,7 +12,6 @@ from orchestrator.engines.rsync.lanes import Lanes
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
 WORK = f"{OURS}/work"
-TRASH = f"{OURS}/trash"
 LOCK = f"{OURS}/lock"
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
@@ -75,6 +74,7 @@ class TargetSeen:
     litter: tuple[str, ...]  # removed points and other leftovers of ours
     foreign: tuple[str, ...]  # what lies there and is not ours
     free_bytes: int | None
+    free_inodes: int | None
     latest: str | None
     mirrored: datetime | None = None  # when the mirror's manifest was written
 

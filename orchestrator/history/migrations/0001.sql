@@ -8,6 +8,7 @@ CREATE TABLE runs (
     target ANY NOT NULL,
     begun_at INTEGER NOT NULL,
     begun_why ANY NOT NULL,
+    kind TEXT NOT NULL,
     pid INTEGER NOT NULL,
     process_started INTEGER NOT NULL,
     boot TEXT NOT NULL,
@@ -26,8 +27,8 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_of_job ON runs (job, id);
 CREATE INDEX runs_open ON runs (id) WHERE outcome IS NULL;
-CREATE INDEX runs_well ON runs (job, id) WHERE outcome IN ('done', 'nothing-to-do');
-CREATE INDEX runs_badly ON runs (job, id) WHERE outcome IN ('failed', 'refused', 'interrupted');
+CREATE INDEX runs_well ON runs (job, id) WHERE outcome IN ('done', 'nothing-to-do') AND kind = 'run';
+CREATE INDEX runs_badly ON runs (job, id) WHERE outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify');
 
 CREATE TABLE attempts (
     run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

@@ -3,7 +3,6 @@
 Changes things.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from orchestrator.domain.job import Job
-    from orchestrator.domain.plan import Decision
     from orchestrator.domain.run import RunReport
     from orchestrator.history.store import History
     from orchestrator.interfaces.progress import Progress
     from orchestrator.process.stop import Stop
+    from orchestrator.runner.planning import Planned
     from orchestrator.runner.tools import Tools
 
 P = ParamSpec("P")
@@ -48,7 +47,8 @@ def plan(frame: Frame, job: str, allow: Sequence[str]) -> int:
     declared = frame.configuration().job(job)
     stop = compose.stop_for(None)
     with heard_by(stop):
-        decision, keeping = _look(frame, declared, stop, frozenset(allow))
+        planned = _look(frame, declared, stop, frozenset(allow))
+    decision, keeping = planned.decision, [(each.point.name, each.reason) for each in planned.going]
     refused = isinstance(decision, Refusal)
     steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]
     lines = decision_lines(job, decision, [step_commands(step) for step in steps])
@@ -59,31 +59,17 @@ def plan(frame: Frame, job: str, allow: Sequence[str]) -> int:
     return 3 if refused else 0
 
 
-def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "tuple[Decision, list[tuple[str, str]]]":
-    """The decision, and the points that [keep] would remove now, each with the reason."""
-    from orchestrator.engines.contract import Asked
+def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "Planned":
+    """The decision, and what [keep] would remove then. It makes no history where there is none."""
     from orchestrator.engines.shelf import engine
-    from orchestrator.runner.decide import GROUND, USED, decide, going, staying
+    from orchestrator.runner.planning import Known, plan_job
 
-    found, where, reader = engine(job.engine), frame.where, compose.make_reader(job, stop, frame.log)
-    recalled: dict[str, str | None] = {}
-    if os.path.exists(where.history):  # a look makes no history where there is none
-        with compose.open_history(where) as history:
-            recalled = {key: history.recall(job.name, key) for key in (GROUND, USED)}
     with frame.views() as views:
-        sound = [point.name for point in views.points(job.name) if point.sound]
-    asked = Asked(
-        now=compose.now(),
-        notes=f"{where.state}/notes/{job.name}",
-        allowed=allowed,
-        remembered={key: value for key, value in recalled.items() if value is not None},
-    )
-    decision = decide(job, found, found.survey(job, asked, reader), asked)
-    if job.keep.everything:
-        return decision, []
-    protected = {max(sound): "the newest point that a reading found sound"} if sound else {}
-    kept = staying(found.points(job, reader), job, now=asked.now, protected=protected)
-    return decision, [(each.point.name, each.reason) for each in going(kept)]
+        sound = tuple(point.name for point in views.points(job.name) if point.sound)
+        known = Known(facts=views.memory(job.name), sound=sound)
+    reader = compose.make_reader(job, stop, frame.log)
+    where = frame.where.state
+    return plan_job(job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed)
 
 
 @click.command(cls=Command)

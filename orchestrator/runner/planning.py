@@ -1,0 +1,45 @@
+"""`plan`: the same look and the same decision as a run's, and then nothing. Reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision
+from orchestrator.engines.contract import Asked, Engine
+from orchestrator.planners.retention import Decision as Staying
+from orchestrator.process.executor import Reader
+from orchestrator.runner.decide import decide, going, protect, staying
+from orchestrator.runner.folders import count_folders
+from orchestrator.runner.folders import count_folders
+from orchestrator.runner.locks import points_being_read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a run would do now, and which points [keep] would remove after it."""
+
+    decision: Decision
+    going: tuple[Staying, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What history remembers: small facts by key, and the names of points that a reading found sound."""
+
+    facts: Mapping[str, str]
+    sound: Sequence[str]
+
+
+def plan_job(
+    job: Job, engine: Engine, reader: Reader, known: Known, *, state: str, now: datetime, allowed: frozenset[str]
+) -> Planned:
+    """Looks and decides. Raises: OrchestratorError when a look fails."""
+    asked = Asked(now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts)
+    world = engine.survey(job, asked, reader)
+    decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
+    if job.keep.everything:
+        return Planned(decision=decision, going=())
+    points = engine.points(job, reader)
+    protected = protect(known.sound, points_being_read(job, state, [point.name for point in points]))
+    return Planned(decision=decision, going=going(staying(points, job, now=now, protected=protected)))

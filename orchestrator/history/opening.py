@@ -6,7 +6,6 @@ Changes things.
 import functools
 import os
 import sqlite3
-from urllib.parse import quote_from_bytes
 
 from orchestrator.domain.errors import HistoryError
 from orchestrator.history.failures import explain, of_another, out_of_reach, too_new, too_old
@@ -77,7 +76,8 @@ def _connected(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
     if path == ":memory:":
         name = path
     else:
-        whole = quote_from_bytes(os.fsencode(os.path.abspath(path)))
+        # Every byte written as %xx: what urllib would leave as it is means the same, and its import costs each start 3 ms.
+        whole = "".join(f"%{byte:02x}" for byte in os.fsencode(os.path.abspath(path)))
         name = f"file:{whole}?mode={'rwc' if writes else 'ro'}"
     # Lanes record from threads of their own; the door's lock keeps them apart.
     return sqlite3.connect(name, uri=True, timeout=wait_s, isolation_level=None, check_same_thread=False)

@@ -11,7 +11,6 @@ from orchestrator.planners.retention import Decision as Staying
 from orchestrator.process.executor import Reader
 from orchestrator.runner.decide import decide, going, protect, staying
 from orchestrator.runner.folders import count_folders
-from orchestrator.runner.folders import count_folders
 from orchestrator.runner.locks import points_being_read
 
 

@@ -4,29 +4,20 @@ Changes things: temporary trees.
 """
 
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.command import Command, Pipeline
-from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.point import Verdict
 from orchestrator.verify import judge as judging
-from orchestrator.verify.build import draft_of
-from orchestrator.verify.collect import Collector, collect
-from orchestrator.verify.entry import EXACT, Tolerance, parse_line
+from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.hashing import Makers, Reader, Tree, hash_maker
 from orchestrator.verify.judge import Judge, Task
 from orchestrator.verify.manifest import Header, read_manifest, write_manifest
-from orchestrator.verify.packed import packed_lines
-from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.shares import share
-from tests.verify.trees import HEADER, detail, found, make_manifest, make_tree, outputs, read_again, start
+from tests.verify.trees import HEADER, detail, found, make_manifest, make_tree, read_again
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}
 
@@ -326,145 +317,3 @@ def test_a_disk_that_fails_in_the_middle_is_not_called_rotten(tree: Path, manife
 def test_every_word_of_a_worker_is_a_verdict() -> None:
     words = {getattr(judging, verdict.name) for verdict in Verdict if verdict is not Verdict.EXTRA}
     assert words == {str(verdict) for verdict in Verdict} - {"extra"}
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3, 7])
-@pytest.mark.parametrize("prefix", [b"", b"fol\nder"])
-def test_the_shares_are_the_whole_and_none_twice(tmp_path: Path, workers: int, prefix: bytes) -> None:
-    tree = make_tree(tmp_path / "tree", {f"fol\nder/{number % 7}/{number}": b"x" * number for number in range(900)})
-    make_manifest(tree, tmp_path / "m.gz")
-    lines = [line for line in packed_lines(str(tmp_path / "m.gz")) if not line.startswith(b"#")]
-    shares = [
-        [e for block in share(lines, worker=at, of=workers, prefix=prefix) for e in block] for at in range(workers)
-    ]
-    whole = [(number, parse_line(line).path) for number, line in enumerate(lines)]
-    seen = sorted((number, e.path) for part in shares for number, e in part)
-    if prefix:
-        whole = [(number, path[8:]) for number, path in whole if path.startswith(prefix)]
-    assert seen == whole
-    assert all(shares)
-
-
-def test_a_few_large_files_are_spread(tmp_path: Path) -> None:
-    lines = [b"?\tf\t%d\t0\t644\t0\t0\t1\t%d\tfile%d" % (1 << 30, number, number) for number in range(12)]
-    sizes = [len([e for block in share(lines, worker=at, of=4) for e in block]) for at in range(4)]
-    assert sizes == [3, 3, 3, 3]
-
-
-def test_a_killed_worker_proves_nothing(tmp_path: Path) -> None:
-    tree = make_tree(tmp_path / "tree", {"a": b"A"})
-    (tree / "b").write_bytes(b"B")
-    make_manifest(tree, tmp_path / "m.gz")
-    blocked = tmp_path / "blocked.gz"
-    os.mkfifo(blocked)  # the worker waits for the manifest: it can be killed at a known point
-    process = start(worker_pipelines(str(tree), str(blocked), workers=1)[0])
-    whole = (tmp_path / "m.gz").read_bytes()
-    with blocked.open("wb") as pipe:
-        pipe.write(whole[:-20])
-        pipe.flush()
-        process.send_signal(signal.SIGKILL)
-        output, _ = process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    with pytest.raises(ProofFailed, match="1 of 1 readers"):
-        collect([output.split(b"\0")[:-1]], took_s=1)
-
-
-@pytest.mark.parametrize("cut", [50, -1])
-def test_a_cut_manifest_proves_nothing(tree: Path, manifest: Path, cut: int) -> None:
-    manifest.write_bytes(manifest.read_bytes()[:cut])
-    for output, complaint, status in outputs(worker_pipelines(str(tree), str(manifest), workers=2)):
-        assert status == 1
-        assert b"cut short" in complaint
-        with pytest.raises(ProofFailed):
-            collect([output.split(b"\0")[:-1]], took_s=1)
-
-
-def test_a_root_that_is_not_there_is_one_failure_and_not_many_missing_files(tree: Path, manifest: Path) -> None:
-    ((output, complaint, status),) = outputs(worker_pipelines(str(tree / "none"), str(manifest), workers=1))
-    assert (output, status) == (b"", 1)
-    assert b"No such file" in complaint
-
-
-def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: Path) -> None:
-    (tree / "a").unlink()
-    told = [output for output, _, _ in outputs(worker_pipelines(str(tree), str(manifest), workers=2))]
-    collector = Collector(2)
-
-    def feed(worker: int) -> None:
-        for at in range(len(told[worker])):
-            collector.feed(worker, told[worker][at : at + 1])
-
-    threads = [threading.Thread(target=feed, args=(worker,)) for worker in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert collector.entries == 7
-    assert collector.reading(took_s=2, entries=7).counts == ((Verdict.MISSING, 1), (Verdict.METADATA, 1))
-    with pytest.raises(ProofFailed, match="7 entries were judged, and there should be 8"):
-        collector.reading(took_s=2, entries=8)
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        b"", b"P\t1\t1\t1\0", b"S\t1\t1\t1\t0\t0", b"S\t1\t1\t1\t1\t0\0", b"S\t1\t1\t1\t0\t1\0", b"F\trotten\tx\ta\0",
-        b"S\t1\t1\t1\t0\t0\0S\t1\t1\t1\t0\t0\0", b"X\0", b"F\tbad\tx\ta\0", b"D\tx\0", b"S\t1\t1\t0\t0\0",
-    ],
-)  # fmt: skip
-def test_what_is_not_a_whole_report_proves_nothing(output: bytes) -> None:
-    with pytest.raises(ProofFailed):
-        _reading_of(output)
-
-
-def _reading_of(output: bytes) -> None:
-    collector = Collector(1)
-    collector.feed(0, output)
-    collector.reading(took_s=1)
-
-
-def test_only_so_many_findings_are_held_and_all_are_counted(tmp_path: Path) -> None:
-    collector = Collector(1, few=3)
-    collector.feed(0, b"F\tmissing\tnot there\ta\n\t\xff\0" * 5 + b"S\t5\t5\t0\t5\t0\0")
-    reading = collector.reading(took_s=1)
-    assert (len(reading.findings), reading.counts) == (3, ((Verdict.MISSING, 5),))
-    assert reading.findings[0].path == b"a\n\t\xff"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["--mode", "dance"], ["--mode", "fill:crc7"], ["--mode"], ["--mode", "check", "--share", "x/y"]],
-)
-def test_a_worker_refuses_what_it_does_not_know(tree: Path, manifest: Path, options: list[str]) -> None:
-    (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1)
-    stage = pipeline.stages[0]
-    front = [*stage.argv[:4], "--share", "1/1", "--root", str(tree), "--manifest", str(manifest)]
-    process = start(replaced(pipeline, (*front, *options)))
-    output, complaint = process.communicate()
-    assert (output, process.returncode) == (b"", 1)
-    assert complaint
-
-
-def replaced(pipeline: Pipeline, argv: tuple[str, ...]) -> Pipeline:
-    (stage,) = pipeline.stages
-    return Pipeline(stages=(Command(argv=argv, effect=stage.effect, environment=stage.environment),))
-
-
-def test_a_worker_imports_little_and_nothing_from_where_it_starts(tree: Path, manifest: Path, tmp_path: Path) -> None:
-    for name in ("xxhash", "zlib", "orchestrator"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
-    (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1, tolerance=EXACT)
-    stage = pipeline.stages[0]
-    argv = (stage.argv[0], "-X", "importtime", *stage.argv[1:])
-    process = start(replaced(pipeline, argv), cwd=tmp_path)
-    _, told = process.communicate()
-    assert process.returncode == 0
-    assert {b"dataclasses", b"inspect", b"argparse", b"gzip", b"asyncio"}.isdisjoint(told.replace(b"|", b" ").split())
-
-
-def test_a_draft_is_read_by_its_unknown_entries_alone(tree: Path, tmp_path: Path) -> None:
-    make_manifest(tree, tmp_path / "m.gz")
-    entries = [e._replace(digest="?") if e.path == b"a" else e for e in read_manifest(str(tmp_path / "m.gz"))[1]]
-    write_manifest(draft_of(str(tmp_path / "m.gz")), HEADER, entries)
-    reading = read_again(tree, draft_of(str(tmp_path / "m.gz")), mode="fill")
-    assert (reading.entries, reading.bytes_read) == (1, 100)

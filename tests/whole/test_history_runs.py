@@ -22,7 +22,7 @@ def test_a_killed_run_is_told_as_interrupted(house: House) -> None:
     during = house.call("status")
     assert during.code == 0, during
     kill(run.pid)
-    run.wait()
+    house.ended(run)
     (begun,) = house.call("history", "photos")["runs"]
     assert begun["outcome"] in (None, "interrupted")
     house.job()
@@ -119,7 +119,7 @@ def test_state_lost_in_the_middle_of_a_copy(house: House) -> None:
     run = house.start()
     wait_until(lambda: work.exists() and len(os.listdir(work)) > 10)
     kill(run.pid)
-    run.wait()
+    house.ended(run)
     wait_until(lambda: not any(path.name.startswith(".file") for path in work.iterdir()))
     there = len([path for path in work.iterdir() if path.is_file()])
     shutil.rmtree(house.state)

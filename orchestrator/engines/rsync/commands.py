@@ -66,7 +66,7 @@ def copy_command(
     if reach is not Reach.ALL:
         argv += ["--from0", "--files-from=-"]  # newline-separated lists lose names with newlines
         argv += ["--recursive"] if reach is Reach.SUBTREES else ["--dirs", "--no-recursive"]
-    argv += ["--delete-delay"] if tidy else []  # lists while scanning, removes at the end: an early end removes nothing
+    argv += _tidying(options) if tidy else []
     argv += [f"--link-dest={base.tree.path}"] if base is not None else []
     argv += _writing(options, local=not (into.host or job.source.host))
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
@@ -74,6 +74,11 @@ def copy_command(
     argv += ["--", _argument(job.source, wild=True), _argument(into)]
     destroys = tidy and not options.points
     return Command(argv=tuple(argv), effect=Effect.DESTROYS if destroys else Effect.WRITES)
+
+
+def _tidying(options: RsyncOptions) -> list[str]:
+    """In a work tree what goes makes room for what comes; of a mirror an early end must remove nothing."""
+    return ["--delete-before" if options.points else "--delete-delay"]
 
 
 def renew_command(job: Job, into: Location, world: World, names: str) -> Command:

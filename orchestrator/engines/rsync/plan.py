@@ -120,12 +120,14 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, asked)
     base = world.points[-1] if world.points else None
+    stale = tuple(half for half in world.target.half if half.wanted is None)
     stages = (
         *_clearing(job, world),
         steps.prepare(job, work),
+        *((steps.discard(work, stale),) if stale else ()),
         *steps.resume(job, world, work, asked),
         *steps.copies(job, world, work, base, asked),
-        steps.sweep(world, work),
+        steps.sweep(work),
         steps.record(job, work, name, base, asked),
         steps.publish(job, name),
     )

@@ -63,11 +63,10 @@ rmdir --ignore-fail-on-non-empty -- "${2%/*}"
 """
 _SWEEP = """
 set -e
-cd -- "$1"; t=$1.time; shift
-away='t=$1; shift; for f; do p=${f%/*}; touch -r "$p" -- "$t"; rm -rf -- "$f"; touch -r "$t" -- "$p"; done'
-find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$t" {} +
-for f; do if [ -f "$f" ]; then sh -e -c "$away" sh "$t" "$f"; fi; done
-rm -f -- "$t"
+cd -- "$1"
+away='t=$1; shift; for d; do p=${d%/*}; touch -r "$p" -- "$t"; rm -rf -- "$d"; touch -r "$t" -- "$p"; done'
+find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$1.time" {} +
+rm -f -- "$1.time"
 """
 _PUBLISH = """
 set -e
@@ -96,7 +95,7 @@ _END_MIRROR = """
 set -e
 sync -f "$1"
 rm -f -- "$1/.poolferry/mirror.damaged"
-rmdir -- "$1/.poolferry/work"
+rm -rf -- "$1/.poolferry/work"
 """
 _NAME_LATEST = """
 set -e
@@ -193,11 +192,15 @@ def shorten_command(work: Location, partial: bytes, size: int) -> Command:
     return Command(argv=("truncate", "-s", str(size), "--", path), effect=Effect.WRITES, host=work.host)
 
 
-def sweep_command(work: Location, orphans: tuple[bytes, ...]) -> Command:
-    """Removes half-copied files that nothing will use any more."""
-    return _script(
-        _SWEEP, work.path, *("./" + text(orphan) for orphan in orphans), effect=Effect.WRITES, host=work.host
-    )
+def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
+    """Removes these half-copied files."""
+    paths = (f"{work.path}/{text(lies)}" for lies in remainders)
+    return Command(argv=("rm", "-f", "--", *paths), effect=Effect.WRITES, host=work.host)
+
+
+def sweep_command(work: Location) -> Command:
+    """Removes all half-copied files."""
+    return _script(_SWEEP, work.path, effect=Effect.WRITES, host=work.host)
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:

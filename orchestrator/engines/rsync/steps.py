@@ -172,10 +172,15 @@ def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
     )
 
 
-def sweep(world: World, work: Location) -> Stage:
-    """Removes remainders of files that have left the source, or could not be read; the folders keep their times."""
-    stale = [half.lies for half in world.target.half if half.orphan and not half.wanted]
-    command = scripts.sweep_command(work, tuple(stale))
+def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
+    """Removes remainders of files that have left the source: the copy may need their room."""
+    command = scripts.discard_command(work, tuple(half.lies for half in stale))
+    return (_small("discard remainders", "their files have left the source", command),)
+
+
+def sweep(work: Location) -> Stage:
+    """Removes remainders of files that could not be read to their end; the folders keep their times."""
+    command = scripts.sweep_command(work)
     return (_small("sweep the work tree", "remainders that nothing needs any more must not enter a point", command),)
 
 

@@ -104,6 +104,7 @@ class Engine(Protocol):
     name: str
     options: type
     wants_datasets: bool
+    later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
     def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
         """(key, what is wrong, what is expected) for keys that do not fit together. Pure."""

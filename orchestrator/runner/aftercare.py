@@ -14,7 +14,7 @@ from orchestrator.runner.steps import Hands
 
 
 def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
-    """What follows a copy. A removal or a travelling history that fails is a warning: the copy itself is good."""
+    """What follows a copy. A removal that fails is a warning: the copy itself is good."""
     job, tools = journal.job, journal.tools
     points: tuple[Point, ...] | None = None
     if changed or not job.keep.everything or job.verify.every is not None:
@@ -24,10 +24,6 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
         hands.do((reading_step(points[-1], job.verify.workers),))
     if points and not job.keep.everything:
         _prune(journal, hands, points)
-    try:
-        carry_history(journal, writer)
-    except (OrchestratorError, OSError) as error:
-        journal.warn(f"the history could not be copied to the target: {error}")
 
 
 def reading_step(point: Point, workers: int) -> Step:
@@ -62,7 +58,14 @@ def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
 
 
 def carry_history(journal: Journal, writer: Writer) -> None:
-    """A consistent copy of the history travels with the data."""
+    """A consistent copy of the history, this run's end included, travels with the data; failing to is only a warning."""
+    try:
+        _carry(journal, writer)
+    except (OrchestratorError, OSError) as error:
+        journal.note(f"the history could not be copied to the target: {error}")
+
+
+def _carry(journal: Journal, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
     if root.host is None:
         tools.history.backup_to(f"{root.path}/.poolferry/history.sqlite")

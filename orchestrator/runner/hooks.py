@@ -6,7 +6,6 @@ from typing import Any
 
 from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import NotNow, OrchestratorError
-from orchestrator.domain.events import Said
 from orchestrator.domain.run import RunReport
 from orchestrator.process.executor import Result, StopReason, Writer
 from orchestrator.process.stop import Stop
@@ -40,15 +39,7 @@ def call_hooks(event: str, journal: Journal, report: RunReport | None = None) ->
             text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
             if event == "before":
                 raise OrchestratorError(text, cure="mend the hook or take it out of [hooks] before")
-            _note(journal, text, ended=report is not None)
-
-
-def _note(journal: Journal, text: str, *, ended: bool) -> None:
-    if not ended:
-        journal.warn(text)
-        return
-    journal.tools.history.said(journal.run, journal.now, "warning", text)
-    journal.tools.tell(Said(level="warning", text=text))
+            (journal.warn if report is None else journal.note)(text)
 
 
 def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport | None) -> tuple[Result, bytes]:

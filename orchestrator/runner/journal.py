@@ -30,6 +30,7 @@ class Journal:
     points: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     _index: int = 0
+    _attempting: bool = False
 
     @property
     def now(self) -> datetime:
@@ -40,10 +41,12 @@ class Journal:
         """The next attempt starts."""
         self.attempt += 1
         self._index = 0
+        self._attempting = True
         self.tools.history.attempt_begun(self.run, self.attempt, self.now)
 
     def attempt_ended(self, error: OrchestratorError | None) -> None:
         """The attempt is over, well when `error` is None."""
+        self._attempting = False
         evidence = error.evidence if isinstance(error, OutsideError) else None
         self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
 
@@ -103,14 +106,22 @@ class Journal:
             self.tools.history.said(self.run, self.now, "warning", text)
             self.tools.tell(Said(level="warning", text=text))
 
+    def note(self, text: str) -> None:
+        """A warning after the run's end: its report is written and stays."""
+        self.tools.history.said(self.run, self.now, "warning", text)
+        self.tools.tell(Said(level="warning", text=text))
+
     def ended(self, outcome: Outcome, why: str, *, cure: str = "", evidence: Sequence[str] = ()) -> RunReport:
-        """The report, stored."""
+        """The report, stored; an attempt that goes on has ended well."""
         report = RunReport(
             run=self.run, job=self.job.name, outcome=outcome, why=why, cure=cure, moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
             points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
         )  # fmt: skip
-        self.tools.history.ended(self.run, report, self.now)
+        with self.tools.history.together():
+            if self._attempting:
+                self.attempt_ended(None)
+            self.tools.history.ended(self.run, report, self.now)
         return report
 
 

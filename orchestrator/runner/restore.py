@@ -74,9 +74,7 @@ def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
     while True:
         moved = journal.moved
         try:
-            report = _attempt(journal, writer, wish)
-            journal.attempt_ended(None)
-            return report
+            return _attempt(journal, writer, wish)
         except OrchestratorError as error:
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1

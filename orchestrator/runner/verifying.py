@@ -34,9 +34,7 @@ def verify_job(job: Job, tools: Tools, *, point: str | None = None, against_sour
     journal = begin(job, tools, "verify" + (f" point {point}" if point else ""), Kind.VERIFY)
     journal.attempt_begun()
     try:
-        verified = _verify(journal, tools.writer(()), point, against_source)
-        journal.attempt_ended(None)
-        return verified
+        return _verify(journal, tools.writer(()), point, against_source)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
     except Stopped as error:

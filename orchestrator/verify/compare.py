@@ -16,7 +16,7 @@ Pure.
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.entry import EXACT, UNREAD, Entry, Tolerance, differences, order, same_time
+from orchestrator.verify.entry import EXACT, UNREAD, Entry, Tolerance, differences, never_here, order, same_time
 
 _BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
 _NO_DIGEST = (_BEHIND, "")
@@ -85,6 +85,8 @@ def joined(left: Iterable[Entry], right: Iterable[Entry]) -> Iterator[tuple[Entr
 def _only_one(promise: Entry | None, here: Entry | None) -> Finding:
     if here is not None:
         return _finding(here.path, Verdict.EXTRA, "not in the manifest")
+    if promise is not None and never_here(promise):
+        return _finding(promise.path, Verdict.UNPROVED, "it could not be read when it was copied")
     return _finding(promise.path if promise else b"", Verdict.MISSING, "not there")
 
 

@@ -48,6 +48,11 @@ class Entry(NamedTuple):
     digest: str = NO_CONTENT
 
 
+def never_here(entry: Entry) -> bool:
+    """Whether the manifest names it only to say that it could not be read at the source, so that it is missing."""
+    return entry.digest == UNREAD and not entry.inode
+
+
 def with_digest(entry: Entry, digest: str) -> Entry:
     """The entry with another digest."""
     return new_entry(Entry, (*entry[:10], digest))

@@ -11,7 +11,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from orchestrator.verify.entry import EXACT, UNKNOWN, UNREAD, Entry, Tolerance, differences, same_time
+from orchestrator.verify.entry import EXACT, UNKNOWN, UNREAD, Entry, Tolerance, differences, never_here, same_time
 from orchestrator.verify.hashing import Makers, Reader, Tree, hash_maker
 
 # The words of domain.point.Verdict, whose import would double the start of a worker; a test holds the two together.
@@ -155,7 +155,8 @@ class Judge:
         try:
             self._tree.stat(entry.path)
         except OSError as error:
-            return self._closed(entry, error)
+            if not (error.errno in _GONE and never_here(entry)):
+                return self._closed(entry, error)
         return Judgement(UNPROVED, "it could not be read when it was copied", "")
 
     def _closed(self, entry: Entry, error: OSError) -> Judgement:

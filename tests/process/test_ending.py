@@ -59,6 +59,23 @@ def test_the_sender_is_stopped_and_the_receiver_ends_by_itself(tmp_path: Path) -
     assert took < 5  # far below the grace: nobody waits for what has ended
 
 
+def test_a_real_rsync_keeps_what_it_has(tmp_path: Path) -> None:
+    source, target = tmp_path / "big", tmp_path / "target"
+    source.write_bytes(os.urandom(16 << 20))
+    rsync = ("rsync", "--bwlimit=8M", "--partial-dir=.half", str(source), f"{target}/")
+    stop = Stop()
+
+    def watch() -> None:
+        if any(path.stat().st_size > 1 << 20 for path in target.glob(".big.*")):
+            stop.request("signal 15")
+
+    result = Writer().stream(writes(rsync), stop=stop, on_tick=watch, stall_after=Seconds(30))
+    assert (result.stopped, result.exits) == (StopReason.STOPPED, (20,))
+    half = (target / ".half" / "big").read_bytes()
+    assert len(half) > 1 << 20
+    assert source.read_bytes().startswith(half)
+
+
 def test_the_stop_wakes_a_sleeping_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.process.flow.TICK", 60.0)
     ready = tmp_path / "ready"

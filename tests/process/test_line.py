@@ -14,7 +14,21 @@ from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.place import Host
 from orchestrator.process.line import command_line, pipeline_line, quoted
 
-WORDS = ("plain", "a b", "it's", "new\nline", "\udcff\udcfe1", "tab\tx", "\\n", "ü", "\u2028", "", "$(id)", "\x1b[31m'")
+WORDS = (
+    "plain",
+    "a b",
+    "it's",
+    "new\nline",
+    "\udcff\udcfe1",
+    "tab\tx",
+    "\\n",
+    "ü",
+    "\u2028",
+    "",
+    "$(id)",
+    "\x1b[31m'",
+    "\\x41\n",
+)
 
 
 def test_a_shell_reads_back_every_word() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Result, Stop, StopReason, Writer
 from orchestrator.process.flow import CHUNK
 from orchestrator.process.relay import Relay
@@ -30,6 +31,12 @@ def test_a_gibibyte_through_three_stages_is_counted_exactly() -> None:
     assert b"".join(said) == b"%d\n" % GIB
     assert counts == sorted(counts)
     assert counts[-1] == GIB
+
+
+def test_a_real_mbuffer_in_the_middle() -> None:
+    pipeline = writes(("head", "-c", "60000000", "/dev/zero"), ("mbuffer", "-q", "-m", "8M"), ("wc", "-c"))
+    result = Writer().stream(pipeline, on_bytes=lambda _: None, stall_after=Seconds(30))
+    assert (result.exits, result.moved, result.last_words[2]) == ((0, 0, 0), 60_000_000, "60000000")
 
 
 def test_odd_pieces_are_counted_exactly_too() -> None:

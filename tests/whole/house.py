@@ -52,6 +52,7 @@ class House:
         self.state = folder / "state"
         self.source = folder / "source"
         self.target = folder / "target"
+        self.python = sys.executable
         self.environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
         (self.config / "jobs").mkdir(parents=True)
         self.source.mkdir(exist_ok=True)
@@ -85,7 +86,7 @@ class House:
     def argv(self, *arguments: str) -> list[str]:
         """The command line of the program, told where this house is."""
         where = ["--config", str(self.config), "--state", str(self.state)]
-        return [sys.executable, "-m", "orchestrator", *where, "--json", *arguments]
+        return [self.python, "-m", "orchestrator", *where, "--json", *arguments]
 
     def call(self, *arguments: str, before: Sequence[str] = ()) -> Ran:
         """Runs a command to its end. `before`: a program to run it through, such as setpriv."""
@@ -100,9 +101,13 @@ class House:
         return self.call("run", job, *arguments)
 
     def start(self, job: str = "photos", *arguments: str) -> "subprocess.Popen[str]":
-        """Begins a run, in a session of its own as a service's is; `ended` waits for it."""
+        """Begins a run; `ended` waits for it."""
+        return self.start_call("run", job, *arguments)
+
+    def start_call(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Begins any command, in a session of its own as a service's is."""
         return subprocess.Popen(
-            self.argv("run", job, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            self.argv(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="surrogateescape", env=self.environment, start_new_session=True,
         )  # fmt: skip
 

@@ -6,7 +6,6 @@ Changes things.
 import contextlib
 import getpass
 import os
-import selectors
 import shutil
 import socket
 import subprocess
@@ -131,18 +130,18 @@ class Link:
         self.moved = 0
         self._to = port
         self._closed = False
-        self._lines: list[tuple[socket.socket, socket.socket]] = []
+        self._count = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._door.getsockname()[1])
         threading.Thread(target=self._serve, daemon=True).start()
 
     def cut(self) -> None:
         """Every connection breaks now; new ones may come."""
-        for pair in self._lines:
+        for pair in self._pairs:
             for end in pair:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
-        self._lines = []
 
     def close(self) -> None:
         """Nothing goes through any more."""
@@ -151,6 +150,9 @@ class Link:
             self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
         self.cut()
+        for pair in self._pairs:
+            for end in pair:
+                end.close()
 
     def _serve(self) -> None:
         while not self._closed:
@@ -159,23 +161,19 @@ class Link:
                 far = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return
-            self._lines.append((near, far))
-            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
+            self._pairs.append((near, far))
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=ends, daemon=True).start()
 
-    def _carry(self, near: socket.socket, far: socket.socket) -> None:
-        other = {near: far, far: near}
-        with near, far, selectors.DefaultSelector() as ready, contextlib.suppress(OSError):
-            for end in other:
-                ready.register(end, selectors.EVENT_READ)
-            while True:
-                for key, _ in ready.select():
-                    end = key.fileobj
-                    assert isinstance(end, socket.socket)
-                    chunk = end.recv(1 << 18)
-                    if not chunk:
-                        return
-                    other[end].sendall(chunk)
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(1 << 18):
+                sink.sendall(chunk)
+                with self._count:
                     self.moved += len(chunk)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ def test_a_killed_run_is_told_as_interrupted(house: House) -> None:
     shown = house.call("show", str(died["run"]))
     assert (shown["outcome"], shown["attempt"][0]["decision"]["decision"]) == ("interrupted", "plan"), shown
     begun_step = shown["attempt"][0]["steps"][-1]
-    assert (begun_step["does"].split()[0], begun_step["ended"], begun_step["proved"]) == ("copy", None, None), begun_step
+    assert (begun_step["does"].split()[0], begun_step["ended"], begun_step["proved"]) == ("copy", None, None), (
+        begun_step
+    )
 
 
 def test_show_tells_everything(house: House) -> None:

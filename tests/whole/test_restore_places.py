@@ -62,7 +62,7 @@ def test_one_file_of_every_name(house: House) -> None:
     for name in (b"new\nline", b"latin-\xe9", b"[1]", b"-dash", b"back\\slash", b"\\#012", b"trailing ", b"x" * 255):
         done = back(house, "--path", os.fsdecode(name), to=folder)
         assert (done.code, done.outcome) == (0, "done"), (name, done)
-        assert facts(folder)[b"/" + name] == facts(house.source)[b"/" + name][:5] + (b"/" + name,) + facts(house.source)[b"/" + name][6:]
+        assert facts(folder)[b"/" + name] == facts(house.source)[b"/" + name]
     done = back(house, "--path", "in/1/file", to=house.folder / "another name")
     assert done.outcome == "done", done
     assert (house.folder / "another name").read_bytes() == b"of 1"
@@ -267,5 +267,3 @@ def test_between_two_hosts_is_refused_in_words(house: House, sshd: Sshd) -> None
     done = house.call("restore", "run", "photos", "--to", sshd.url(house.folder / "back"))
     assert (done.code, done.outcome) == (3, "refused"), done
     assert done["cure"]
-
-

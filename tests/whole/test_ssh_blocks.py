@@ -42,7 +42,11 @@ def copied_and_edited(house: House, sshd: Sshd, link: Link, **toml: Any) -> Any:
 
 @pytest.mark.parametrize("way", ["push", "pull"])
 def test_a_new_point_is_built_on_the_older_one(house: House, sshd: Sshd, link: Link, way: str) -> None:
-    place = {"target": sshd.url(house.target)} if way == "push" else {"source": sshd.url(house.source), "target": str(house.target)}
+    place = (
+        {"target": sshd.url(house.target)}
+        if way == "push"
+        else {"source": sshd.url(house.source), "target": str(house.target)}
+    )
     run, sent = copied_and_edited(house, sshd, link, **place)
     assert 3 * PATCH <= run["moved_bytes"] <= 5 * PATCH
     assert sent <= 8 * PATCH, "block sums travel too, the rest does not"

@@ -63,7 +63,11 @@ def test_roots_with_hostile_names(house: House, sshd: Sshd, way: Way, root: byte
     house.write("file", "right")
     house.write("../1/file", "wrong")
     house.target.parent.mkdir(parents=True)
-    way(house, sshd, **{"source": url(os.fsencode(house.source))} if way is push else {"target": url(os.fsencode(house.target))})
+    way(
+        house,
+        sshd,
+        **{"source": url(os.fsencode(house.source))} if way is push else {"target": url(os.fsencode(house.target))},
+    )
     first = house.run()
     assert first.outcome == "done", first
     assert (house.point() / "file").read_text() == "right"

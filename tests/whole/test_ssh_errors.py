@@ -36,14 +36,30 @@ def host_with(folder: Path, script: str, tools: tuple[str, ...] = ()) -> Sshd:
         (programs / tool).symlink_to(found)
     path = f"PATH={programs}; " if tools else ""
     force = folder / "force"
-    force.write_text(f"#!/bin/sh\n{path}export PATH\n{script}\nexec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n")
+    force.write_text(f'#!/bin/sh\n{path}export PATH\n{script}\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
     force.chmod(0o755)
     server = Sshd(folder / "other-sshd", more=f"ForceCommand {force}")
     server.start()
     return server
 
 
-TOOLS = ("sh", "env", "stat", "find", "cat", "readlink", "tr", "mkdir", "touch", "rm", "mv", "true", "rmdir", "ln", "sync")
+TOOLS = (
+    "sh",
+    "env",
+    "stat",
+    "find",
+    "cat",
+    "readlink",
+    "tr",
+    "mkdir",
+    "touch",
+    "rm",
+    "mv",
+    "true",
+    "rmdir",
+    "ln",
+    "sync",
+)
 
 
 @pytest.mark.parametrize("missing", ["rsync", "flock"])

@@ -126,7 +126,9 @@ def host_of_then(tmp_path: Path) -> Sshd:
         'RSYNC_CHECKSUM_LIST="md5 & md5" exec /usr/bin/rsync "$@"\n'
     )
     (programs / "rsync").chmod(0o755)
-    (tmp_path / "force").write_text(f'#!/bin/sh\nPATH={programs}:$PATH; export PATH\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    (tmp_path / "force").write_text(
+        f'#!/bin/sh\nPATH={programs}:$PATH; export PATH\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n'
+    )
     (tmp_path / "force").chmod(0o755)
     return Sshd(tmp_path / "old", more=f"ForceCommand {tmp_path}/force")
 

@@ -62,7 +62,9 @@ def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> N
 
     mended = house.run()
     assert mended.outcome == "done", mended
-    assert any(step["does"] == "copy 1 damaged file again" and step["moved_bytes"] == 9 for step in mended["steps"]), mended
+    assert any(step["does"] == "copy 1 damaged file again" and step["moved_bytes"] == 9 for step in mended["steps"]), (
+        mended
+    )
     assert facts(house.point()) == facts(house.source)
     assert (house.point() / "one").stat().st_ino != (house.point(-2) / "one").stat().st_ino
     assert (house.point() / "two").stat().st_ino == (house.point(-2) / "two").stat().st_ino

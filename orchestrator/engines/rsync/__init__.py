@@ -11,11 +11,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.rsync import commands, failures, parse, plan, restoring, scripts, steps
-from orchestrator.engines.rsync.advice import advise
+from orchestrator.engines.rsync import commands, failures, parse, scripts
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
-from orchestrator.engines.rsync.room import tell_room
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
 from orchestrator.engines.rsync.words import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.process.executor import Reader
@@ -25,16 +23,22 @@ Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
 
 class RsyncEngine:
-    """The contract's face of this folder: each call goes straight to the module that knows."""
+    """The contract's face of this folder: each call goes straight to the module that knows.
+
+    What nothing needs before the look is imported in the call, as `later` tells.
+    """
 
     name = "rsync"
     options = RsyncOptions
     wants_datasets = False
+    later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
 
     def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target)
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        from orchestrator.engines.rsync.advice import advise
+
         return advise(job, reader)
 
     def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
@@ -50,18 +54,26 @@ class RsyncEngine:
         return str(world.source.device), world.source.mounted
 
     def plan(self, job: Job, world: World, asked: Asked) -> Decision:
-        return plan.plan(job, world, asked)
+        from orchestrator.engines.rsync.plan import plan
+
+        return plan(job, world, asked)
 
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        from orchestrator.engines.rsync import steps
+
         return steps.remove(job, names, reasons)
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        from orchestrator.engines.rsync import restoring
+
         return restoring.survey_restore(wanted, reader)
 
     def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        from orchestrator.engines.rsync import restoring
+
         return restoring.plan_restore(job, wanted, seen, aside=aside)
 
     def meter(self) -> RsyncMeter:
@@ -74,6 +86,8 @@ class RsyncEngine:
         return failures.explain(broken)
 
     def room(self, world: World) -> str:
+        from orchestrator.engines.rsync.room import tell_room
+
         return tell_room(world)
 
     def confirm(

@@ -11,13 +11,12 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import Point
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
 from orchestrator.engines.rsync.scripts import sums_command, text
-from orchestrator.engines.rsync.words import LOCK, OURS, PARTIAL, Program, World
+from orchestrator.engines.rsync.words import BUSY, LOCK, OURS, PARTIAL, Program, World
 from orchestrator.process.ssh import rsync_shell
 
 _PLAIN = re.compile(r"[A-Za-z0-9/_.,+@%=:-]*")
 _WILD = re.compile(r"([\\*?\[\]])")
 _WILD_BYTES = re.compile(rb"([\\*?\[\]])")
-_BUSY = "75"  # flock's exit when the lock stays busy; failures.py reads it
 
 
 def rsync_version_command(host: Host | None) -> Command:
@@ -37,8 +36,7 @@ def look_command(job: Job, newest: Location, *, there: Program | None, coarse: b
     """Itemizes the differences between source and newest copy; writes nothing."""
     options = options_of(job)
     argv = [
-        "rsync", "--dry-run", *_what(options), "--delete",
-        *([] if options.points else [f"--exclude=/{OURS}"]),
+        "rsync", "--dry-run", *([] if options.points else [f"--exclude=/{OURS}"]), *_what(options), "--delete",
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
         "--out-format=pf:%i|%l|%n",  # the name last: everything before it is fixed in shape
@@ -169,8 +167,7 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
 
 def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     """What belongs to a complete copy."""
-    flags = ["--archive" if options.devices else "--archive --no-D"]
-    flags = flags[0].split()
+    flags = ["--archive", *([] if options.devices else ["--no-D"])]
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     flags += ["--xattrs"] if options.xattrs else []
@@ -186,38 +183,41 @@ def _comparing(options: RsyncOptions, *, there: Program | None, coarse: bool) ->
     return (["--modify-window=-1"] if fine else []) + (["--checksum"] if options.checksum else [])
 
 
-def _reporting() -> list[str]:
-    return [
-        "--no-human-readable", "--stats", "--info=progress2",
-        "--out-format=pf:%i|%l|%b|%C|%n",  # %C: the digest that rsync made on its way, for the manifest
-    ]  # fmt: skip
+def _reporting(*, digests: bool = True) -> list[str]:
+    """`digests`: %C is xxh128, which rsync made on its way, for the manifest; with an old side it is MD5 or xxh64."""
+    told = "%C" if digests else ""
+    return ["--no-human-readable", "--stats", "--info=progress2", f"--out-format=pf:%i|%l|%b|{told}|%n"]
+
+
+def shares_xxh128(here: Program | None, there: Program | None) -> bool:
+    """Whether both sides can make xxh128, and be told to. Nobody was asked: both are this machine's own."""
+    if here is None or there is None:
+        return here is there
+    return all(side.at_least(3, 2) and "xxh128" in side.checksums for side in (here, there))
 
 
 def _moving(job: Job, here: Program | None, there: Program | None, into: Location) -> list[str]:
     """How data travels, and what is told on the way."""
     rate = [f"--bwlimit={max(1, job.pipe.rate_limit // 1024)}"] if job.pipe.rate_limit else []
     argv = [
-        *_reporting(),
+        *_reporting(digests=shares_xxh128(here, there)),
         f"--timeout={max(1, int(job.pipe.stall_after))}",
         *rate,
-        *_choices(job, here, there, job.source, into),
+        *_choices(job, here, there),
     ]
     argv += _pairing(job, there, job.source, into)
     if into.host:
         # A receiver left over from a cut link holds the lock as long as it lives, so a new run cannot meet it.
         root = into.path.split(f"/{LOCK.split('/')[0]}/")[0]
-        argv += [f"--rsync-path=flock -s -w 60 -E {_BUSY} {shlex.quote(root + '/' + LOCK)} rsync"]
+        argv += [f"--rsync-path=flock -s -w 60 -E {BUSY} {shlex.quote(root + '/' + LOCK)} rsync"]
     return argv
 
 
-def _choices(job: Job, here: Program | None, there: Program | None, one: Location, other: Location) -> list[str]:
+def _choices(job: Job, here: Program | None, there: Program | None) -> list[str]:
     """Digest and compression that both sides understand; an older side is left to negotiate by itself."""
-    if not (one.host or other.host):
-        return ["--checksum-choice=xxh128"] if here is None or "xxh128" in here.checksums else []
+    flags = ["--checksum-choice=xxh128"] if shares_xxh128(here, there) else []
     if here is None or there is None:
-        return []
-    both = [name for name in here.checksums if name in there.checksums]
-    flags = ["--checksum-choice=xxh128"] if "xxh128" in both and min(here.version, there.version) >= (3, 2) else []
+        return flags
     return flags + choose_compression(options_of(job).compress, here, there)
 
 

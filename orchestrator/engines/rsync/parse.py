@@ -20,11 +20,7 @@ from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, 
 _OCTAL = re.compile(rb"\\#(\d{3})")
 _PROGRESS = re.compile(rb"[\r\n]\s*(\d+)\s+\d+%\s")
 _RECENT = 4096
-_COUNT = re.compile(
-    rb"^(Number of (?:deleted |created )?files|Number of regular files transferred|Total (?:transferred )?file size"
-    rb"|Literal data|Matched data): (\d+)",
-    re.MULTILINE,
-)
+_COUNT = re.compile(rb"^(Number of files|Total transferred file size|Literal data): (\d+)", re.MULTILINE)
 _REGULAR = re.compile(rb"^Number of files: \d+ \((?:reg: (\d+))?", re.MULTILINE)
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
@@ -71,10 +67,7 @@ class Stats:
 
     files: int  # entries in the source's list
     regular: int
-    size: int
     literal: int
-    deleted: int
-    created: int
     transferred_size: int
 
 
@@ -87,10 +80,7 @@ def parse_stats(text: bytes) -> Stats | None:
     return Stats(
         files=found[b"Number of files"],
         regular=int(regular[1] or 0),
-        size=found[b"Total file size"],
         literal=found[b"Literal data"],
-        deleted=found.get(b"Number of deleted files", 0),
-        created=found.get(b"Number of created files", 0),
         transferred_size=found[b"Total transferred file size"],
     )
 

@@ -8,7 +8,7 @@ from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import steps
+from orchestrator.engines.rsync import commands, steps
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.words import MARKER, MIRROR, WORK, World
 
@@ -26,17 +26,19 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
 def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
     """Whether something about the two places forbids every copy."""
     return (
-        _refuse_digest(job) or _refuse_source(job, world) or _refuse_target(job, world)
+        _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
         or _refuse_unmarked(job, world, asked)
     )  # fmt: skip
 
 
-def _refuse_digest(job: Job) -> Refusal | None:
-    """A point on a host is read there, with what every host has."""
-    if job.verify.digest != "blake3" or job.target.location.host is None:
+def _refuse_digest(job: Job, world: World) -> Refusal | None:
+    """A point on a host is read there, with what that host has."""
+    digest, host = job.verify.digest, job.target.location.host
+    if host is None or digest == "sha256" or (digest == "xxh128" and commands.shares_xxh128(world.here, world.there)):
         return None
-    why = f"blake3 cannot be made on {job.target.location.host}, so its points could never be proved"
-    return Refusal(why=why, evidence=(), cure='write digest = "xxh128" or "sha256" in [verify]')
+    why = f"{digest} cannot be made on {host}, so its points could never be proved"
+    others = '"xxh128" or "sha256"' if digest == "blake3" else '"sha256"'
+    return Refusal(why=why, evidence=(), cure=f"write digest = {others} in [verify]")
 
 
 def _refuse_source(job: Job, world: World) -> Refusal | None:
@@ -92,7 +94,7 @@ def _refuse_unmarked(job: Job, world: World, asked: Asked) -> Refusal | None:
 def _equal(job: Job, world: World) -> bool:
     """Whether a whole copy is there that is as the source, as far as a look can tell."""
     changes, target, options = world.changes, world.target, options_of(job)
-    if changes is None or target.owner != job.name or target.damaged:
+    if changes is None or world.unread or target.owner != job.name or target.damaged:
         return False
     if options.points:
         return bool(world.points) and changes.none

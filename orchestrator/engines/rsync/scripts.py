@@ -65,7 +65,7 @@ _SWEEP = """
 set -e
 cd -- "$1"
 away='t=$1; shift; for d; do p=${d%/*}; touch -r "$p" -- "$t"; rm -rf -- "$d"; touch -r "$t" -- "$p"; done'
-find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$1.time" {} +
+find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$1.time" {} + || true
 rm -f -- "$1.time"
 """
 _PUBLISH = """
@@ -74,8 +74,10 @@ cd -- "$1"
 sync -f .poolferry/work
 mkdir -p points
 mv -T -- "$3" "points/$2.manifest.gz"
+m=$(stat -c "%a" .poolferry/work); [ -w .poolferry/work ] || chmod u+w .poolferry/work
 mv -T -n -- .poolferry/work "points/$2"
 [ ! -e .poolferry/work ]
+[ "$(stat -c "%a" "points/$2")" = "$m" ] || chmod "$m" "points/$2"
 ln -s -f -n -- "points/$2" .poolferry/latest
 mv -T -- .poolferry/latest latest
 sync -f .
@@ -83,12 +85,15 @@ sync -f .
 _REMOVE = """
 set -e
 cd -- "$1"; shift
+open() { [ "$(id -u)" = 0 ] || [ ! -d "$1" ] || find "$1" -type d ! -perm -u+rwx -exec chmod u+rwx {} ";"; }
+open .poolferry/trash
 rm -rf --one-file-system -- .poolferry/trash
 mkdir -p .poolferry/trash
 for p in "$@"; do
-  if [ -e "points/$p" ]; then mv -T -- "points/$p" ".poolferry/trash/$p"; fi
+  if [ -e "points/$p" ]; then [ -w "points/$p" ] || chmod u+w "points/$p"; mv -T -- "points/$p" ".poolferry/trash/$p"; fi
   rm -f -- "points/$p.manifest.gz" "points/$p.damaged"
 done
+open .poolferry/trash
 rm -rf --one-file-system -- .poolferry/trash
 """
 _END_MIRROR = """
@@ -131,7 +136,9 @@ if [ -n "$4" ]; then printf "%s\\n" "$4" > "$1/.poolferry-restoring.json"; fi
 _END_RESTORE = """
 set -e
 sync -f "$1"
-m=$(stat -c "%.9Y" -- "$1"); rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
+m=$(stat -c "%.9Y" -- "$1"); p=$(stat -c "%a" -- "$1"); [ -w "$1" ] || chmod u+w -- "$1"
+rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
+[ "$(stat -c "%a" -- "$1")" = "$p" ] || chmod "$p" -- "$1"
 """
 _STORE = """
 set -e

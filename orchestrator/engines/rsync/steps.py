@@ -228,7 +228,7 @@ def name_latest(job: Job, name: str) -> Stage:
 def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
     """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
     options = options_of(job)
-    ours_kept = replace(job, options=replace(options, excludes=(*options.excludes, f"/{OURS}")))
+    ours_kept = replace(job, options=replace(options, excludes=(f"/{OURS}", *options.excludes)))
     command = commands.copy_command(ours_kept, job.target.location, world, base=None, tidy=options.delete)
     copy = Step(
         does=f"mirror {job.source}",

@@ -8,13 +8,13 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
-from orchestrator.domain.place import Host, Location
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.aggregating import Aggregator
-from orchestrator.engines.rsync.failures import explain, is_partial
+from orchestrator.engines.rsync.failures import PARTLY, exit_code, explain, is_partial
 from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.words import (
@@ -45,25 +45,24 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
     lanes: Lanes | Refusal | None = None
-    changes = None
+    changes, unread = None, False
     if source.directory and newest is not None:
-        changes = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+        changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
     elif source.directory and options.excludes:  # rsync itself knows what its patterns leave out
-        changes = _survey_changes(job, Location(path=f"{asked.notes}/empty"), reader, there=there, coarse=False)
+        nothing = Location(path=f"{asked.notes}/empty")
+        changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed = _survey_tree(job, reader)
         changes = changes or _first_copy(listed)
         lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
-    return World(here=here, there=there, source=source, target=target, changes=changes, lanes=lanes)
+    return World(here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes)
 
 
-def survey_programs(
-    job: Job, run: Callable[[Command], bytes], far: Host | None = None
-) -> tuple[Program | None, Program | None]:
+def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program | None, Program | None]:
     """Both sides' rsync when there are two; (None, None) for a copy within this machine."""
-    host = far or job.source.host or job.target.location.host
+    host = job.source.host or job.target.location.host
     if host is None:
         return None, None
     here = parse.parse_program(run(commands.rsync_version_command(None)))
@@ -152,8 +151,8 @@ def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
 
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: Program | None, coarse: bool
-) -> Changes | None:
-    """The itemized dry run, counted as it comes. A file that vanished meanwhile is no reason to stop."""
+) -> tuple[Changes | None, bool]:
+    """The itemized dry run, counted as it comes, and whether something could not be read; neither stops the look."""
     look = parse.LookReader()
     command = commands.look_command(job, newest, there=there, coarse=coarse)
     try:
@@ -163,7 +162,8 @@ def _survey_changes(
     except Broken as failed:
         if not is_partial(failed):
             raise explain(failed) from failed
-    return look.changes()
+        return look.changes(), exit_code(failed) == PARTLY
+    return look.changes(), False
 
 
 def _survey_tree(job: Job, reader: Reader) -> Aggregator:
@@ -197,7 +197,7 @@ def runner(reader: Reader) -> Callable[[Command], bytes]:
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))
         result = reader.read(pipeline)
-        if any(result.exits):
+        if not result.well:
             raise explain(broken(pipeline, result))
         return result.stdout
 

@@ -13,6 +13,7 @@ PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
 WORK = f"{OURS}/work"
 LOCK = f"{OURS}/lock"
+BUSY = 75  # what flock ends with when the lock stays busy
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
 MIRROR = "mirror"
@@ -88,6 +89,7 @@ class World:
     source: SourceSeen
     target: TargetSeen
     changes: Changes | None
+    unread: bool = False  # the look could not read all, so what it found equal may not be
     lanes: Lanes | Refusal | None = None  # None: the job asks for none
 
     @property

@@ -1,0 +1,86 @@
+"""After the look: guard, decide, do, prove, care for what lies there, and say how it went. Changes things."""
+
+import shutil
+from typing import Any, assert_never
+
+from orchestrator.domain.errors import TargetFull
+from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.contract import Asked
+from orchestrator.process.executor import Writer
+from orchestrator.runner.aftercare import after_done, carry_history
+from orchestrator.runner.decide import GROUND, USED, decide, ground
+from orchestrator.runner.folders import count_folders
+from orchestrator.runner.journal import Journal
+from orchestrator.runner.manifests import forget, turn_page
+from orchestrator.runner.steps import Hands
+
+
+def act(journal: Journal, writer: Writer, world: Any, asked: Asked) -> RunReport:
+    """Does what the look asks for, or says why not. Raises: OrchestratorError at the first step that fails."""
+    engine = journal.tools.engine
+    decision = decide(journal.job, engine, world, asked, count_folders(journal.job, engine, world, writer))
+    match decision:
+        case Refusal():
+            return _refuse(journal, decision)
+        case Nothing():
+            return _confirm(journal, writer, decision, world, asked)
+        case Plan():
+            return _carry_out(journal, writer, decision, world, asked)
+    assert_never(decision)
+
+
+def _refuse(journal: Journal, refusal: Refusal) -> RunReport:
+    journal.decided(refusal)
+    return journal.ended(Outcome.REFUSED, refusal.why, cure=refusal.cure, evidence=refusal.evidence)
+
+
+def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, asked: Asked) -> RunReport:
+    """The newest point is still current. One transaction: this is what most nights cost."""
+    job, history = journal.job, journal.tools.history
+    hands = Hands(journal, writer, asked.notes)
+    with history.together():
+        journal.decided(nothing)
+        _remember(journal, world)
+        if nothing.current:
+            history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
+    _do(nothing, hands, world)
+    after_done(journal, writer, hands, changed=False)
+    report = journal.ended(Outcome.NOTHING, nothing.why)
+    carry_history(journal, writer)
+    return report
+
+
+def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: Asked) -> RunReport:
+    journal.decided(plan)
+    if plan.anew:
+        forget(asked.notes)
+    turn_page(asked.notes)
+    hands = Hands(journal, writer, asked.notes)
+    _do(plan, hands, world)
+    _remember(journal, world)
+    after_done(journal, writer, hands, changed=True)
+    shutil.rmtree(asked.notes, ignore_errors=True)
+    warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
+    made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else plan.summary
+    report = journal.ended(Outcome.DONE, f"{made}{warnings}")
+    carry_history(journal, writer)
+    return report
+
+
+def _do(decision: Plan | Nothing, hands: Hands, world: Any) -> None:
+    """Carries out all stages; a target that is full says how much was missing."""
+    try:
+        for stage in decision.stages:
+            hands.do(stage)
+    except TargetFull as error:
+        room = hands.journal.tools.engine.room(world)
+        told = f": {room}" if room else ""
+        raise TargetFull(f"{error.why}{told}", evidence=error.evidence, cure=error.cure) from error
+
+
+def _remember(journal: Journal, world: Any) -> None:
+    job, tools = journal.job, journal.tools
+    tools.history.remember(job.name, GROUND, ground(*tools.engine.ground(world)))
+    tools.history.remember(job.name, USED, str(job.target.location))

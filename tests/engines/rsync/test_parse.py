@@ -1,0 +1,424 @@
+r"""Reading rsync's output, as rsync 3.5.0 really wrote it: names that hide bars, newlines and \#ooo, accounts, versions.
+
+Changes things.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.changes import FolderChanges
+from orchestrator.domain.place import Location
+from orchestrator.engines.rsync.parse import (
+    LookReader,
+    Stats,
+    moved_line,
+    parse_half_copied,
+    parse_moved,
+    parse_name,
+    parse_program,
+    parse_progress,
+    parse_sizes,
+    parse_source,
+    parse_stats,
+    parse_sums,
+    parse_target,
+)
+from tests.engines.rsync.given import NAME, OLD, ROOT
+
+ACCOUNT = b"""
+Number of files: 25 (reg: 16, dir: 4, link: 2, dev: 2, special: 1)
+Number of created files: 7 (reg: 4, dir: 1, link: 1, dev: 1)
+Number of deleted files: 3 (reg: 2, dir: 1)
+Number of regular files transferred: 11
+Total file size: 38 bytes
+Total transferred file size: 19 bytes
+Literal data: 18 bytes
+Matched data: 1 bytes
+File list size: 0
+File list generation time: 0.001 seconds
+File list transfer time: 0.000 seconds
+Total bytes sent: 614
+Total bytes received: 125
+
+sent 614 bytes  received 125 bytes  1478.00 bytes/sec
+total size is 38  speedup is 0.05 (DRY RUN)
+"""
+LOOK = rb"""pf:*deleting  |0|gonedir/1
+pf:*deleting  |0|gonedir/
+pf:*deleting  |0|gone
+pf:.d..t......|4096|./
+pf:>f.st......|2|100% x
+pf:>f.st......|3|changed
+pf:>f+++++++++|0|created
+pf:cD+++++++++|0|dev
+pf:.S..t......|0|fifo
+pf:hf+++++++++|2|h3
+pf:cLc.t......|5|link
+pf:>f.st......|2|lit\#134#012
+pf:>f.st......|2|new\#012line
+pf:cL+++++++++|1|newlink
+pf:.D..t......|0|null
+pf:>f.st......|2|per%cent
+pf:>f..tp.....|2|perms
+pf:.f...p.....|2|perms-only
+pf:>f.st......|2|pi|pe
+pf:>f.st......|2|raw\#377
+pf:.d..t......|4096|dir/
+pf:>f+++++++++|2|dir/2
+pf:<f.st......|2|dir/sent
+pf:.d..t......|4096|dirt/
+pf:cd+++++++++|4096|newdir/
+pf:>f+++++++++|0|newdir/1
+"""
+KEPT = (
+    rb"""pf:*deleting  |0|0|                                |gone.f
+pf:.d..t......|4096|0|                                |./
+"""
+    + b"\r              2   5%    0.00kB/s    0:00:00 (xfr#1, to-chk=23/25)\n"
+    + rb"""pf:>f.st......|2|45|be573118fb47cf582ef3a1a12238c2e5|100% x
+pf:cD+++++++++|0|0|                                |dev
+pf:.S..t......|0|0|                                |fifo
+pf:hf+++++++++|2|0|                                |h3
+pf:cLc.t......|5|0|                                |link
+pf:>f.st......|2|45|be573118fb47cf582ef3a1a12238c2e5|lit\#134#012
+pf:cf...p.....|2|0|                                |linked from the older point
+pf:.f...p.....|2|0|                                |rights only
+"""
+    + b"\r             11  28%    8.79kB/s    0:00:00 (xfr#6, to-chk=10/25)pf:<f.st......|2|45|00ff|a|pf:>f|b\n"
+    + b"pf:>f cut in the mid"
+)
+
+
+def escaped(name: bytes) -> bytes:
+    """What rsync writes in a locale without letters beyond ASCII: the model to undo."""
+    shown = b""
+    for place, byte in enumerate(name):
+        literal = byte == 92 and name[place + 1 : place + 2] == b"#" and name[place + 2 : place + 5].isdigit()
+        control = byte < 32 and byte != 9
+        shown += b"\\#%03o" % byte if literal or control or byte > 126 else bytes((byte,))
+    return shown
+
+
+@given(st.lists(st.sampled_from([b"\\#012", b"\\", b"#", b"\n", b"\r", b"\t", b"\xff", b"0", b"|", b"%", b"a"])))
+def test_a_name_comes_back_whatever_was_escaped(parts: list[bytes]) -> None:
+    name = b"".join(parts)
+    assert parse_name(escaped(name)) == name
+
+
+HOSTILE = (
+    b"new\nline", b"cr\rlf", b"tab\t", b"lit\\#012", b"\\#1", b"\\\\#134", b"a|b|c", b"100% 5 x", b"%n", b"raw\xff\xfe",
+    "ünï".encode(), b"\x7f", b"\xc2\x85", b" lead", b"trail ", b"-rf", b"pf:>f|1|2|3|4", b"\x1b[31m", b"x" * 255,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_hostile_names_come_back_from_rsync_itself(tmp_path: Path, locale: str) -> None:
+    root = os.fsencode(tmp_path)
+    os.mkdir(root + b"/s")
+    for name in HOSTILE:
+        with open(root + b"/s/" + name, "wb") as file:
+            file.write(name)
+    argv = ["rsync", "-a", "--info=progress2", "--checksum-choice=xxh128", "--out-format=pf:%i|%l|%b|%C|%n", "s/", "t/"]
+    done = subprocess.run(argv, cwd=root, capture_output=True, env={**os.environ, "LC_ALL": locale}, check=True)
+    moved = dict(parse_moved(done.stdout.split(b"\n")))
+    assert set(moved) == set(HOSTILE)
+    assert all(len(digest) == 32 for digest in moved.values())
+
+
+def test_only_files_that_were_made_are_told_with_their_digest() -> None:
+    assert list(parse_moved(KEPT.splitlines(keepends=True))) == [
+        (b"100% x", "be573118fb47cf582ef3a1a12238c2e5"),
+        (b"h3", ""),
+        (b"lit\\#012", "be573118fb47cf582ef3a1a12238c2e5"),
+        (b"linked from the older point", ""),
+        (b"a|pf:>f|b", "00ff"),
+    ]
+
+
+@given(st.binary(min_size=1))
+def test_a_note_of_ours_reads_as_a_file_without_digest(path: bytes) -> None:
+    assert moved_line(path).count(b"\n") == 1
+    assert list(parse_moved([moved_line(path)])) == [(path, "")]
+
+
+def test_sums_are_read_back_from_sha256sum_itself(tmp_path: Path) -> None:
+    names = [b"plain", b"new\nline", b"back\\slash", b"cr\r", b"two  blanks", b"raw\xff"]
+    for name in names:
+        with open(os.fsencode(tmp_path) + b"/" + name, "wb"):
+            pass
+    argv = ["sha256sum", "--", *(b"./" + name for name in names)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=True)
+    empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert list(parse_sums(done.stdout.splitlines(keepends=True))) == [(name, empty) for name in names]
+
+
+def look(text: bytes) -> LookReader:
+    reader = LookReader()
+    for line in text.split(b"\n"):
+        reader.feed(line)
+    return reader
+
+
+def test_a_look_counts_what_is_gone_changed_and_new() -> None:
+    seen = look(LOOK + ACCOUNT).changes()
+    assert seen is not None
+    assert (seen.deleted, seen.changed, seen.created, seen.other) == (3, 9, 7, 4)
+    assert (seen.entries_now, seen.entries_before) == (24, 24 - 7 + 3)
+    assert seen.files_before == 16 - 4 + 2  # created, h3, dir/2 and newdir/1 are new files; gonedir/1 and gone are gone
+    assert seen.moving == 19
+    assert seen.deleted_examples == (b"gonedir/1", b"gonedir/", b"gone")
+    assert seen.changed_examples[:4] == (b"100% x", b"changed", b"lit\\#012", b"new\nline")
+    assert seen.changed_examples[-2:] == (b"raw\xff", b"dir/sent")
+    assert seen.folders == {
+        b"gonedir": FolderChanges(before=None, deleted=2, changed=0),
+        b"dir": FolderChanges(before=None, deleted=0, changed=1),
+    }
+    assert not seen.none
+
+
+@pytest.mark.parametrize(
+    ("line", "none"),
+    [
+        (b"pf:.d..t......|4096|./", True),  # a root's or a folder's time follows from what lies in it
+        (b"pf:cd+++++++++|4096|./", True),
+        (b"pf:.d..t......|4096|dir/", True),
+        (b"pf:.d...p.....|4096|./", False),
+        (b"pf:.d..tp.....|4096|dir/", False),
+        (b"pf:.f....o....|1|file", False),
+        (b"pf:.L..t......|1|link", False),
+        (b"pf:*deleting  |0|x", False),
+        (b"pf:cL+++++++++|1|link", False),
+        (b"skipping non-regular file \"socket\"", True),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_difference(line: bytes, none: bool) -> None:
+    seen = look(line + b"\n" + ACCOUNT).changes()
+    assert seen is not None
+    assert seen.none is none
+
+
+def test_a_look_without_an_account_tells_nothing() -> None:
+    assert look(LOOK).changes() is None
+
+
+def test_examples_and_memory_stay_few_and_the_account_is_found_behind_any_talk() -> None:
+    talk = b'skipping non-regular file "socket"\n' * 1000
+    seen = look(b"pf:*deleting  |0|x\n" * 50 + talk + ACCOUNT).changes()
+    assert seen is not None
+    assert (seen.deleted, len(seen.deleted_examples)) == (50, 20)
+
+
+def test_an_account_is_read_whole() -> None:
+    assert parse_stats(LOOK + ACCOUNT) == Stats(files=25, regular=16, transferred_size=19, literal=18)
+
+
+OLDER = b"""Number of files: 3
+Number of files transferred: 1
+Total file size: 6 bytes
+Total transferred file size: 6 bytes
+Literal data: 6 bytes
+Matched data: 0 bytes
+"""
+NO_FILE = b"""Number of files: 1 (dir: 1)
+Number of regular files transferred: 0
+Total file size: 0 bytes
+Total transferred file size: 0 bytes
+Literal data: 0 bytes
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", None),
+        (LOOK, None),  # killed: no account
+        (ACCOUNT[: ACCOUNT.index(b"Total transferred")], None),
+        (ACCOUNT[: ACCOUNT.index(b"Literal")], None),
+        (ACCOUNT[ACCOUNT.index(b"Total file") :], None),
+        (OLDER, None),  # before 3.1: it does not tell how many of the entries are files
+        (b"Number of files: 0\nLiteral data: 0 bytes\n", None),  # the source could not be entered
+        (NO_FILE, Stats(files=1, regular=0, transferred_size=0, literal=0)),
+    ],
+)
+def test_accounts_that_are_cut_old_or_empty(text: bytes, expected: Stats | None) -> None:
+    assert parse_stats(text) == expected
+
+
+PROGRESS = b"\r         32,768   0%    0.00kB/s    0:00:00  \r      328007680  61%  299.03MB/s    0:00:00 (xfr#1, to-chk=0/2)\n"
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        (PROGRESS, 328007680),
+        (PROGRESS[: PROGRESS.index(b"61%")], None),
+        (PROGRESS[: PROGRESS.index(b"%  299")], None),
+        (b"\r  5  1% 1.00kB/s    0:00:00 \r    328", 5),  # a number that is cut is not half a number
+        (b"007680  61%  299.03MB/s    0:00:00", None),
+        (b"pf:>f.st......|2|45|be57|\\#012 77 100% x\n", None),
+        (b"pf:>f.st......|2|45|be57|a 77 100% x\n", None),
+        (b"\npf:>f.st......|2|45|be57|100% x\n", None),
+        (b"\r  9  1% 1B/s" + b"x" * 4096, None),  # only the newest matter
+        (b"", None),
+    ],
+)
+def test_progress_is_read_from_whole_records_only(chunk: bytes, expected: int | None) -> None:
+    assert parse_progress(chunk) == expected
+
+
+@given(st.integers(0, len(PROGRESS)), st.integers(0, len(PROGRESS)))
+def test_progress_cut_anywhere_never_tells_a_wrong_number(begin: int, end: int) -> None:
+    assert parse_progress(PROGRESS[begin:end]) in (None, 328007680)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"a\0", (False, False, 0, False, False)),
+        (b"f\0", (True, False, 0, False, False)),
+        (b"d 7 3 \0x\0", (True, True, 7, True, False)),
+        (b"d 7 7 \0x\0", (True, True, 7, False, False)),
+        (b"d 7 7 \0\0", (True, True, 7, False, True)),
+    ],
+)
+def test_the_source_root(text: bytes, expected: tuple[bool, bool, int, bool, bool]) -> None:
+    seen = parse_source(text)
+    assert (seen.exists, seen.directory, seen.device, seen.mounted, seen.empty) == expected
+
+
+def target(*names: str, marker: str = '{"job": "photos", "coarse": true}', link: str = "", root: str = "8 3") -> bytes:
+    return "\0".join(("d", f"{root} ", "1024 4096 500 400\n", marker, link, *names, "")).encode("utf-8", "surrogateescape")
+
+
+def test_a_target_with_points() -> None:
+    text = target(
+        "r d points", "r l latest", "r d .poolferry", f"p d {NAME}", f"p f {NAME}.manifest.gz", f"p d {OLD}",
+        f"p f {OLD}.damaged", "p d other", "o d work", "o f lock", "r f what\nis this\udcff", link=f"points/{NAME}\n",
+    )  # fmt: skip
+    seen = parse_target(text, ROOT, mirror=False)
+    assert (seen.exists, seen.mounted, seen.owner, seen.coarse, seen.work) == (True, True, "photos", True, True)
+    assert [(each.name, each.manifest is None, each.damaged) for each in seen.points] == [
+        (OLD, True, True),
+        (NAME, False, False),
+    ]
+    assert seen.points[1].tree == ROOT / f"points/{NAME}"
+    assert seen.points[1].manifest == ROOT / f"points/{NAME}.manifest.gz"
+    assert (seen.latest, seen.free_bytes, seen.free_inodes, seen.litter) == (NAME, 4096 * 1024, 400, ())
+    assert seen.foreign == ("what\nis this\udcff",)
+    assert seen.mirrored is None
+
+
+def test_in_a_mirror_every_name_but_ours_is_the_sources() -> None:
+    text = target(
+        "r d points", "r l latest", "r d .poolferry", f"p d {NAME}", "p f a.txt", "m f 1772600767.5", link="points/x\n"
+    )
+    seen = parse_target(text, ROOT, mirror=True)
+    assert (seen.points, seen.litter, seen.latest) == ((), (), None)
+    assert seen.foreign == ("points", "latest")
+    assert seen.mirrored is not None
+    assert seen.mirrored.timestamp() == 1772600767.5
+
+
+@pytest.mark.parametrize(
+    ("names", "litter"),
+    [
+        ((f"o d trash/{OLD}", "o d trash"), (OLD,)),
+        (("o d trash",), ("trash",)),
+        ((f"p f {OLD}.manifest.gz", f"p d {NAME}", f"p f {NAME}.manifest.gz"), (OLD,)),
+        ((f"p f {OLD}.damaged",), (OLD,)),
+        ((f"p d {NAME}",), ()),
+    ],
+)
+def test_what_cut_removals_leave(names: tuple[str, ...], litter: tuple[str, ...]) -> None:
+    assert parse_target(target(*names), ROOT, mirror=False).litter == litter
+
+
+@pytest.mark.parametrize(
+    ("text", "exists", "parent", "foreign"),
+    [
+        (b"a\0", False, False, ()),
+        (b"ap\0", False, True, ()),
+        (b"np\0", False, True, ("a file",)),
+    ],
+)
+def test_a_target_that_is_no_folder(text: bytes, exists: bool, parent: bool, foreign: tuple[str, ...]) -> None:
+    seen = parse_target(text, ROOT, mirror=False)
+    assert (seen.exists, seen.parent, seen.foreign) == (exists, parent, foreign)
+
+
+@pytest.mark.parametrize(
+    ("marker", "owner"),
+    [("", None), ("{}", None), ("[1]", None), ('{"job": "x"}', "x"), ("{", "(unreadable .poolferry/target.json)")],
+)
+def test_markers(marker: str, owner: str | None) -> None:
+    assert parse_target(target(marker=marker), ROOT, mirror=False).owner == owner
+
+
+def test_a_room_that_is_not_told_is_unknown() -> None:
+    text = target(root="8 8").replace(b"1024 4096 500 400\n", b"")
+    seen = parse_target(text, Location(path="/b"), mirror=False)
+    assert (seen.free_bytes, seen.free_inodes, seen.mounted) == (None, None, False)
+    uncounted = parse_target(target().replace(b"500 400", b"0 0"), ROOT, mirror=False)
+    assert (uncounted.free_bytes, uncounted.free_inodes) == (4096 * 1024, None)
+
+
+def test_small_answers() -> None:
+    assert parse_half_copied(b"12 a b\0" b"3 \n\0") == ((12, b"a b"), (3, b"\n"))
+    assert parse_sizes(b"12\n-\n0\n") == (12, None, 0)
+    assert parse_sizes(b"") == ()
+
+
+V_31 = b"""rsync  version 3.1.3  protocol version 31
+Copyright (C) 1996-2018 by Andrew Tridgell, Wayne Davison, and others.
+Web site: http://rsync.samba.org/
+Capabilities:
+    64-bit files, 64-bit inums, 64-bit timestamps, 64-bit long ints,
+"""
+V_323 = b"""rsync  version v3.2.3  protocol version 31
+Capabilities:
+    64-bit files
+Checksum list:
+    xxh64 (xxhash) md5 md4 none
+Compress list:
+    zstd lz4 zlibx zlib none
+
+rsync comes with ABSOLUTELY NO WARRANTY.
+"""
+V_JSON = b"""Welcome
+{ "program": "rsync", "version": "3.4.1pre2", "protocol": "32.0",
+  "checksum_list": ["xxh128", "md5"], "compress_list": ["zstd", "none"] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (V_31, ((3, 1, 3), 31, (), ())),
+        (V_323, ((3, 2, 3), 31, ("xxh64", "(xxhash)", "md5", "md4", "none"), ("zstd", "lz4", "zlibx", "zlib", "none"))),
+        (V_JSON, ((3, 4, 1), 32, ("xxh128", "md5"), ("zstd", "none"))),
+        (b'{"version": "3.5"}', ((3, 5), 0, (), ())),
+    ],
+)
+def test_versions(text: bytes, expected: tuple[object, ...]) -> None:
+    found = parse_program(text)
+    assert found is not None
+    assert (found.version, found.protocol, found.checksums, found.compressions) == expected
+
+
+@pytest.mark.parametrize("text", [b"", b"openrsync: protocol version 29\n", b'{"error": 1}'])
+def test_no_answer_of_rsync(text: bytes) -> None:
+    assert parse_program(text) is None
+
+
+def test_the_rsync_of_this_machine() -> None:
+    done = subprocess.run(["rsync", "--version", "--version"], capture_output=True, check=True)
+    found = parse_program(done.stdout)
+    assert found is not None
+    assert found.at_least(3, 2, 4)
+    assert not found.at_least(99)
+    assert "xxh128" in found.checksums

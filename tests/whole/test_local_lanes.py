@@ -1,0 +1,147 @@
+"""parallel = N: the same tree as from one rsync, also after a cut, with hard links, with damage.
+
+Changes things: temporary trees, processes.
+"""
+
+import os
+import random
+
+import pytest
+
+from tests.whole.house import House, facts, rsyncs, trees_equal, wait_until
+from tests.whole.test_local_kills import MIB, half_copied, only_ours, strike
+from tests.whole.test_local_names import NAMES, hostile_tree
+
+LANES = (2, 3)
+
+
+def wide_tree(house: House) -> None:
+    """Several folders of like weight, loose files, links within one folder, empty folders."""
+    for folder in "abcdef":
+        for number in range(12):
+            house.write(f"{folder}/{number % 3}/{number}", random.randbytes(random.randrange(20_000)))
+        os.link(house.source / f"{folder}/0/0", house.source / f"{folder}/linked")
+        os.utime(house.source / folder, ns=(0, 1_000_000_007 * ord(folder)))
+    for number in range(5):
+        house.write(f"loose {number}", random.randbytes(5000))
+    os.makedirs(house.source / "empty/inside")
+    (house.source / "link").symlink_to("a")
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_lanes_make_the_same_tree(house: House, lanes: int) -> None:
+    wide_tree(house)
+    first = house.run(house.job(rsync={"parallel": lanes}))
+    assert first.outcome == "done", first
+    assert sum(f"of {lanes}" in step["does"] for step in first["steps"]) == lanes
+    assert facts(house.source) == facts(house.point())
+    assert house.run().outcome == "nothing-to-do"
+    house.write("a/0/0", "changed")
+    house.write("new folder/new", "new")
+    (house.source / "b/linked").unlink()
+    second = house.run()
+    assert second.outcome == "done", second
+    assert second["moved_bytes"] == len("changed") + len("new")
+    assert facts(house.source) == facts(house.point())
+    assert trees_equal(house.source, house.point())
+    assert (house.point(0) / "c/0/0").stat().st_ino == (house.point(1) / "c/0/0").stat().st_ino
+    assert house.call("verify", "photos").code == 0
+
+
+def test_lanes_carry_hostile_names(house: House) -> None:
+    hostile_tree(house)
+    for name in NAMES:
+        house.write(name + b"/heavy", random.randbytes(5000))
+    ran = house.run(house.job(rsync={"parallel": 3}))
+    assert (ran.outcome, ran["warnings"]) == ("done", []), ran
+    assert facts(house.source) == facts(house.point())
+    assert house.call("verify", "photos").code == 0
+
+
+def test_links_across_folders_keep_their_folders_in_one_lane(house: House) -> None:
+    wide_tree(house)
+    os.link(house.source / "a/0/0", house.source / "b/linked to a")
+    os.link(house.source / "c/0/0", house.source / "loose link")
+    assert house.run(house.job(rsync={"parallel": 2})).outcome == "done"
+    assert facts(house.source) == facts(house.point())
+
+
+def test_a_tree_that_links_tie_together_is_refused(house: House) -> None:
+    wide_tree(house)
+    for folder in "bcdef":
+        os.link(house.source / "a/0/0", house.source / f"{folder}/linked to a")
+    for number in range(5):
+        (house.source / f"loose {number}").unlink()
+    for name in ("link",):
+        (house.source / name).unlink()
+    (house.source / "empty/inside").rmdir()
+    (house.source / "empty").rmdir()
+    house.job(rsync={"parallel": 3})
+    ran = house.run()
+    if ran.outcome == "refused":
+        assert ran.code == 3
+        assert "hard links" in ran["why"]
+        assert ran["evidence"]
+        assert not house.target.exists()
+    else:
+        assert facts(house.source) == facts(house.point())
+    assert house.run(house.job(rsync={"parallel": 1})).code == 0
+
+
+def test_a_tree_of_one_inode_is_refused(house: House) -> None:
+    house.write("a/one", "x" * 10_000)
+    for folder in "bcd":
+        os.mkdir(house.source / folder)
+        os.link(house.source / "a/one", house.source / folder / "one")
+    ran = house.run(house.job(rsync={"parallel": 2}))
+    assert (ran.code, ran.outcome) == (3, "refused"), ran
+    assert "hard links" in ran["why"]
+    assert "parallel = 1" in ran["cure"]
+    assert not house.target.exists()
+    assert house.run(house.job(rsync={"parallel": 2, "hard_links": False})).outcome == "done"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["poolferry", "a lane", "all"])
+@pytest.mark.parametrize("lanes", LANES)
+def test_lanes_go_on_after_a_cut(house: House, lanes: int, victim: str) -> None:
+    wide_tree(house)
+    for folder in "abc":
+        house.write(f"{folder}/big", random.randbytes(6 * MIB))
+    whole = sum(path.stat().st_size for path in house.source.rglob("*") if path.is_file() and path.name != "linked")
+    process = house.start(house.job(rsync={"parallel": lanes}, pipe={"rate_limit": "3M"}))
+    wait_until(lambda: half_copied(house) > 3 * MIB)
+    before = sum(path.stat().st_blocks * 512 for path in (house.target / ".poolferry/work").rglob("*") if path.is_file())
+    assert len(rsyncs(process)) == 3 * lanes
+    strike(process, "receiver" if victim == "a lane" else victim)
+    first = house.ended(process)
+    sent = max(before, first.value.get("moved_bytes", 0))
+    house.job(rsync={"parallel": lanes})
+    ran = house.run()
+    assert (ran.code, ran.outcome, ran["resumed"]) == (0, "done", True), ran
+    assert sent + ran["moved_bytes"] <= whole * 1.1 + lanes * MIB
+    assert facts(house.source) == facts(house.point())
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_damaged_file_is_repaired_and_not_linked_on(house: House, lanes: int, *, changed: bool) -> None:
+    wide_tree(house)
+    house.job(rsync={"parallel": lanes})
+    house.run()
+    path = house.point() / "d/0/0"
+    seen, good = path.stat(), path.read_bytes()
+    path.write_bytes(b"X" + good[1:])
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    found = house.call("verify", "photos")
+    assert (found.code, found["reading"]["counts"]) == (1, {"rotten": 2}), found
+    if changed:
+        house.write("e/changed", "x")
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert facts(house.source) == facts(house.point())
+    assert (house.point() / "d/0/0").read_bytes() == good
+    assert house.call("verify", "photos").code == 0
+    assert house.run().outcome == "nothing-to-do"

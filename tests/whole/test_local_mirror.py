@@ -1,0 +1,170 @@
+"""Excludes, and a mirror: one plain tree as the source, with and without the consent to delete, in place or not.
+
+Changes things: temporary trees, processes.
+"""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts, kill, strays, wait_until
+from tests.whole.test_local_kills import MIB, strike
+
+
+def mirrored(house: House, **rsync: object) -> str:
+    """A mirror job with that [rsync]."""
+    return house.job(rsync={"points": False, **rsync}, guard={"max_deleted": "100%"})
+
+
+def tree(house: House) -> dict[bytes, tuple[object, ...]]:
+    """What the mirror holds, but for our own folder; the root's own time is not compared."""
+    found = facts(house.target)
+    return {path: told for path, told in found.items() if path and not path.startswith(b"/.poolferry")}
+
+
+def source(house: House) -> dict[bytes, tuple[object, ...]]:
+    """What the source holds, its root left out."""
+    return {path: told for path, told in facts(house.source).items() if path}
+
+
+def small_tree(house: House) -> None:
+    for name in ("one", "folder/two", "folder/deeper/three", "gone later"):
+        house.write(name, f"content of {name}")
+    os.link(house.source / "one", house.source / "linked")
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_mirror_becomes_as_the_source(house: House, *, in_place: bool) -> None:
+    small_tree(house)
+    more = {"in_place": True, "sparse": False} if in_place else {}
+    ran = house.run(mirrored(house, delete=True, **more))
+    assert (ran.code, ran.outcome, ran["warnings"]) == (0, "done", []), ran
+    assert tree(house) == source(house)
+    assert not (house.target / "points").exists()
+    assert house.run().outcome == "nothing-to-do"
+    (house.source / "gone later").unlink()
+    shutil.rmtree(house.source / "folder/deeper")
+    house.write("one", "changed")
+    house.write("new/file", "new")
+    ran = house.run()
+    assert (ran.outcome, ran["moved_bytes"]) == ("done", len("changed") + len("new"))
+    assert tree(house) == source(house)
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_without_consent_a_mirror_loses_nothing(house: House) -> None:
+    small_tree(house)
+    house.run(mirrored(house))
+    (house.source / "gone later").unlink()
+    house.write("one", "changed")
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert (house.target / "gone later").read_text() == "content of gone later"
+    assert (house.target / "one").read_text() == "changed"
+    assert house.run().outcome == "nothing-to-do", "what may not be removed is no difference"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_in_place_writes_only_the_changed_blocks(house: House) -> None:
+    content = random.randbytes(8 * MIB)
+    path = house.write("disk.img", content)
+    house.run(mirrored(house, in_place=True, sparse=False))
+    inode = (house.target / "disk.img").stat().st_ino
+    with open(path, "r+b") as file:
+        file.seek(4 * MIB)
+        file.write(b"changed")
+    ran = house.run()
+    assert (ran.outcome, ran["moved_bytes"] < 100_000) == ("done", True), ran
+    assert (house.target / "disk.img").stat().st_ino == inode
+    assert tree(house) == source(house)
+    assert house.call("verify", "photos").code == 0
+
+
+def test_a_foreign_target_is_refused_until_somebody_says_so(house: House) -> None:
+    small_tree(house)
+    house.write(house.target / "somebody's", "file")
+    mirrored(house, delete=True)
+    before = facts(house.target)
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (3, "refused"), ran
+    assert "somebody's" in str(ran["evidence"])
+    assert facts(house.target) == before
+    assert house.run("photos", "--allow", "target-in-use").outcome == "done"
+    assert tree(house) == source(house)
+
+
+def test_what_a_stranger_did_to_a_mirror_is_set_right(house: House) -> None:
+    small_tree(house)
+    house.run(mirrored(house, delete=True))
+    (house.target / "one").unlink()
+    (house.target / "extra").write_text("x")
+    assert house.run().outcome == "done"
+    assert tree(house) == source(house)
+    assert house.call("verify", "photos").code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["poolferry", "receiver", "all"])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_mirror_goes_on_after_a_cut(house: House, victim: str, *, in_place: bool) -> None:
+    """No temporary file of a killed rsync stays in it."""
+    small_tree(house)
+    more = {"in_place": True, "sparse": False} if in_place else {}
+    mirrored(house, delete=True, **more)
+    house.run()
+    house.write("folder/big", random.randbytes(6 * MIB))
+    house.job(rsync={"points": False, "delete": True, **more}, pipe={"rate_limit": "3M"})
+    process = house.start()
+    wait_until(lambda: any(path.stat().st_size > MIB for path in (house.target / "folder").iterdir()))
+    strike(process, victim)
+    house.ended(process)
+    wait_until(lambda: not strays(house.folder))
+    mirrored(house, delete=True, **more)
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert tree(house) == source(house)
+    assert house.call("verify", "photos").code == 0
+    assert house.run().outcome == "nothing-to-do"
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_excludes_leave_out_and_only_that(house: House, *, points: bool) -> None:
+    for name in ("keep", "a.tmp", "cache/x", "deep/cache/x", "deep/b.tmp", "deep/keep", "with space/x", "[1]", "#odd"):
+        house.write(name, name)
+    house.job(rsync={"points": points, "excludes": ["*.tmp", "/cache/", "with space", "\\[1]", "#odd"]})
+    ran = house.run()
+    assert (ran.outcome, ran["warnings"]) == ("done", []), ran
+    copy = house.point() if points else house.target
+    names = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file() and ".poolferry" not in path.parts}
+    assert names == {"keep", "deep/cache/x", "deep/keep"}
+    assert house.run().outcome == "nothing-to-do"
+    house.write("another.tmp")
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_what_is_excluded_later_leaves_the_next_point_alone(house: House) -> None:
+    house.write("keep", "x")
+    house.write("cache/x", "x")
+    house.run(house.job())
+    house.job(rsync={"excludes": ["/cache/"]})
+    house.write("keep", "changed")
+    assert house.run().outcome == "done"
+    assert sorted(os.listdir(house.point(0))) == ["cache", "keep"]
+    assert os.listdir(house.point(1)) == ["keep"]
+    assert house.run().outcome == "nothing-to-do"
+
+
+def test_remainders_of_excluded_names_are_never_published(house: House) -> None:
+    """An exclude that also hides temporary files of a killed rsync."""
+    house.write("x", "content")
+    house.run(house.job(rsync={"excludes": [".*"]}))
+    for number in range(3):
+        house.write(house.target / f".poolferry/work/.gone{number}.AbC123", "half")
+    house.write("x", "changed")
+    assert house.run().outcome == "done"
+    assert os.listdir(house.point()) == ["x"]

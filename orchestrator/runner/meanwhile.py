@@ -1,7 +1,9 @@
-"""Imports what is needed later while a program runs that we only wait for. Changes things.
+"""Imports what is needed later while a program runs that we only wait for.
 
 Why: a run that finds nothing to do should cost what its look costs. Half of our start is the import of what acts on the
 look; beside a look of a second it costs nothing.
+
+Changes things.
 """
 
 from collections.abc import Iterator

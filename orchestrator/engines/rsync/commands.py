@@ -258,6 +258,11 @@ def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> st
     path = place.path if not folder or place.path == "/" else place.path + "/"
     if place.host is None:
         return path
-    shown = _WILD.sub(r"\\\1", path) if wild else path
+    shown = "/".join(map(_escaped, path.split("/"))) if wild else path
     name = f"[{place.host.name}]" if ":" in place.host.name else place.host.name
     return (f"{place.host.user}@" if place.host.user else "") + f"{name}:{shown}"
+
+
+def _escaped(part: str) -> str:
+    """One part of a far source's path. Why not always: rsync takes a backslash for one where its part has no wildcard."""
+    return _WILD.sub(r"\\\1", part) if set(part) & set("*?[") else part

@@ -230,7 +230,7 @@ def test_another_user_port_and_address() -> None:
     assert copy(job(source=Location(path="/")), world()).argv[-2] == "/"
 
 
-NAMES = ("plain", "two words", "new\nline", "[1]", "1*?", 'qu"ote', "it's", "back\\slash", "$(touch PWNED)", "-r", "üñ", "a:b")
+NAMES = ("plain", "two words", "new\nline", "[1]", "1*?", 'qu"ote', "it's", "back\\slash", "back\\slash/[1]", "both\\[1]", "$(touch PWNED)", "-r", "üñ", "a:b")
 
 
 def fake_shell(folder: Path) -> Path:

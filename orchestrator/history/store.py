@@ -287,6 +287,10 @@ class History:
         if self.recall(job, key) != value:
             self._door.change("remember", job=job, key=key, value=value)
 
+    def memory(self, job: str) -> dict[str, str]:
+        """All small facts of a job, without importing what a look back needs."""
+        return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
+
     def recall(self, job: str, key: str) -> str | None:
         """The fact kept under this key; None: none."""
         row = self._door.first("recall", job=job, key=key)

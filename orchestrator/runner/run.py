@@ -80,5 +80,5 @@ def _asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
     """What a look and a decision are made with."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
-    remembered = tools.history.views.memory(job.name)
+    remembered = tools.history.memory(job.name)
     return Asked(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)

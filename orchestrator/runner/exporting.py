@@ -19,7 +19,7 @@ from orchestrator.verify.collect import Collector
 from orchestrator.verify.export import write_sums
 from orchestrator.verify.manifest import read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.sorting import sorted_moves
+from orchestrator.verify.sorting import Spool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,29 +77,14 @@ def _digests(point: Point, journal: Journal, writer: Writer) -> Iterator[tuple[b
 def _read(point: Point, manifest: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[bytes, str]]:
     """Reads the point once for both digests. Raises: ProofFailed when it is not as promised: no wrong sums are written."""
     workers = journal.job.verify.workers
-    path = f"{notes}/sums"
-    with open(path, "wb") as file:
-        collector = Collector(workers, taken=lambda _, digest, name: file.write(b"%b//%b\0" % (name, digest.encode())))
-        run_workers(
-            worker_pipelines(point.tree.path, manifest, workers=workers, mode="digest", algorithm="sha256"),
-            collector,
-            journal,
-            writer,
-        )
-    reading = collector.reading(took_s=0)
-    if not reading.sound:
-        raise ProofFailed(
-            f"point {point.name} is not as its manifest promises: {tell_counts(reading)}",
-            cure=f"poolferry verify {journal.job.name}",
-        )
-    return sorted_moves(_records(path), folder=notes)
-
-
-def _records(path: str) -> Iterator[tuple[bytes, str]]:
-    rest = b""
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            *records, rest = (rest + chunk).split(b"\0")
-            for record in records:
-                name, _, digest = record.rpartition(b"//")
-                yield name, digest.decode()
+    with Spool(notes) as spool:
+        collector = Collector(workers, taken=spool.take)
+        pipelines = worker_pipelines(point.tree.path, manifest, workers=workers, mode="digest", algorithm="sha256")
+        run_workers(pipelines, collector, journal, writer)
+        reading = collector.reading(took_s=0)
+        if not reading.sound:
+            raise ProofFailed(
+                f"point {point.name} is not as its manifest promises: {tell_counts(reading)}",
+                cure=f"poolferry verify {journal.job.name}",
+            )
+        yield from spool.named()

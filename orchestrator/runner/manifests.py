@@ -10,6 +10,7 @@ from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Recording
+from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.process.executor import Broken, Writer, broken
@@ -20,7 +21,7 @@ from orchestrator.verify.entry import UNKNOWN, Entry
 from orchestrator.verify.listing import listing_command
 from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.sorting import sorted_moves, sorted_records
+from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
 
 _NOTE = "moved-"
 _EARLIER = "earlier-"
@@ -131,22 +132,16 @@ def _fill_here(work: Recording, local: str, journal: Journal, writer: Writer, no
     pipelines = worker_pipelines(
         work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest, keep_cache=True
     )
-    path = f"{notes}/filled"
-    with open(path, "wb") as file:
-        collector = Collector(
-            workers, taken=lambda number, digest, _: file.write(b"%015d\t%b\0" % (number, digest.encode()))
-        )
+    with Spool(notes) as spool:
+        collector = Collector(workers, taken=spool.take)
         run_workers(pipelines, collector, journal, writer)
-        reading = collector.reading(took_s=0)
-    bad = [found for found in reading.findings if found.verdict.value != "unproved"]
-    if bad:
-        raise ProofFailed(
-            f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
-            cure="run again; if it comes back, look at the target's disk",
-        )
-    with open(path, "rb") as file:
-        records = (record for record in file.read().split(b"\0") if record)
-    return ((int(record[:15]), record[16:].decode()) for record in sorted_records(records, folder=notes))
+        bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
+        if bad:
+            raise ProofFailed(
+                f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
+                cure="run again; if it comes back, look at the target's disk",
+            )
+        yield from spool.numbered()
 
 
 def run_workers(

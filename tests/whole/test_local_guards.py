@@ -146,7 +146,10 @@ def test_too_much_has_changed(house: House, limit: str) -> None:
     passes_once(house, "max-changed")
 
 
-@pytest.mark.parametrize(("key", "guard"), [("max_deleted_per_folder", "max-deleted-per-folder"), ("max_changed_per_folder", "max-changed-per-folder")])
+@pytest.mark.parametrize(
+    ("key", "guard"),
+    [("max_deleted_per_folder", "max-deleted-per-folder"), ("max_changed_per_folder", "max-changed-per-folder")],
+)
 @pytest.mark.parametrize("limit", ["2", "50%"])
 def test_too_much_of_one_folder(house: House, key: str, guard: str, limit: str) -> None:
     """A percentage is one of what lay in that folder before."""

@@ -41,7 +41,9 @@ def test_points_go_by_plan(house: House) -> None:
     ran = house.run()
     assert (ran.outcome, ran["warnings"]) == ("done", []), ran
     assert house.points() == [*names[3:], ran["points"][0]]
-    assert sorted(os.listdir(house.target / "points")) == sorted(f"{name}{end}" for name in house.points() for end in ("", ".manifest.gz"))
+    assert sorted(os.listdir(house.target / "points")) == sorted(
+        f"{name}{end}" for name in house.points() for end in ("", ".manifest.gz")
+    )
     for name in house.points():
         assert house.call("verify", "photos", "--point", name).code == 0
     listed = [point["point"] for point in house.call("points", "photos")["points"]]

@@ -111,7 +111,9 @@ def test_lanes_go_on_after_a_cut(house: House, lanes: int, victim: str) -> None:
     whole = sum(path.stat().st_size for path in house.source.rglob("*") if path.is_file() and path.name != "linked")
     process = house.start(house.job(rsync={"parallel": lanes}, pipe={"rate_limit": "3M"}))
     wait_until(lambda: half_copied(house) > 3 * MIB)
-    before = sum(path.stat().st_blocks * 512 for path in (house.target / ".poolferry/work").rglob("*") if path.is_file())
+    before = sum(
+        path.stat().st_blocks * 512 for path in (house.target / ".poolferry/work").rglob("*") if path.is_file()
+    )
     assert len(rsyncs(process)) == 3 * lanes
     strike(process, "receiver" if victim == "a lane" else victim)
     first = house.ended(process)

@@ -20,7 +20,9 @@ WITHOUT_POWER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--
 
 def digests(house: House, which: int = -1) -> dict[bytes, str]:
     """The digests that a point's manifest promises."""
-    return {entry.path: entry.digest for entry in read_manifest(f"{house.point(which)}.manifest.gz")[1] if entry.kind == "f"}
+    return {
+        entry.path: entry.digest for entry in read_manifest(f"{house.point(which)}.manifest.gz")[1] if entry.kind == "f"
+    }
 
 
 def weakly(house: House, *arguments: str) -> Ran:

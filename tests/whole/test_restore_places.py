@@ -53,6 +53,7 @@ def test_one_folder(house: House) -> None:
     assert facts(house.folder / "back") == facts(house.source / "in" / "new\nline")
 
 
+@pytest.mark.slow
 def test_one_file_of_every_name(house: House) -> None:
     """Each name is told as it is, byte for byte; the file takes the destination's name, or its own in a folder."""
     copied(house)
@@ -115,6 +116,7 @@ def test_a_plan_changes_nothing(house: House) -> None:
     assert house.call("history", "photos")["runs"][0]["asked"] != "restore"
 
 
+@pytest.mark.slow
 def test_which_point(house: House) -> None:
     copied(house)
     house.write("plain", "second")
@@ -144,6 +146,7 @@ def test_which_point(house: House) -> None:
     assert not (house.folder / "back").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_owners_acls_times_and_links_come_back(house: House) -> None:
     house.write("owned", "by somebody")
@@ -235,6 +238,7 @@ def test_without_configuration(house: House) -> None:
     assert "holds copies" in nowhere["error"]
 
 
+@pytest.mark.slow
 def test_without_configuration_from_a_host(house: House, sshd: Sshd) -> None:
     """Only the user's own ssh settings are left; here a program in front of PATH stands for them."""
     copied(house)
@@ -250,6 +254,7 @@ def test_without_configuration_from_a_host(house: House, sshd: Sshd) -> None:
     assert facts(house.folder / "back") == facts(house.source)
 
 
+@pytest.mark.slow
 def test_to_a_host(house: House, sshd: Sshd) -> None:
     copied(house, pipe=sshd.pipe)
     to = house.folder / "a b\n[1]"
@@ -262,6 +267,7 @@ def test_to_a_host(house: House, sshd: Sshd) -> None:
     assert (to / "again").read_text() == "of plain"
 
 
+@pytest.mark.slow
 def test_between_two_hosts_is_refused_in_words(house: House, sshd: Sshd) -> None:
     copied(house, target=sshd.url(house.target), pipe=sshd.pipe)
     done = house.call("restore", "run", "photos", "--to", sshd.url(house.folder / "back"))

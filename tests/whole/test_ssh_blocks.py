@@ -11,6 +11,7 @@ import pytest
 from tests.whole.house import House, facts
 from tests.whole.sshd import Link, Sshd, link, sshd
 
+pytestmark = pytest.mark.slow
 __all__ = ["link", "sshd"]
 
 SIZE = 40_000_000

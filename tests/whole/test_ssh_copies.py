@@ -15,6 +15,7 @@ from tests.whole.damage import fill
 from tests.whole.house import House, facts, url
 from tests.whole.sshd import Sshd, sshd
 
+pytestmark = pytest.mark.slow
 __all__ = ["sshd"]
 
 ROOTS = (b"[1]", b"""-a b:\nc'd"e [1] \xe9 $(touch PWNED) `x` *?\\ ;&|<>#~!""")

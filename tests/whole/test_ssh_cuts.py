@@ -14,6 +14,7 @@ import pytest
 from tests.whole.house import House, family, kill, trees_equal, wait_until
 from tests.whole.sshd import Link, Sshd, link, sshd
 
+pytestmark = pytest.mark.slow
 __all__ = ["link", "sshd"]
 
 SIZE = 500_000_000
@@ -87,7 +88,6 @@ def pushing(house: House, sshd: Sshd, file: Path, *, stall_after: str = "20s", *
     return size
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut", "file"),
     [(cut_link, "large"), (kill_receiver, "large"), (kill_client, "smaller"), (kill_session, "smaller")],
@@ -109,7 +109,6 @@ def test_a_cut_is_mended_within_the_run(
     assert sorted(os.listdir(house.point())) == ["disk.img", "small"]
 
 
-@pytest.mark.slow
 def test_a_cut_is_mended_by_the_next_run(house: House, sshd: Sshd, link: Link, large: Path) -> None:
     size = pushing(house, sshd, large)
     run = house.start()
@@ -127,7 +126,6 @@ def test_a_cut_is_mended_by_the_next_run(house: House, sshd: Sshd, link: Link, l
     assert trees_equal(house.source, house.point())
 
 
-@pytest.mark.slow
 def test_a_pull_goes_on_after_the_sender_died(house: House, sshd: Sshd, link: Link, smaller: Path) -> None:
     size = pushing(house, sshd, smaller, source=sshd.url(house.source), target=str(house.target), retry=AT_ONCE)
     run = house.start()
@@ -140,7 +138,6 @@ def test_a_pull_goes_on_after_the_sender_died(house: House, sshd: Sshd, link: Li
     assert trees_equal(house.source, house.point())
 
 
-@pytest.mark.slow
 def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: Link, smaller: Path) -> None:
     """The receiver stands still; nothing is written beside it until it has woken up and gone."""
     size = pushing(house, sshd, smaller, stall_after="3s", retry=AT_ONCE)
@@ -160,7 +157,6 @@ def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: L
     assert trees_equal(house.source, house.point())
 
 
-@pytest.mark.slow
 def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: Sshd, link: Link) -> None:
     """It would write its old half over the finished file; so there is no finished file before it is gone."""
     house.write("disk.img", os.urandom(30_000_000))

@@ -12,6 +12,7 @@ import pytest
 from tests.whole.house import House, Ran
 from tests.whole.sshd import Sshd, free_port, make_key, sshd
 
+pytestmark = pytest.mark.slow
 __all__ = ["sshd"]
 
 

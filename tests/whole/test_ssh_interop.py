@@ -133,6 +133,7 @@ def host_of_then(tmp_path: Path) -> Sshd:
     return Sshd(tmp_path / "old", more=f"ForceCommand {tmp_path}/force")
 
 
+@pytest.mark.slow
 def test_pull_from_a_host_of_then(house: House, host_of_then: Sshd) -> None:
     """Its digests are others than ours: what is not known is read here, and the point is proved all the same."""
     house.write("one", "the first")
@@ -152,6 +153,7 @@ def test_pull_from_a_host_of_then(house: House, host_of_then: Sshd) -> None:
     assert house.call("verify", "photos").code == 1
 
 
+@pytest.mark.slow
 def test_push_to_a_host_of_then(house: House, host_of_then: Sshd) -> None:
     """It cannot make xxh128, which is said before anything is written; with sha256 all goes well."""
     house.write("one", "the first")

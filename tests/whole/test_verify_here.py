@@ -47,6 +47,7 @@ def test_a_sound_copy(house: House) -> None:
     assert known(house) == [(point, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digest", ["xxh128", "sha256", "blake3"])
 def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> None:
     first = copied(house, verify={"digest": digest})
@@ -182,6 +183,7 @@ def test_a_rotten_source_does_not_pass_as_a_change(house: House) -> None:
     assert (house.point(0) / "one").read_text() == "the first"
 
 
+@pytest.mark.slow
 def test_each_run_reads_again_when_it_promised_to(house: House) -> None:
     copied(house, verify={"every": "run"})
     assert [sound for _, sound in known(house)] == [True]
@@ -215,6 +217,7 @@ def check_sums(tree: Path, sums: Path) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(["sha256sum", "-c", "--strict", "--quiet", sums], cwd=tree, capture_output=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digest", ["xxh128", "sha256"])
 def test_exported_sums_are_what_sha256sum_checks(house: House, digest: str) -> None:
     fill(house.source)
@@ -233,6 +236,7 @@ def test_exported_sums_are_what_sha256sum_checks(house: House, digest: str) -> N
     assert again.code == (1 if digest == "xxh128" else 0), "what is read to make sums must be sound"
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_damage_below_the_page_cache(house: House) -> None:
     """The disk's bytes change, and the kernel still holds the right ones: a reading goes to the disk."""

@@ -12,6 +12,7 @@ from tests.whole.damage import NAMES, fill, rot
 from tests.whole.house import House, facts
 from tests.whole.sshd import Link, Sshd, link, sshd
 
+pytestmark = pytest.mark.slow
 __all__ = ["link", "sshd"]
 
 

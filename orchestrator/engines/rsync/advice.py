@@ -6,7 +6,7 @@ from orchestrator.domain.command import Command
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host
-from orchestrator.domain.units import show_size
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Advice
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.commands import choose_compression
@@ -92,7 +92,7 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
     return Advice(
         good=True,
         subject=subject,
-        text=f"holds {len(seen.points)} points, {show_size(seen.free_bytes)} free"
+        text=f"holds {show_count(len(seen.points), 'point')}, {show_size(seen.free_bytes)} free"
         + ("" if seen.mounted else ", not a filesystem of its own"),
     )
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
@@ -122,25 +123,32 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, asked)
     base = world.points[-1] if world.points else None
-    stale = tuple(half for half in world.target.half if half.wanted is None)
     stages = (
         *_clearing(job, world),
         steps.prepare(job, work),
-        *((steps.discard(work, stale),) if stale else ()),
-        *steps.resume(job, world, work, asked),
+        *_remainders(job, world, work, asked),
         *steps.copies(job, world, work, base, asked),
-        steps.sweep(work),
+        steps.sweep(job, work),
         steps.record(job, work, name, base, asked),
         steps.publish(job, name),
     )
     return Plan(summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work)
 
 
+def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[steps.Stage, ...]:
+    """What an interrupted copy left half: some go on, the others go."""
+    stale = tuple(half for half in world.target.half if half.wanted is None)
+    discard = (steps.discard(tree, stale),) if stale else ()
+    return (*discard, *steps.resume(job, world, tree, asked))
+
+
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
     """One plain tree that becomes as the source."""
     stages = (
         steps.prepare(job, job.target.location / WORK),  # empty: it says that the mirror is unfinished
+        *_remainders(job, world, job.target.location, asked),
         *steps.mirror(job, world, asked),
+        steps.sweep(job, job.target.location),
         steps.record_mirror(job, world, asked),
         steps.end_mirror(job),
     )

@@ -33,6 +33,11 @@ find "$s/" -mindepth 1 -maxdepth 1 -printf "x" -quit; printf "\\0"
 _HALF_COPIED = """
 LC_ALL=C find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~poolferry-partial~/*" -o -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
 """
+_HALF_MIRRORED = """
+cd -- "$1"
+set -- -type f -size +0 -regextype posix-extended
+LC_ALL=C find . -path ./.poolferry -prune -o "$@" \\( -path "*/.~poolferry-partial~/*" -o -newer .poolferry/work -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
+"""
 _SIZES = """
 cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c "%s" -- "$f" || echo -; done
 """
@@ -63,10 +68,10 @@ rmdir --ignore-fail-on-non-empty -- "${2%/*}"
 """
 _SWEEP = """
 set -e
-cd -- "$1"
+cd -- "$1"; t=$2/sweep.time
 away='t=$1; shift; for d; do p=${d%/*}; touch -r "$p" -- "$t"; rm -rf -- "$d"; touch -r "$t" -- "$p"; done'
-find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$1.time" {} + || true
-rm -f -- "$1.time"
+find . -name ".~poolferry-partial~" -type d -prune -exec sh -e -c "$away" sh "$t" {} + || true
+rm -f -- "$t"
 """
 _PUBLISH = """
 set -e
@@ -171,6 +176,11 @@ def half_copied_command(work: Location) -> Command:
     return _script(_HALF_COPIED, work.path, effect=Effect.READS, host=work.host)
 
 
+def half_mirrored_command(root: Location) -> Command:
+    """The same of an unfinished mirror. An older file that is merely named like a temporary one was there before."""
+    return _script(_HALF_MIRRORED, root.path, effect=Effect.READS, host=root.host)
+
+
 def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     """Prints the size of each file of the source, `-` where there is no such regular file."""
     names = ("./" + path.decode("utf-8", "surrogateescape") for path in paths)
@@ -205,9 +215,9 @@ def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
     return Command(argv=("rm", "-f", "--", *paths), effect=Effect.WRITES, host=work.host)
 
 
-def sweep_command(work: Location) -> Command:
-    """Removes all half-copied files."""
-    return _script(_SWEEP, work.path, effect=Effect.WRITES, host=work.host)
+def sweep_command(work: Location, ours: Location) -> Command:
+    """Removes all half-copied files. `ours`: a folder for a note of times."""
+    return _script(_SWEEP, work.path, ours.path, effect=Effect.WRITES, host=work.host)
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:

@@ -178,10 +178,10 @@ def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
     return (_small("discard remainders", "their files have left the source", command),)
 
 
-def sweep(work: Location) -> Stage:
+def sweep(job: Job, work: Location) -> Stage:
     """Removes remainders of files that could not be read to their end; the folders keep their times."""
-    command = scripts.sweep_command(work)
-    return (_small("sweep the work tree", "remainders that nothing needs any more must not enter a point", command),)
+    command = scripts.sweep_command(work, job.target.location / OURS)
+    return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
 def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked) -> Stage:

@@ -119,7 +119,10 @@ def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[Half
 
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
-    found = parse.parse_half_copied(run(scripts.half_copied_command(job.target.location / WORK)))
+    root = job.target.location
+    points = options_of(job).points
+    command = scripts.half_copied_command(root / WORK) if points else scripts.half_mirrored_command(root)
+    found = parse.parse_half_copied(run(command))
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()

@@ -93,3 +93,8 @@ def failed(words: str = "", code: int | None = 23, *, stopped: StopReason | None
     """A copy that ended so."""
     pipeline = alone("rsync", "--archive", "/a/", "/b/", effect=Effect.WRITES)
     return broken(pipeline, Result(exits=(code,), last_words=(words,), stopped=stopped))
+
+
+def cut_world(cut: tuple[HalfCopied, ...]) -> World:
+    """What an interrupted run left."""
+    return world(replace(USED, work=True, half=cut))

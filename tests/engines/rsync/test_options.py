@@ -1,0 +1,43 @@
+"""Keys of [rsync] that do not fit together are named, each with what is expected. Pure."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.place import Location
+from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
+from tests.engines.rsync.given import HOST, job
+
+HERE, THERE = Location(path="/a"), Location(path="/a", host=HOST)
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        ({}, []),
+        ({"points": False, "delete": True, "in_place": True, "sparse": False}, []),
+        ({"parallel": 8}, []),
+        ({"in_place": True}, ["rsync.in-place", "rsync.in-place"]),
+        ({"in_place": True, "sparse": False}, ["rsync.in-place"]),
+        ({"in_place": True, "points": False}, ["rsync.in-place"]),
+        ({"delete": True}, ["rsync.delete"]),
+        ({"parallel": 2, "points": False}, ["rsync.parallel"]),
+    ],
+)
+def test_keys_that_do_not_fit_together(options: dict[str, Any], keys: list[str]) -> None:
+    found = list(mistakes(RsyncOptions(**options), HERE, THERE))
+    assert [key for key, _, _ in found] == keys
+    assert all(what and expected for _, what, expected in found)
+
+
+def test_one_side_must_be_here() -> None:
+    assert not list(mistakes(RsyncOptions(), HERE, HERE))
+    assert not list(mistakes(RsyncOptions(), THERE, HERE))
+    assert [key for key, _, _ in mistakes(RsyncOptions(), THERE, THERE)] == ["source"]
+
+
+def test_only_our_own_section_is_taken() -> None:
+    assert options_of(job(parallel=3)).parallel == 3
+    with pytest.raises(TypeError, match="job photos is no rsync job"):
+        options_of(replace(job(), options=object()))

@@ -1,0 +1,312 @@
+"""What an rsync run decides, for small worlds made by hand. Pure."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Effect
+from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.rsync.lanes import Lane, Lanes
+from orchestrator.engines.rsync.plan import plan
+from orchestrator.engines.rsync.words import World
+from tests.engines.rsync.given import (
+    ASKED, CHANGED, EMPTY, FIRST, MIRRORED, NAME, NEW, OLD, ROOT, SOURCE, THERE, UNCHANGED, USED, half, job, mirror, point,
+    program, world,
+)  # fmt: skip
+
+
+def planned(told: Job, seen: World, asked: Asked = ASKED) -> Plan:
+    decision = plan(told, seen, asked)
+    assert isinstance(decision, Plan), decision
+    return decision
+
+
+def refused(told: Job, seen: World, asked: Asked = ASKED) -> Refusal:
+    decision = plan(told, seen, asked)
+    assert isinstance(decision, Refusal), decision
+    return decision
+
+
+def nothing(told: Job, seen: World) -> Nothing:
+    decision = plan(told, seen, ASKED)
+    assert isinstance(decision, Nothing), decision
+    return decision
+
+
+def deeds(decision: Plan | Nothing) -> list[str]:
+    return [step.does for stage in decision.stages for step in stage]
+
+
+ABSENT = replace(EMPTY, exists=False)
+LOST = replace(ASKED, remembered={"target-used": str(ROOT)})
+TIED = Refusal(why="hard links tie this tree together", evidence=("1 GiB tied",), cure="write parallel = 1")
+
+REFUSALS: list[tuple[str, Job, World, Asked, str, tuple[str, ...], str]] = [
+    ("no source", job(), world(source=replace(SOURCE, exists=False, directory=False)), ASKED,
+     "the source /srv/photos is not there", (), "mount it, or correct `source` in the job file"),
+    ("a file", job(), world(source=replace(SOURCE, directory=False)), ASKED,
+     "the source /srv/photos is not a folder", (), "name the folder that holds it; [rsync] excludes leaves the rest out"),
+    ("lanes", job(), world(lanes=TIED), ASKED, TIED.why, TIED.evidence, TIED.cure),
+    ("no folder above", job(), world(replace(ABSENT, parent=False)), ASKED,
+     "the target /backup/photos is not there, and neither is the folder above it", (),
+     "mount it, make the folder, or correct [place.backup]"),
+    ("target a file", job(), world(replace(ABSENT, foreign=("a file",))), ASKED,
+     "the target /backup/photos is a file", (), "mount it, make the folder, or correct [place.backup]"),
+    ("another job's", job(), world(replace(USED, owner="ma\nil")), ASKED,
+     "the target /backup/photos belongs to the job ma\\nil", (".poolferry/target.json says so",),
+     "give each job a place of its own in targets.toml"),
+    ("unmounted", job(), world(EMPTY, FIRST), LOST,
+     "the target /backup/photos held copies of this job and now shows no sign of them: is its disk mounted?",
+     ("no .poolferry/target.json there",),
+     "mount it; or, if it is meant to begin anew: poolferry run photos --allow target-new"),
+    ("in use", job(), world(replace(EMPTY, points=(point(),), foreign=("x\n",))), ASKED,
+     "the target /backup/photos holds something that is not this job's", ("x\\n",),
+     "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
+    ("a mirror over something", mirror(), world(replace(EMPTY, foreign=tuple("abcdefghijkl"))), ASKED,
+     "the target /backup/photos holds something that is not this job's", tuple("abcdefghij"),
+     "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
+    ("blake3 there", replace(job(target=THERE), verify=Verify(digest="blake3")), world(EMPTY, here=NEW, there=NEW), ASKED,
+     "blake3 cannot be made on root@backup, so its points could never be proved", (),
+     'write digest = "xxh128" or "sha256" in [verify]'),
+    ("an old rsync there", job(target=THERE), world(EMPTY, here=NEW, there=program(3, 1, 3)), ASKED,
+     "xxh128 cannot be made on root@backup, so its points could never be proved", (),
+     'write digest = "sha256" in [verify]'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=[row[0] for row in REFUSALS])
+def test_refusals_say_what_they_saw_and_the_cure(row: tuple[str, Job, World, Asked, str, tuple[str, ...], str]) -> None:
+    _, told, seen, asked, why, evidence, cure = row
+    refusal = refused(told, seen, asked)
+    assert (refusal.why, refusal.evidence, refusal.cure) == (why, evidence, cure)
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "asked", "guard"),
+    [
+        (job(), world(EMPTY, FIRST), LOST, "target-new"),
+        (job(), world(replace(EMPTY, points=(point(),))), ASKED, "target-in-use"),
+        (mirror(), world(replace(EMPTY, foreign=("a",))), ASKED, "target-in-use"),
+    ],
+)
+def test_what_the_owner_may_allow(told: Job, seen: World, asked: Asked, guard: str) -> None:
+    assert refused(told, seen, asked).guard == guard
+    assert f"--allow {guard}" in refused(told, seen, asked).cure
+    planned(told, seen, replace(asked, allowed=frozenset({guard})))
+
+
+def test_other_things_beside_points_do_not_matter() -> None:
+    planned(job(), world(replace(EMPTY, foreign=("lost+found",)), FIRST))
+    planned(job(), world(EMPTY, FIRST), replace(ASKED, remembered={"target-used": "/elsewhere"}))
+    planned(replace(job(target=THERE), verify=Verify(digest="sha256")), world(EMPTY, FIRST, here=NEW, there=program(3, 1, 3)))
+
+
+def test_nothing_to_do() -> None:
+    found = nothing(job(), world(changes=UNCHANGED))
+    assert (found.why, found.current, found.stages) == (f"nothing changed: point {OLD} is as the source", OLD, ())
+
+
+def test_nothing_still_tidies() -> None:
+    found = nothing(job(), world(replace(USED, litter=("trash",), latest=None), UNCHANGED))
+    assert deeds(found) == ["clear away leftovers", f"make `latest` name {OLD}"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        world(changes=UNCHANGED, unread=True),  # what could not be read may differ
+        world(replace(USED, damaged=(b"a",)), UNCHANGED),
+        world(replace(USED, points=()), UNCHANGED),  # an empty source whose first copy was cut
+        world(replace(USED, points=(), work=True), None),
+        world(changes=replace(UNCHANGED, other=1)),
+    ],
+)
+def test_what_looks_equal_and_is_not_enough(seen: World) -> None:
+    assert planned(job(), seen).steps[-1].makes == NAME
+
+
+def test_a_first_copy() -> None:
+    found = planned(job(), world(EMPTY, FIRST))
+    assert found.summary == f"first copy: make point {NAME} of 9 entries, 4.0 KiB"
+    assert deeds(found) == [
+        "prepare the target", "copy /srv/photos", "sweep the tree", "write the manifest", f"publish point {NAME}",
+    ]  # fmt: skip
+    assert (found.resumes, found.anew, found.steps[1].why, found.steps[1].expected) == (None, True, "the first copy", 4096)
+    assert "--link-dest" not in str(found.steps[1].work)
+
+
+def test_a_changed_source() -> None:
+    found = planned(job(), world())
+    assert found.summary == f"make point {NAME}: 2 new, 1 changed, 3 gone, 2.0 KiB to move"
+    assert found.steps[1].why == f"unchanged files are linked to point {OLD}"
+    assert f"--link-dest=/backup/photos/points/{OLD} " in str(found.steps[1].work)
+    assert "--delete" not in str(found.steps[1].work)
+    assert (found.steps[1].accounts, found.steps[1].copies, found.steps[-1].makes) == (True, True, NAME)
+
+
+def test_a_look_that_told_nothing_is_no_hindrance() -> None:
+    found = planned(job(), world(changes=None))
+    assert (found.summary, found.steps[1].expected) == (f"make point {NAME}", None)
+
+
+def test_leftovers_go_first() -> None:
+    assert deeds(planned(job(), world(replace(USED, litter=(OLD,)))))[0] == "clear away leftovers"
+
+
+CUT = replace(
+    USED,
+    work=True,
+    half=(half("a/big", 10 << 20, 40 << 20), half("b", 3 << 20, 5 << 20, orphan=True), half("gone", 9, None),
+          half("left", 9, None, orphan=True), half("empty", 5, 0)),
+)  # fmt: skip
+
+
+def test_an_interrupted_copy_goes_on() -> None:
+    found = planned(job(), world(CUT))
+    assert found.resumes == "an interrupted copy lies in the target, 13.0 MiB of it half-copied files"
+    assert not found.anew
+    done = deeds(found)
+    assert done.index("salvage b") < done.index("go on with b") < done.index("name b") < done.index("copy /srv/photos")
+    assert {"go on with a/big", "name a/big"} <= set(done)
+    assert not {"salvage a/big", "go on with gone", "go on with left", "go on with empty"} & set(done)
+    whole = next(step for step in found.steps if step.does == "copy /srv/photos")
+    assert "--delete-before" in str(whole.work)  # the source may have lost what the first attempt copied
+    assert whole.work.effect is Effect.WRITES
+    assert planned(job(), world(replace(USED, work=True))).resumes == "an interrupted copy lies in the target"
+
+
+def test_damaged_files_are_copied_again_and_never_linked() -> None:
+    found = planned(job(), world(replace(USED, damaged=(b"a", b"b/c"))))
+    assert "2 damaged copied again" in found.summary
+    repair = next(step for step in found.steps if step.does == "copy 2 damaged files again")
+    assert "--link-dest" not in str(repair.work)
+    assert repair.needs == (("/notes/damaged", b"/a\0/b/\0/b/c\0"),)
+    assert deeds(found).index("copy /srv/photos") < deeds(found).index("copy 2 damaged files again")
+
+
+LANES = Lanes(
+    lanes=(Lane(paths=(b"a", b"b"), size=Bytes(4096), entries=9), Lane(paths=(b"c",), size=Bytes(99), entries=1)),
+    shared_directories=(b".", b"d"),
+)
+
+
+def test_lanes_side_by_side_then_the_folders_they_share() -> None:
+    found = planned(job(parallel=2), world(lanes=LANES))
+    side_by_side = found.stages[1]
+    assert [step.does for step in side_by_side] == ["copy /srv/photos, lane 1 of 2", "copy /srv/photos, lane 2 of 2"]
+    assert [step.lane for step in side_by_side] == ["lane 1", "lane 2"]
+    assert [step.needs for step in side_by_side] == [
+        (("/notes/lane-1", b"./a\0./b\0"),),
+        (("/notes/lane-2", b"./c\0"),),
+    ]
+    assert side_by_side[0].why == "2 parts, 4.0 KiB: lanes are equally heavy"
+    assert all(step.accounts for step in side_by_side)
+    settle = found.stages[2][0]
+    assert settle.does == "settle the folders that lanes shared"
+    assert settle.needs == (("/notes/shared", b"./.\0./d\0"),)
+    assert not settle.accounts
+
+
+def test_after_a_cut_lanes_are_followed_by_one_over_all() -> None:
+    found = planned(job(parallel=2), world(replace(USED, work=True), lanes=LANES))
+    assert deeds(found)[3] == "copy /srv/photos"
+    assert [step.accounts for step in found.steps[1:4]] == [False, False, True]  # each file is named once
+
+
+def test_one_lane_is_none() -> None:
+    single = replace(LANES, lanes=LANES.lanes[:1])
+    assert deeds(planned(job(parallel=2), world(lanes=single)))[1] == "copy /srv/photos"
+
+
+def test_a_clock_that_was_set_back_makes_no_older_point() -> None:
+    found = planned(job(), world(), replace(ASKED, now=datetime(2020, 1, 1, tzinfo=UTC)))
+    assert found.steps[-1].makes == "2026-03-03T050608Z"
+    same = planned(job(), world(), replace(ASKED, now=point().taken))
+    assert same.steps[-1].makes == "2026-03-03T050608Z"
+
+
+def test_a_mirror_with_consent() -> None:
+    found = planned(mirror(delete=True), world(MIRRORED))
+    assert deeds(found) == [
+        "prepare the target", "mirror /srv/photos", "sweep the tree", "write the manifest", "write everything to the disk",
+    ]  # fmt: skip
+    assert found.summary == "make the mirror as /srv/photos"
+    copy, _, record, _ = found.steps[1:]
+    assert copy.effect is Effect.DESTROYS
+    assert copy.why == "the mirror differs from the source"
+    assert {"--delete-delay", "--exclude=/.poolferry"} <= set(str(copy.work).split())
+    assert (record.makes, str(record.proof)) == ("mirror", "/backup/photos holds what the source's list names")
+
+
+def test_a_mirror_without_consent_removes_nothing() -> None:
+    found = planned(mirror(), world(EMPTY, FIRST))
+    assert {step.effect for step in found.steps} == {Effect.WRITES}
+    assert found.steps[1].why == "the first copy"
+    assert "--delete" not in str(found.steps[1].work)
+    assert found.steps[3].proof is None  # old files may stay, so numbers prove nothing
+
+
+def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:
+    lost = replace(UNCHANGED, deleted=2)
+    found = nothing(mirror(), world(MIRRORED, lost))
+    assert found.why == (
+        "nothing changed: the mirror is as the source; it also holds 2 entries that the source has no more"
+    )
+    assert found.current == "mirror"
+    planned(mirror(delete=True), world(MIRRORED, lost))
+    assert nothing(mirror(delete=True), world(MIRRORED, UNCHANGED)).why == "nothing changed: the mirror is as the source"
+
+
+@pytest.mark.parametrize("target", [replace(MIRRORED, mirrored=None), replace(MIRRORED, work=True)])
+def test_a_mirror_that_was_cut_before_its_manifest_is_not_equal(target: object) -> None:
+    found = planned(mirror(), world(target, UNCHANGED))  # type: ignore[arg-type]
+    assert "write the manifest" in deeds(found)
+
+
+def test_a_damaged_mirror_is_mended() -> None:
+    found = planned(mirror(), world(replace(MIRRORED, damaged=(b"a",)), UNCHANGED))
+    assert deeds(found)[2] == "copy 1 damaged file again"
+
+
+TARGETS = st.builds(
+    replace,
+    st.sampled_from([EMPTY, USED, MIRRORED, CUT, ABSENT]),
+    work=st.booleans(),
+    litter=st.sampled_from([(), (OLD,)]),
+    damaged=st.sampled_from([(), (b"a",)]),
+    latest=st.sampled_from([None, OLD]),
+    owner=st.sampled_from([None, "photos", "mail"]),
+)
+CHANGES: st.SearchStrategy[Changes | None] = st.sampled_from([None, UNCHANGED, CHANGED, FIRST])
+JOBS = st.builds(job, points=st.booleans(), delete=st.booleans(), hard_links=st.booleans())
+
+
+@settings(max_examples=200, deadline=None)
+@given(JOBS, TARGETS, CHANGES, st.booleans(), st.sampled_from([None, LANES, TIED]))
+def test_every_decision_says_why_and_destroys_only_with_consent(
+    told: Job, target: object, changes: Changes | None, unread: bool, lanes: Lanes | Refusal | None
+) -> None:
+    seen = world(target, changes, unread=unread, lanes=lanes)  # type: ignore[arg-type]
+    decision: Decision = plan(told, seen, ASKED)
+    if isinstance(decision, Refusal):
+        assert decision.why
+        assert decision.cure
+        assert decision.guard is None or f"poolferry run photos --allow {decision.guard}" in decision.cure
+        return
+    steps = [step for stage in decision.stages for step in stage]
+    assert all(step.does and step.why for step in steps)
+    options = told.options
+    for step in steps:
+        if step.effect is Effect.DESTROYS and step.does != "clear away leftovers":
+            assert options.delete and not options.points  # type: ignore[attr-defined]
+    assert len({id(stage) for stage in decision.stages}) == len(decision.stages)
+    assert sum(step.makes is not None for step in steps) == isinstance(decision, Plan)
+    for stage in decision.stages:
+        assert len({step.lane for step in stage}) == len(stage)

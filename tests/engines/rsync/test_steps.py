@@ -1,0 +1,98 @@
+"""Steps: their exact commands for files that were cut, and what each must leave behind. Pure."""
+
+import pytest
+
+from orchestrator.domain.command import Effect, Pipeline
+from orchestrator.domain.plan import Recording, Step
+from orchestrator.engines.rsync import steps
+from orchestrator.engines.rsync.words import WORK, CountsEqual, HalfCopied, PointVisible
+from tests.engines.rsync.given import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
+
+TREE = ROOT / WORK
+MIB = 1 << 20
+
+
+def going_on(*cut: HalfCopied) -> list[Step]:
+    return [step for stage in steps.resume(job(), cut_world(cut), TREE, ASKED) for step in stage]
+
+
+def values(step: Step) -> tuple[str, ...]:
+    """The arguments of a script, behind its text."""
+    assert isinstance(step.work, Pipeline)
+    return step.work.stages[0].argv[4:]
+
+
+def test_a_partial_file_goes_on_from_its_end() -> None:
+    copy, name = going_on(half("a/b\n", 10 * MIB, 40 * MIB))
+    assert (copy.does, copy.why, copy.expected) == ("go on with a/b\\n", "10.0 MiB of 40.0 MiB are there", 30 * MIB)
+    assert copy.needs == (("/notes/moved-on-0", b"pf:>f|0|0||\\#141\\#057\\#142\\#012\n"),)
+    assert isinstance(copy.work, Pipeline)
+    assert copy.work.stages[0].argv[-2:] == (
+        "/srv/photos/a/b\n", "/backup/photos/.poolferry/work/a/.~poolferry-partial~/b\n",
+    )  # fmt: skip
+    assert "--append-verify" in copy.work.stages[0].argv
+    assert values(name) == (TREE.path, "a/.~poolferry-partial~/b\n", "a/b\n", str(40 * MIB))
+
+
+def test_an_orphan_is_salvaged_first() -> None:
+    salvage, copy, name = going_on(half("a/b", 1 * MIB, 4 * MIB, orphan=True))
+    assert (salvage.does, copy.does, name.does) == ("salvage a/b", "go on with a/b", "name a/b")
+    assert values(salvage) == (TREE.path, "a/.b.AbCdEf", "a/.~poolferry-partial~", "b")
+    salvage, *_ = going_on(half("top", 1, 2, orphan=True))
+    assert values(salvage) == (TREE.path, ".top.AbCdEf", ".~poolferry-partial~", "top")
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "left"),
+    [(4 * MIB, 4 * MIB, 3 * MIB), (9 * MIB, 4 * MIB, 3 * MIB), (5, 5, 0), (MIB, MIB, 0)],
+)
+def test_a_remainder_that_looks_whole_is_shortened(have: int, wanted: int, left: int) -> None:
+    shorten, copy, _ = going_on(half("b", have, wanted))
+    assert isinstance(shorten.work, Pipeline)
+    assert shorten.work.stages[0].argv == ("truncate", "-s", str(left), "--", f"{TREE.path}/.~poolferry-partial~/b")
+    assert copy.expected == wanted - left
+
+
+def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
+    cut = (half("gone", 5, None), half("x", 5, 10), half("empty", 5, 0), half("y", 5, 10))
+    assert [step.does for step in going_on(*cut)] == ["go on with x", "name x", "go on with y", "name y"]
+    assert [step.needs[0][0] for step in going_on(*cut) if step.needs] == ["/notes/moved-on-1", "/notes/moved-on-3"]
+
+
+def test_points_are_removed_for_a_reason() -> None:
+    (step,) = steps.remove(job(), (OLD, NAME), ("older than 7 days", "too many"))
+    assert (step.does, step.effect) == ("remove 2 points", Effect.DESTROYS)
+    assert step.why == f"{OLD}: older than 7 days; {NAME}: too many"
+    assert step.removes == f"{OLD} {NAME}"
+    assert values(step) == (ROOT.path, OLD, NAME)
+
+
+def test_publishing_is_proved_by_a_look() -> None:
+    (step,) = steps.publish(job(), NAME)
+    assert (step.makes, step.proof) == (NAME, PointVisible(root=ROOT, name=NAME))
+    assert str(step.proof) == f"/backup/photos/points/{NAME} is there and latest"
+    assert values(step) == (ROOT.path, NAME, ".poolferry/manifest.gz")
+
+
+def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
+    (step,) = steps.prepare(job(), TREE)
+    assert values(step) == (ROOT.path, "photos", TREE.path, "330")  # the job's patience, and some more
+
+
+def test_a_manifest_knows_what_it_may_believe() -> None:
+    (step,) = steps.record(job(), TREE, NAME, point(), ASKED)
+    assert step.work == Recording(
+        tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point().manifest,
+        digest="xxh128",
+    )  # fmt: skip
+    assert step.proof == CountsEqual(tree=TREE)
+    (first,) = steps.record(job(), TREE, NAME, None, ASKED)
+    assert isinstance(first.work, Recording)
+    assert first.work.linked is None
+
+
+def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
+    (step,) = steps.record_mirror(mirror(), world(MIRRORED), ASKED)
+    assert isinstance(step.work, Recording)
+    assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
+    assert step.effect is Effect.WRITES

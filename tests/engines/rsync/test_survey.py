@@ -1,0 +1,280 @@
+"""Looks at real trees: what differs, what an interrupted run left, and that a look which failed is no empty answer.
+
+Changes things.
+"""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync.lanes import Lanes
+from orchestrator.engines.rsync.survey import survey, survey_points
+from orchestrator.engines.rsync.words import World
+from orchestrator.process.executor import Reader
+from orchestrator.process.scripted import Scripted, answer
+from tests.engines.rsync.given import NAME, NOW, OLD, THERE, job
+
+
+class Trees:
+    """A source, a target and notes; `look` surveys them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.target, self.notes = folder / "source", folder / "target", folder / "notes"
+        (self.notes / "empty").mkdir(parents=True)
+        self.source.mkdir()
+
+    def job(self, **options: Any) -> Job:
+        return job(source=Location(path=str(self.source)), target=Location(path=str(self.target)), **options)
+
+    def look(self, reader: Reader | None = None, **options: Any) -> World:
+        return survey(self.job(**options), Asked(now=NOW, notes=str(self.notes)), reader or Reader())
+
+    def write(self, path: str, content: str = "x") -> None:
+        (self.source / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.source / path).write_text(content)
+
+    def mark(self, owner: str = "photos") -> Path:
+        """The target as a run leaves it."""
+        ours = self.target / ".poolferry"
+        ours.mkdir(parents=True, exist_ok=True)
+        (ours / "target.json").write_text(json.dumps({"format": 1, "job": owner, "coarse": False}))
+        return ours
+
+    def point(self, name: str = OLD) -> Path:
+        """A point that is as the source."""
+        self.mark()
+        tree = self.target / "points" / name
+        tree.parent.mkdir(exist_ok=True)
+        subprocess.run(["rsync", "-aH", f"{self.source}/", f"{tree}/"], check=True)
+        (self.target / f"points/{name}.manifest.gz").touch()
+        return tree
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Trees:
+    return Trees(tmp_path)
+
+
+def test_a_first_copy_is_counted_by_a_listing(trees: Trees) -> None:
+    trees.write("a", "12345")
+    trees.write("d/b", "123")
+    os.link(trees.source / "a", trees.source / "a2")
+    seen = trees.look()
+    assert seen.changes is not None
+    assert (seen.changes.entries_before, seen.changes.files_before) == (None, None)
+    assert (seen.changes.entries_now, seen.changes.created, seen.changes.moving) == (4, 4, 8)
+    assert (seen.here, seen.there, seen.lanes, seen.points) == (None, None, None, ())
+    assert not seen.target.exists
+    assert seen.target.parent
+
+
+def test_what_patterns_leave_out_of_a_first_copy_rsync_itself_knows(trees: Trees) -> None:
+    trees.write("keep", "12345")
+    trees.write("cache/big", "123456789")
+    seen = trees.look(excludes=("/cache/",))
+    assert seen.changes is not None
+    assert (seen.changes.entries_before, seen.changes.entries_now, seen.changes.moving) == (None, 1, 5)
+
+
+def test_differences_to_the_newest_point(trees: Trees) -> None:
+    for name in ("same", "edited", "gone", "d/e/gone"):
+        trees.write(name)
+    trees.point("2026-01-01T000000Z")
+    trees.point()
+    assert trees.look().changes is not None
+    assert trees.look().changes.none  # type: ignore[union-attr]
+    trees.write("edited", "longer")
+    trees.write("new\nline\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "new")
+    (trees.source / "gone").unlink()
+    (trees.source / "d/e/gone").unlink()
+    seen = trees.look()
+    assert seen.changes is not None
+    assert (seen.changes.created, seen.changes.changed, seen.changes.deleted) == (1, 1, 2)
+    assert seen.changes.changed_examples == (b"edited",)
+    assert sorted(seen.changes.deleted_examples) == [b"d/e/gone", b"gone"]
+    assert [each.name for each in seen.points] == ["2026-01-01T000000Z", OLD]
+    assert not seen.unread
+
+
+def test_another_jobs_copies_are_not_compared(trees: Trees) -> None:
+    trees.write("a")
+    trees.point()
+    trees.mark("mail")
+    seen = trees.look()
+    assert seen.target.owner == "mail"
+    assert seen.changes is not None
+    assert seen.changes.entries_before is None
+
+
+def test_a_source_that_is_none(trees: Trees) -> None:
+    trees.source.rmdir()
+    assert (trees.look().source.exists, trees.look().changes) == (False, None)
+    trees.source.touch()
+    seen = trees.look()
+    assert (seen.source.exists, seen.source.directory, seen.changes) == (True, False, None)
+
+
+def test_a_mirror_is_compared_itself_without_our_folder(trees: Trees) -> None:
+    trees.write("a")
+    trees.write("points/a.txt")
+    trees.write("points/a/b")
+    subprocess.run(["rsync", "-a", f"{trees.source}/", f"{trees.target}/"], check=True)
+    ours = trees.mark()
+    seen = trees.look(points=False)
+    assert seen.changes is not None
+    assert seen.changes.none
+    assert (seen.target.litter, seen.points, seen.target.mirrored) == ((), (), None)  # its `points` are the source's
+    assert survey_points(trees.job(points=False), Reader()) == ()
+    (ours / "manifest.gz").touch()
+    (found,) = survey_points(trees.job(points=False), Reader())
+    assert (found.name, found.tree, found.damaged, found.apart) == (
+        "mirror", Location(path=str(trees.target)), False, (b".poolferry",),
+    )  # fmt: skip
+    (ours / "mirror.damaged").write_text("a\n")
+    assert survey_points(trees.job(points=False), Reader())[0].damaged
+    assert trees.look(points=False).target.damaged == (b"a",)
+
+
+def test_a_mirror_of_nobody_is_not_compared(trees: Trees) -> None:
+    trees.write("a")
+    trees.target.mkdir()
+    (trees.target / "theirs").touch()
+    seen = trees.look(points=False)
+    assert seen.changes is not None
+    assert (seen.changes.entries_before, seen.changes.deleted, seen.target.foreign) == (None, 0, ("theirs",))
+
+
+def test_points_that_are_there(trees: Trees) -> None:
+    trees.write("a")
+    trees.point(NAME)
+    trees.point(OLD)
+    (trees.target / f"points/{NAME}.damaged").write_text("a\nb\\xff\n")
+    (trees.target / "latest").symlink_to(f"points/{NAME}")
+    found = survey_points(trees.job(), Reader())
+    assert [(each.name, each.damaged) for each in found] == [(OLD, False), (NAME, True)]
+    seen = trees.look().target
+    assert (seen.damaged, seen.latest, seen.mounted) == ((b"a", b"b\xff"), NAME, False)
+
+
+def test_what_an_interrupted_copy_left(trees: Trees) -> None:
+    """Partial files and orphans, each with what the source has; a file that is only named alike is none."""
+    trees.write("d/partial", "0123456789")
+    trees.write("orphan\n", "0123456789")
+    trees.write(".like.AbCdEf", "own")
+    work = trees.mark() / "work"
+    (work / "d/.~poolferry-partial~").mkdir(parents=True)
+    (work / "d/.~poolferry-partial~/partial").write_text("01234")
+    (work / "d/.~poolferry-partial~/gone").write_text("01")
+    (work / ".orphan\n.AbCdEf").write_text("012")
+    (work / ".like.AbCdEf").write_text("own")
+    (work / ".empty.AbCdEf").touch()
+    (work / "finished").write_text("x")
+    seen = trees.look().target
+    assert seen.work
+    found = {each.path: (each.lies, each.orphan, each.have, each.wanted) for each in seen.half}
+    assert found == {
+        b"d/partial": (b"d/.~poolferry-partial~/partial", False, 5, 10),
+        b"d/gone": (b"d/.~poolferry-partial~/gone", False, 2, None),
+        b"orphan\n": (b".orphan\n.AbCdEf", True, 3, 10),
+    }
+
+
+def test_nothing_half_copied(trees: Trees) -> None:
+    (trees.mark() / "work").mkdir()
+    seen = trees.look().target
+    assert (seen.work, seen.half) == (True, ())
+
+
+def test_lanes_only_where_there_is_something_to_share_out(trees: Trees) -> None:
+    for name in "abcd":
+        trees.write(f"{name}/file")
+    lanes = trees.look(parallel=2).lanes
+    assert isinstance(lanes, Lanes)
+    assert len(lanes.lanes) == 2
+    trees.point()
+    assert trees.look(parallel=2).lanes is None
+    trees.write("a/new")
+    assert isinstance(trees.look(parallel=2).lanes, Lanes)
+
+
+def test_hard_links_that_tie_lanes(trees: Trees) -> None:
+    trees.write("a/file")
+    (trees.source / "b").mkdir()
+    os.link(trees.source / "a/file", trees.source / "b/file")
+    assert isinstance(trees.look(parallel=2).lanes, Refusal)
+    assert isinstance(trees.look(parallel=2, hard_links=False).lanes, Lanes)
+
+
+STATS = b"Number of files: 1 (dir: 1)\nTotal transferred file size: 0 bytes\nLiteral data: 0 bytes\n"
+TARGET = b'd\x001 2 \x001024 4096 9 8\n\x00{"job": "photos"}\x00\x00p d %b\x00' % OLD.encode()
+
+
+def scripted(look: Any) -> Scripted:
+    """A local job whose look ends like this."""
+    return Scripted(
+        [
+            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
+            (str(scripts.look_at_target_command(job().target.location)), answer(TARGET)),
+            (lambda pipeline: pipeline.stages[0].argv[0] == "rsync", look),
+        ]
+    )
+
+
+@pytest.mark.parametrize(("code", "unread"), [(0, False), (24, False), (23, True)])
+def test_a_look_that_could_not_read_all_says_so(code: int, unread: bool) -> None:
+    seen = survey(job(), Asked(now=NOW, notes="/n"), scripted(answer(STATS, exits=(code,))))
+    assert seen.changes is not None
+    assert seen.changes.none
+    assert seen.unread is unread
+
+
+def test_a_look_that_failed_is_no_empty_answer() -> None:
+    words = "rsync: connection unexpectedly closed"
+    with pytest.raises(OutsideError, match="broke off"):
+        survey(job(), Asked(now=NOW, notes="/n"), scripted(answer(STATS, exits=(12,), words=words)))
+
+
+def test_a_host_that_does_not_answer() -> None:
+    down = Scripted([(lambda pipeline: pipeline.stages[0].host is not None, answer(exits=(255,), words="Connection refused"))])
+    down._script.insert(0, (lambda pipeline: pipeline.stages[0].host is None, answer(b'{"version": "3.5.0"}')))
+    with pytest.raises(HostUnreachable):
+        survey(job(target=THERE), Asked(now=NOW, notes="/n"), down)
+
+
+def test_a_listing_that_failed_is_no_empty_source() -> None:
+    told = replace(job(), source=Location(path="/srv"))
+    reader = Scripted(
+        [
+            (str(scripts.look_at_source_command(told.source)), answer(b"d 1 2 \0x\0")),
+            (str(scripts.look_at_target_command(told.target.location)), answer(b"ap\0")),
+            (lambda pipeline: pipeline.stages[0].argv[0] == "find", answer(exits=(126,), words="find: Permission denied")),
+        ]
+    )
+    with pytest.raises(PermissionDenied):
+        survey(told, Asked(now=NOW, notes="/n"), reader)
+
+
+def test_both_programs_are_asked_for_a_far_side() -> None:
+    reader = Scripted(
+        [
+            (str(commands.rsync_version_command(None)), answer(b'{"version": "3.5.0"}')),
+            (str(commands.rsync_version_command(THERE.host)), answer(b"rsync  version 3.1.3  protocol version 31\n")),
+            (str(scripts.look_at_source_command(job().source)), answer(b"a\0")),
+            (str(scripts.look_at_target_command(THERE)), answer(b"ap\0")),
+        ]
+    )
+    seen = survey(job(target=THERE), Asked(now=NOW, notes="/n"), reader)
+    assert seen.here is not None
+    assert seen.there is not None
+    assert (seen.here.version, seen.there.version) == ((3, 5, 0), (3, 1, 3))

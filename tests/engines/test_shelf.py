@@ -1,0 +1,18 @@
+"""Engines are found by looking into their folder. Reads."""
+
+import pytest
+
+from orchestrator.engines.rsync import ENGINE
+from orchestrator.engines.shelf import engine, engine_names
+
+
+def test_the_engines_that_are_there() -> None:
+    assert "rsync" in engine_names()
+    assert engine("rsync") is ENGINE
+    assert all(engine(name).name == name for name in engine_names())
+
+
+@pytest.mark.parametrize("name", ["", "rsync2", "../runner", "contract", "__pycache__"])
+def test_what_is_no_engine(name: str) -> None:
+    with pytest.raises(KeyError):
+        engine(name)

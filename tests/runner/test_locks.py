@@ -1,0 +1,124 @@
+"""Locks: one run per job and per place, held as long as any child lives, and points that are being read.
+
+Changes things.
+"""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.errors import NotNow, Retry
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location, Place
+from orchestrator.runner.locks import locked, points_being_read, reading
+from tests.engines.rsync.given import THERE, job
+
+
+def told(folder: Path, name: str = "photos", place: str = "backup") -> Job:
+    target = Place(name=place, location=Location(path=str(folder / place)))
+    return replace(job(), name=name, target=target)
+
+
+def never(_: float) -> bool:
+    raise AssertionError("nobody is there to wait for")
+
+
+def hold(each: Job, state: Path, *, wait: Callable[[float], bool] = never, patience: float = 0) -> contextlib.AbstractContextManager[tuple[int, ...]]:
+    return locked(each, str(state), wait=wait, patience=patience)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "busy"),
+    [("photos", "backup", True), ("photos", "other", True), ("mail", "backup", True), ("mail", "other", False)],
+)
+def test_one_run_per_job_and_per_place(tmp_path: Path, name: str, place: str, busy: bool) -> None:
+    with hold(told(tmp_path), tmp_path):
+        expected = pytest.raises(NotNow, match=f"another run of {name}") if busy else contextlib.nullcontext()
+        with expected, hold(told(tmp_path, name, place), tmp_path):
+            pass
+    with hold(told(tmp_path, name, place), tmp_path):  # free again
+        pass
+
+
+def test_a_busy_lock_is_waited_for(tmp_path: Path) -> None:
+    first, waited = contextlib.ExitStack(), []
+    first.enter_context(hold(told(tmp_path), tmp_path))
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        if len(waited) == 3:
+            first.close()
+        return False
+
+    with hold(told(tmp_path), tmp_path, wait=wait, patience=60):
+        pass
+    assert len(waited) == 3
+
+
+def test_patience_ends_and_a_stop_ends_it_at_once(tmp_path: Path) -> None:
+    with hold(told(tmp_path), tmp_path):
+        waited: list[float] = []
+        with pytest.raises(NotNow) as failure, hold(
+            told(tmp_path), tmp_path, wait=lambda seconds: waited.append(seconds) or False, patience=1
+        ):
+            pass
+        assert 1 <= sum(waited) < 1.5
+        assert failure.value.retry is Retry.WHEN_IT_CHANGES
+        assert "poolferry status" in failure.value.cure
+        with pytest.raises(NotNow), hold(told(tmp_path), tmp_path, wait=lambda _: True, patience=3600):
+            pass
+
+
+def test_a_run_with_another_state_meets_the_lock_at_the_target(tmp_path: Path) -> None:
+    ours = tmp_path / "backup/.poolferry"
+    ours.mkdir(parents=True)
+    (ours / "target.json").write_text("{}")
+    with hold(told(tmp_path), tmp_path / "one") as held:
+        assert len(held) == 3
+        with pytest.raises(NotNow), hold(told(tmp_path, "mail"), tmp_path / "two"):
+            pass
+    assert [entry.name for entry in ours.iterdir()] == ["target.json"]
+
+
+def test_a_place_on_a_host_is_locked_here_only(tmp_path: Path) -> None:
+    with hold(replace(job(), target=Place(name="far", location=THERE)), tmp_path) as held:
+        assert len(held) == 2
+
+
+def test_a_child_that_is_left_over_keeps_the_lock(tmp_path: Path) -> None:
+    with hold(told(tmp_path), tmp_path) as held:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=held)
+    try:
+        with pytest.raises(NotNow), hold(told(tmp_path), tmp_path):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+    with hold(told(tmp_path), tmp_path):
+        pass
+
+
+def test_other_children_do_not_inherit_it(tmp_path: Path) -> None:
+    with hold(told(tmp_path), tmp_path):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        with hold(told(tmp_path), tmp_path):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_points_that_are_being_read(tmp_path: Path) -> None:
+    each, names = told(tmp_path), ["one", "two", "three"]
+    assert points_being_read(each, str(tmp_path), names) == ()
+    with reading(each, str(tmp_path), "two"), reading(each, str(tmp_path), "two"):
+        assert points_being_read(each, str(tmp_path), names) == ("two",)
+        assert points_being_read(told(tmp_path, "mail"), str(tmp_path), names) == ()
+    assert points_being_read(each, str(tmp_path), names) == ()
+    assert os.stat(tmp_path / "locks").st_mode & 0o077 == 0

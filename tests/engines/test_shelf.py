@@ -2,13 +2,14 @@
 
 import pytest
 
-from orchestrator.engines.rsync import ENGINE
+from orchestrator.engines.rsync import RsyncEngine
 from orchestrator.engines.shelf import engine, engine_names
 
 
 def test_the_engines_that_are_there() -> None:
     assert "rsync" in engine_names()
-    assert engine("rsync") is ENGINE
+    found: object = engine("rsync")
+    assert isinstance(found, RsyncEngine)
     assert all(engine(name).name == name for name in engine_names())
 
 

@@ -10,13 +10,17 @@ from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, Job, Keep, parse_limit
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import ENGINE
 from orchestrator.engines.rsync.words import SourceSeen, World
+from orchestrator.engines.shelf import engine
 from orchestrator.runner.decide import GROUND, decide, going, ground, protect, staying
 from tests.engines.rsync.given import ASKED, CHANGED, EMPTY, FIRST, NOW, SOURCE, UNCHANGED, job, point, world
 
+ENGINE = engine("rsync")
 
-def decided(seen: World, told: Job | None = None, asked: Asked = ASKED, folders: Mapping[bytes, int] | None = None) -> Decision:
+
+def decided(
+    seen: World, told: Job | None = None, asked: Asked = ASKED, folders: Mapping[bytes, int] | None = None
+) -> Decision:
     return decide(told or job(), ENGINE, seen, asked, folders or {})
 
 

@@ -28,7 +28,9 @@ def never(_: float) -> bool:
     raise AssertionError("nobody is there to wait for")
 
 
-def hold(each: Job, state: Path, *, wait: Callable[[float], bool] = never, patience: float = 0) -> contextlib.AbstractContextManager[tuple[int, ...]]:
+def hold(
+    each: Job, state: Path, *, wait: Callable[[float], bool] = never, patience: float = 0
+) -> contextlib.AbstractContextManager[tuple[int, ...]]:
     return locked(each, str(state), wait=wait, patience=patience)
 
 
@@ -63,8 +65,9 @@ def test_a_busy_lock_is_waited_for(tmp_path: Path) -> None:
 def test_patience_ends_and_a_stop_ends_it_at_once(tmp_path: Path) -> None:
     with hold(told(tmp_path), tmp_path):
         waited: list[float] = []
-        with pytest.raises(NotNow) as failure, hold(
-            told(tmp_path), tmp_path, wait=lambda seconds: waited.append(seconds) or False, patience=1
+        with (
+            pytest.raises(NotNow) as failure,
+            hold(told(tmp_path), tmp_path, wait=lambda seconds: bool(waited.append(seconds)), patience=1),
         ):
             pass
         assert 1 <= sum(waited) < 1.5

@@ -14,13 +14,14 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Keep
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Nothing, Plan, Refusal
-from orchestrator.engines.rsync import ENGINE
+from orchestrator.engines.shelf import engine
 from orchestrator.process.executor import Reader
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.runner.locks import reading
 from orchestrator.runner.planning import Known, Planned, plan_job
 from tests.engines.rsync.given import NOW, job
 
+ENGINE = engine("rsync")
 UNKNOWN = Known(facts={}, sound=())
 DAYS = tuple(f"2026-02-0{day}T000000Z" for day in range(1, 5))
 
@@ -40,16 +41,20 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def planned(place: Path, known: Known = UNKNOWN, *, keep: Keep | None = None, allowed: str = "", **options: object) -> Planned:
+def planned(
+    place: Path, known: Known = UNKNOWN, *, keep: Keep | None = None, allowed: str = "", **options: object
+) -> Planned:
     told = job(source=Location(path=f"{place}/s"), target=Location(path=f"{place}/t"), **options)
     told = replace(told, keep=keep or Keep())
-    return plan_job(
-        told, ENGINE, Reader(), known, state=f"{place}/state", now=NOW, allowed=frozenset(allowed.split())
-    )
+    return plan_job(told, ENGINE, Reader(), known, state=f"{place}/state", now=NOW, allowed=frozenset(allowed.split()))
 
 
 def everything(place: Path) -> list[tuple[str, int]]:
-    return sorted((entry, os.lstat(entry).st_mtime_ns) for folder, _, names in os.walk(place) for entry in [folder, *(f"{folder}/{name}" for name in names)])
+    return sorted(
+        (entry, os.lstat(entry).st_mtime_ns)
+        for folder, _, names in os.walk(place)
+        for entry in [folder, *(f"{folder}/{name}" for name in names)]
+    )
 
 
 def test_nothing_to_do(place: Path) -> None:

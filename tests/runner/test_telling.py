@@ -18,7 +18,12 @@ def test_a_plan_word_for_word() -> None:
     assert (value["decision"], value["resumes"], value["warnings"]) == ("plan", None, [])
     copy = value["stages"][1][0]
     assert set(copy) == {"does", "why", "lane", "effect", "commands", "expected_bytes", "proof"}
-    assert (copy["does"], copy["lane"], copy["effect"], copy["expected_bytes"]) == ("copy /srv/photos", "main", "writes", 4096)
+    assert (copy["does"], copy["lane"], copy["effect"], copy["expected_bytes"]) == (
+        "copy /srv/photos",
+        "main",
+        "writes",
+        4096,
+    )
     assert copy["proof"] is None
     assert copy["commands"][0].startswith("rsync --archive ")
     assert copy["commands"][0].endswith("-- /srv/photos/ /backup/photos/.poolferry/work/ >> /notes/moved-0")

@@ -20,7 +20,11 @@ def version(text: str) -> Result:
 
 
 def found(
-    *, here: Result | None = None, there: Result | None = None, source: Result | None = None, target: Result | None = None
+    *,
+    here: Result | None = None,
+    there: Result | None = None,
+    source: Result | None = None,
+    target: Result | None = None,
 ) -> dict[str, Advice]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
@@ -54,9 +58,7 @@ def test_a_program_that_is_none_or_cannot_be_asked() -> None:
     assert gone["source /srv/photos"].good  # one failure hides no other
 
 
-@pytest.mark.parametrize(
-    ("text", "holes"), [("3.2.7", 3), ("3.4.1", 2), ("3.4.3", 1), ("3.5.0", 0)]
-)
+@pytest.mark.parametrize(("text", "holes"), [("3.2.7", 3), ("3.4.1", 2), ("3.4.3", 1), ("3.5.0", 0)])
 def test_known_holes_are_advice(text: str, holes: int) -> None:
     advice = found(here=version(text))["rsync here"]
     assert advice.text.startswith(f"version {text}")

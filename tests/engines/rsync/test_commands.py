@@ -101,7 +101,9 @@ FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "seen", "more", "there", "absent"), [row[1:] for row in FLAGS], ids=[row[0] for row in FLAGS])
+@pytest.mark.parametrize(
+    ("told", "seen", "more", "there", "absent"), [row[1:] for row in FLAGS], ids=[row[0] for row in FLAGS]
+)
 def test_flags(told: Job, seen: World, more: dict[str, Any], there: str, absent: str) -> None:
     argv = copy(told, seen, **more).argv
     names = {word.partition("=")[0] for word in argv}
@@ -134,7 +136,11 @@ def test_a_digest_is_told_only_where_it_is_xxh128(here: Program | None, there: P
 
 
 VERSIONS = ((3, 0, 6), (3, 1, 1), (3, 1, 3), (3, 2, 3), (3, 5, 0))
-LZ4, ZLIB, OLD_ZLIB = ["--compress", "--compress-choice=lz4"], ["--compress", "--compress-choice=zlibx"], ["--new-compress"]
+LZ4, ZLIB, OLD_ZLIB = (
+    ["--compress", "--compress-choice=lz4"],
+    ["--compress", "--compress-choice=zlibx"],
+    ["--new-compress"],
+)
 ZSTD = ["--compress", "--compress-choice=zstd", "--compress-level=1"]
 # What each wish gives by the older side of a pair.
 BY_OLDER: dict[str, dict[tuple[int, ...], list[str]]] = {
@@ -230,13 +236,30 @@ def test_another_user_port_and_address() -> None:
     assert copy(job(source=Location(path="/")), world()).argv[-2] == "/"
 
 
-NAMES = ("plain", "two words", "new\nline", "[1]", "1*?", 'qu"ote', "it's", "back\\slash", "back\\slash/[1]", "both\\[1]", "$(touch PWNED)", "-r", "üñ", "a:b")
+NAMES = (
+    "plain",
+    "two words",
+    "new\nline",
+    "[1]",
+    "1*?",
+    'qu"ote',
+    "it's",
+    "back\\slash",
+    "back\\slash/[1]",
+    "both\\[1]",
+    "$(touch PWNED)",
+    "-r",
+    "üñ",
+    "a:b",
+)
 
 
 def fake_shell(folder: Path) -> Path:
     """A remote shell that runs what rsync sends by a login shell, as sshd does."""
     script = folder / "ssh"
-    script.write_text(f'#!/bin/sh\nwhile [ "$1" != host ]; do shift; done; shift\ncd "{folder}/home" || exit\nexec sh -c "$*"\n')
+    script.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != host ]; do shift; done; shift\ncd "{folder}/home" || exit\nexec sh -c "$*"\n'
+    )
     script.chmod(0o755)
     (folder / "home").mkdir()
     return script
@@ -294,7 +317,11 @@ def test_only_the_named_files_are_copied_again(tmp_path: Path) -> None:
     command = renew_command(job(source=Location(path=str(source))), Location(path=str(target)), world(), str(rules))
     done = subprocess.run(command.argv, capture_output=True, check=True)
     places = [os.path.join(folder, name) for folder, _, names in os.walk(os.fsencode(target)) for name in names]
-    found = {os.path.relpath(place, os.fsencode(target)) for place in places if Path(os.fsdecode(place)).read_bytes() == b"good"}
+    found = {
+        os.path.relpath(place, os.fsencode(target))
+        for place in places
+        if Path(os.fsdecode(place)).read_bytes() == b"good"
+    }
     assert found == set(wanted) - {b"gone"}, done.stdout
 
 

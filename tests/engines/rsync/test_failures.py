@@ -31,7 +31,9 @@ from orchestrator.engines.rsync.failures import exit_code, explain, is_partial, 
 from orchestrator.process.result import StopReason
 from tests.engines.rsync.given import failed
 
-PARTLY = "rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1394) [sender=3.5.0]"
+PARTLY = (
+    "rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1394) [sender=3.5.0]"
+)
 CUT = (
     "rsync: connection unexpectedly closed (62 bytes received so far) [generator]\n"
     "rsync error: error in rsync protocol data stream (code 12) at io.c(285) [generator=3.5.0]"
@@ -45,25 +47,25 @@ CUT_BY_SSH = (
 TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (1, "rsync: --nosuch: unknown option\nrsync error: syntax or usage error (code 1) at main.c(1886) [client=3.5.0]",
      ProgramMissing, "the two sides' rsync do not understand"),
-    (2, "protocol version mismatch -- is your shell clean?\n(see the rsync manpage for an explanation)\n"
-     "rsync error: protocol incompatibility (code 2) at compat.c(625) [sender=3.5.0]",
+    (2, ("protocol version mismatch -- is your shell clean?\n(see the rsync manpage for an explanation)\n"
+     "rsync error: protocol incompatibility (code 2) at compat.c(625) [sender=3.5.0]"),
      OutsideError, "the remote shell prints something"),
-    (3, 'rsync: [Receiver] ERROR: cannot stat destination "/tmp/file/": Not a directory (20)\n'
-     "rsync error: errors selecting input/output files, dirs (code 3) at main.c(789) [Receiver=3.5.0]",
+    (3, ('rsync: [Receiver] ERROR: cannot stat destination "/tmp/file/": Not a directory (20)\n'
+     "rsync error: errors selecting input/output files, dirs (code 3) at main.c(789) [Receiver=3.5.0]"),
      OutsideError, "a file lies where a folder is needed"),
-    (3, "refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or …\n"
-     'rsync: [Receiver] change_dir#1 "/x/l/" failed: Too many levels of symbolic links (40)',
+    (3, ("refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or …\n"
+     'rsync: [Receiver] change_dir#1 "/x/l/" failed: Too many levels of symbolic links (40)'),
      PermissionDenied, "the path leads over a symbolic link"),
     (4, "unknown checksum name: nosuch\nrsync error: requested action not supported (code 4) at checksum.c(157)",
      ProgramMissing, "the two sides' rsync do not understand"),
     (10, "ssh: Could not resolve hostname nowhere: Name or service not known", HostUnreachable, "the host's name"),
     (10, "rsync error: error in socket IO (code 10) at clientserver.c(139)", HostUnreachable, "the connection failed"),
-    (11, 'rsync: [receiver] write failed on "/t/f": No space left on device (28)\n'
+    (11, ('rsync: [receiver] write failed on "/t/f": No space left on device (28)\n'
      "rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]\n"
-     "rsync: [sender] write error: Broken pipe (32)", TargetFull, "the target has no room left"),
+     "rsync: [sender] write error: Broken pipe (32)"), TargetFull, "the target has no room left"),
     (11, 'rsync: [receiver] write failed on "/t/f": Disk quota exceeded (122)', TargetFull, "the target has no room"),
-    (11, 'rsync: [Receiver] mkdir "/no/such" failed: No such file or directory (2)\n'
-     "rsync error: error in file IO (code 11) at main.c(808) [Receiver=3.5.0]",
+    (11, ('rsync: [Receiver] mkdir "/no/such" failed: No such file or directory (2)\n'
+     "rsync error: error in file IO (code 11) at main.c(808) [Receiver=3.5.0]"),
      OutsideError, "the folder above the target is not there"),
     (11, 'rsync: [receiver] write failed on "/t/f": Input/output error (5)', OutsideError, "a disk could not be"),
     (12, CUT, StreamBroken, "the transfer broke off in the middle"),
@@ -76,8 +78,8 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (12, "bash: /usr/local/bin/rsync: Permission denied\n" + CUT, PermissionDenied, "something may not be read"),
     (12, "Another instance of rrsync is already accessing this directory.\n" + CUT, NotNow, "another copy"),
     (13, 'rsync: [generator] link "/t/a" => b failed: Too many links (31)', OutsideError, "the target's filesystem allows"),
-    (14, "rsync: [sender] Failed to exec ssh: No such file or directory (2)\n"
-     "rsync error: error in IPC code (code 14) at pipe.c(85) [sender=3.5.0]", ProgramMissing, "a program is not installed"),
+    (14, ("rsync: [sender] Failed to exec ssh: No such file or directory (2)\n"
+     "rsync error: error in IPC code (code 14) at pipe.c(85) [sender=3.5.0]"), ProgramMissing, "a program is not installed"),
     (14, "rsync error: error in IPC code (code 14) at pipe.c(85)", Unexplained, "rsync ended with 14: rsync error"),
     (15, "rsync error: sibling process crashed (code 15)", Unexplained, "rsync ended with 15"),
     (20, "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20) at rsync.c(874)", StreamBroken, "rsync was told"),

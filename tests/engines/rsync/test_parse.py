@@ -79,8 +79,8 @@ KEPT = (
     rb"""pf:*deleting  |0|0|                                |gone.f
 pf:.d..t......|4096|0|                                |./
 """
-    + b"\r              2   5%    0.00kB/s    0:00:00 (xfr#1, to-chk=23/25)\n"
-    + rb"""pf:>f.st......|2|45|be573118fb47cf582ef3a1a12238c2e5|100% x
+    b"\r              2   5%    0.00kB/s    0:00:00 (xfr#1, to-chk=23/25)\n"
+    rb"""pf:>f.st......|2|45|be573118fb47cf582ef3a1a12238c2e5|100% x
 pf:cD+++++++++|0|0|                                |dev
 pf:.S..t......|0|0|                                |fifo
 pf:hf+++++++++|2|0|                                |h3
@@ -89,8 +89,8 @@ pf:>f.st......|2|45|be573118fb47cf582ef3a1a12238c2e5|lit\#134#012
 pf:cf...p.....|2|0|                                |linked from the older point
 pf:.f...p.....|2|0|                                |rights only
 """
-    + b"\r             11  28%    8.79kB/s    0:00:00 (xfr#6, to-chk=10/25)pf:<f.st......|2|45|00ff|a|pf:>f|b\n"
-    + b"pf:>f cut in the mid"
+    b"\r             11  28%    8.79kB/s    0:00:00 (xfr#6, to-chk=10/25)pf:<f.st......|2|45|00ff|a|pf:>f|b\n"
+    b"pf:>f cut in the mid"
 )
 
 
@@ -151,7 +151,7 @@ def test_sums_are_read_back_from_sha256sum_itself(tmp_path: Path) -> None:
     for name in names:
         with open(os.fsencode(tmp_path) + b"/" + name, "wb"):
             pass
-    argv = ["sha256sum", "--", *(b"./" + name for name in names)]
+    argv = [b"sha256sum", b"--", *(b"./" + name for name in names)]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=True)
     empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert list(parse_sums(done.stdout.splitlines(keepends=True))) == [(name, empty) for name in names]
@@ -292,7 +292,9 @@ def test_the_source_root(text: bytes, expected: tuple[bool, bool, int, bool, boo
 
 
 def target(*names: str, marker: str = '{"job": "photos", "coarse": true}', link: str = "", root: str = "8 3") -> bytes:
-    return "\0".join(("d", f"{root} ", "1024 4096 500 400\n", marker, link, *names, "")).encode("utf-8", "surrogateescape")
+    return "\0".join(("d", f"{root} ", "1024 4096 500 400\n", marker, link, *names, "")).encode(
+        "utf-8", "surrogateescape"
+    )
 
 
 def test_a_target_with_points() -> None:
@@ -368,7 +370,7 @@ def test_a_room_that_is_not_told_is_unknown() -> None:
 
 
 def test_small_answers() -> None:
-    assert parse_half_copied(b"12 a b\0" b"3 \n\0") == ((12, b"a b"), (3, b"\n"))
+    assert parse_half_copied(b"12 a b\03 \n\0") == ((12, b"a b"), (3, b"\n"))
     assert parse_sizes(b"12\n-\n0\n") == (12, None, 0)
     assert parse_sizes(b"") == ()
 

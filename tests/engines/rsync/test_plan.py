@@ -17,8 +17,25 @@ from orchestrator.engines.rsync.lanes import Lane, Lanes
 from orchestrator.engines.rsync.plan import plan
 from orchestrator.engines.rsync.words import World
 from tests.engines.rsync.given import (
-    ASKED, CHANGED, EMPTY, FIRST, MIRRORED, NAME, NEW, OLD, ROOT, SOURCE, THERE, UNCHANGED, USED, half, job, mirror, point,
-    program, world,
+    ASKED,
+    CHANGED,
+    EMPTY,
+    FIRST,
+    MIRRORED,
+    NAME,
+    NEW,
+    OLD,
+    ROOT,
+    SOURCE,
+    THERE,
+    UNCHANGED,
+    USED,
+    half,
+    job,
+    mirror,
+    point,
+    program,
+    world,
 )  # fmt: skip
 
 
@@ -105,7 +122,10 @@ def test_what_the_owner_may_allow(told: Job, seen: World, asked: Asked, guard: s
 def test_other_things_beside_points_do_not_matter() -> None:
     planned(job(), world(replace(EMPTY, foreign=("lost+found",)), FIRST))
     planned(job(), world(EMPTY, FIRST), replace(ASKED, remembered={"target-used": "/elsewhere"}))
-    planned(replace(job(target=THERE), verify=Verify(digest="sha256")), world(EMPTY, FIRST, here=NEW, there=program(3, 1, 3)))
+    planned(
+        replace(job(target=THERE), verify=Verify(digest="sha256")),
+        world(EMPTY, FIRST, here=NEW, there=program(3, 1, 3)),
+    )
 
 
 def test_nothing_to_do() -> None:
@@ -138,7 +158,12 @@ def test_a_first_copy() -> None:
     assert deeds(found) == [
         "prepare the target", "copy /srv/photos", "sweep the tree", "write the manifest", f"publish point {NAME}",
     ]  # fmt: skip
-    assert (found.resumes, found.anew, found.steps[1].why, found.steps[1].expected) == (None, True, "the first copy", 4096)
+    assert (found.resumes, found.anew, found.steps[1].why, found.steps[1].expected) == (
+        None,
+        True,
+        "the first copy",
+        4096,
+    )
     assert "--link-dest" not in str(found.steps[1].work)
 
 
@@ -261,7 +286,9 @@ def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:
     )
     assert found.current == "mirror"
     planned(mirror(delete=True), world(MIRRORED, lost))
-    assert nothing(mirror(delete=True), world(MIRRORED, UNCHANGED)).why == "nothing changed: the mirror is as the source"
+    assert (
+        nothing(mirror(delete=True), world(MIRRORED, UNCHANGED)).why == "nothing changed: the mirror is as the source"
+    )
 
 
 @pytest.mark.parametrize("target", [replace(MIRRORED, mirrored=None), replace(MIRRORED, work=True)])
@@ -305,7 +332,8 @@ def test_every_decision_says_why_and_destroys_only_with_consent(
     options = told.options
     for step in steps:
         if step.effect is Effect.DESTROYS and step.does != "clear away leftovers":
-            assert options.delete and not options.points  # type: ignore[attr-defined]
+            assert options.delete
+            assert not options.points
     assert len({id(stage) for stage in decision.stages}) == len(decision.stages)
     assert sum(step.makes is not None for step in steps) == isinstance(decision, Plan)
     for stage in decision.stages:

@@ -246,7 +246,9 @@ def test_a_look_that_failed_is_no_empty_answer() -> None:
 
 
 def test_a_host_that_does_not_answer() -> None:
-    down = Scripted([(lambda pipeline: pipeline.stages[0].host is not None, answer(exits=(255,), words="Connection refused"))])
+    down = Scripted(
+        [(lambda pipeline: pipeline.stages[0].host is not None, answer(exits=(255,), words="Connection refused"))]
+    )
     down._script.insert(0, (lambda pipeline: pipeline.stages[0].host is None, answer(b'{"version": "3.5.0"}')))
     with pytest.raises(HostUnreachable):
         survey(job(target=THERE), Asked(now=NOW, notes="/n"), down)
@@ -258,7 +260,10 @@ def test_a_listing_that_failed_is_no_empty_source() -> None:
         [
             (str(scripts.look_at_source_command(told.source)), answer(b"d 1 2 \0x\0")),
             (str(scripts.look_at_target_command(told.target.location)), answer(b"ap\0")),
-            (lambda pipeline: pipeline.stages[0].argv[0] == "find", answer(exits=(126,), words="find: Permission denied")),
+            (
+                lambda pipeline: pipeline.stages[0].argv[0] == "find",
+                answer(exits=(126,), words="find: Permission denied"),
+            ),
         ]
     )
     with pytest.raises(PermissionDenied):

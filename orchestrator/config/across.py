@@ -95,8 +95,9 @@ def _root(location: Location) -> Root:
 def _judge_options(draft: Draft, source: Location, place: Place) -> None:
     engine = draft.engine
     options = draft.sections[engine.name] if engine else None
-    if engine and engine.check and options is not None:
-        for key, what, wanted in engine.check(options, source, place.location):
+    verify = draft.sections.get("verify")
+    if engine and engine.check and options is not None and verify is not None:
+        for key, what, wanted in engine.check(options, source, place.location, verify):
             draft.sheet.say(tuple(key.split(".")), what, wanted)
 
 

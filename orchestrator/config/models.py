@@ -13,8 +13,8 @@ from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Verify, pa
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Seconds
 
-Check = Callable[[Any, Location, Location], Iterable[tuple[str, str, str]]]
-"""Options, source and target to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
+Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]
+"""Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
 
 SECTIONS: dict[str, type[Any]] = {"keep": Keep, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying}
 LATER = {

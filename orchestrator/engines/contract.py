@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
@@ -106,7 +106,9 @@ class Engine(Protocol):
     wants_datasets: bool
     later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
-    def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: Verify
+    ) -> Iterable[tuple[str, str, str]]:
         """(key, what is wrong, what is expected) for keys that do not fit together. Pure."""
         ...
 

@@ -29,14 +29,17 @@ def decision_value(decision: Decision) -> dict[str, Any]:
                 "stages": stages,
                 "warnings": list(decision.warnings),
             }
-        case Refusal():
-            return {
-                "decision": "refused",
-                "why": decision.why,
-                "evidence": list(decision.evidence),
-                "cure": decision.cure,
-                "guard": decision.guard,
-            }
+    return _refusal_value(decision)
+
+
+def _refusal_value(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "decision": "refused",
+        "why": refusal.why,
+        "evidence": list(refusal.evidence),
+        "cure": refusal.cure,
+        "guard": refusal.guard,
+    }
 
 
 def step_value(step: Step) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from orchestrator.config.load import load
 from orchestrator.config.models import Configuration, EngineSection
 from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.job import Verify
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Bytes, parse_size
 
@@ -41,7 +42,7 @@ class DatasetOptions:
     recursive: bool = key("children too", default=True)
 
 
-def check(options: TreeOptions, source: Location, target: Location) -> Iterator[tuple[str, str, str]]:
+def check(options: TreeOptions, source: Location, target: Location, verify: Verify) -> Iterator[tuple[str, str, str]]:
     """Two mistakes across keys: one in the section, one at a key before it."""
     if options.in_place and options.delete:
         yield "tree.in-place", "does not go with delete", "one of them"

@@ -65,10 +65,12 @@ def test_a_busy_lock_is_waited_for(tmp_path: Path) -> None:
 def test_patience_ends_and_a_stop_ends_it_at_once(tmp_path: Path) -> None:
     with hold(told(tmp_path), tmp_path):
         waited: list[float] = []
-        with (
-            pytest.raises(NotNow) as failure,
-            hold(told(tmp_path), tmp_path, wait=lambda seconds: bool(waited.append(seconds)), patience=1),
-        ):
+
+        def wait(seconds: float) -> bool:
+            waited.append(seconds)
+            return False
+
+        with pytest.raises(NotNow) as failure, hold(told(tmp_path), tmp_path, wait=wait, patience=1):
             pass
         assert 1 <= sum(waited) < 1.5
         assert failure.value.retry is Retry.WHEN_IT_CHANGES

@@ -120,7 +120,7 @@ def test_a_removal_that_is_killed_is_finished_by_the_next_run(house: House) -> N
     house.job(keep={"daily": 1})
     house.write("file", "newest")
     process = house.start()
-    wait_until(lambda: (house.target / ".poolferry/trash").exists(), pause=0.0005)
+    wait_until((house.target / ".poolferry/trash").exists, pause=0.0005)
     for pid in [process.pid, *(pid for pid, _ in family(process.pid))]:
         kill(pid)
     house.ended(process)

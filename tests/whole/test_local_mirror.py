@@ -6,11 +6,10 @@ Changes things: temporary trees, processes.
 import os
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, facts, kill, strays, wait_until
+from tests.whole.house import House, facts, strays, wait_until
 from tests.whole.test_local_kills import MIB, strike
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
@@ -33,8 +33,10 @@ class RsyncEngine:
     wants_datasets = False
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
 
-    def mistakes(self, options: Any, source: Location, target: Location) -> Iterable[tuple[str, str, str]]:
-        return mistakes(options, source, target)
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: Verify
+    ) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target, verify)
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
         from orchestrator.engines.rsync.advice import advise

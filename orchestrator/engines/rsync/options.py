@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator.domain.declare import key
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
@@ -36,7 +36,9 @@ class RsyncOptions:
     parallel: int = key("rsyncs side by side", default=1, least=1)
 
 
-def mistakes(options: RsyncOptions, source: Location, target: Location) -> Iterator[tuple[str, str, str]]:
+def mistakes(
+    options: RsyncOptions, source: Location, target: Location, verify: Verify
+) -> Iterator[tuple[str, str, str]]:
     """Keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.in_place and options.points:
         yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
@@ -50,6 +52,12 @@ def mistakes(options: RsyncOptions, source: Location, target: Location) -> Itera
         )
     if options.parallel > 1 and not options.points:
         yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
+    if verify.digest == "blake3" and target.host:
+        yield (
+            "verify.digest",
+            f"blake3 cannot be made on {target.host}, so its points could never be proved",
+            "xxh128 or sha256",
+        )
     if source.host and target.host:
         yield (
             "source",

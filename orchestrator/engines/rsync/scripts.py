@@ -36,7 +36,8 @@ LC_ALL=C find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~po
 _HALF_MIRRORED = """
 cd -- "$1"
 set -- -type f -size +0 -regextype posix-extended
-LC_ALL=C find . -path ./.poolferry -prune -o "$@" \\( -path "*/.~poolferry-partial~/*" -o -newer .poolferry/work -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
+set -- "$@" \\( -path "*/.~poolferry-partial~/*" -o -newer .poolferry/work -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\)
+LC_ALL=C find . -path ./.poolferry -prune -o "$@" -printf "%s %P\\0"
 """
 _SIZES = """
 cd -- "$1" && shift && for f in "$@"; do [ -f "$f" ] && [ ! -L "$f" ] && stat -c "%s" -- "$f" || echo -; done

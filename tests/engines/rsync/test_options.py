@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.job import Verify
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 from tests.engines.rsync.given import HOST, job
@@ -26,18 +27,24 @@ HERE, THERE = Location(path="/a"), Location(path="/a", host=HOST)
     ],
 )
 def test_keys_that_do_not_fit_together(options: dict[str, Any], keys: list[str]) -> None:
-    found = list(mistakes(RsyncOptions(**options), HERE, THERE))
+    found = list(mistakes(RsyncOptions(**options), HERE, THERE, Verify()))
     assert [key for key, _, _ in found] == keys
     assert all(what and expected for _, what, expected in found)
 
 
 def test_one_side_must_be_here() -> None:
-    assert not list(mistakes(RsyncOptions(), HERE, HERE))
-    assert not list(mistakes(RsyncOptions(), THERE, HERE))
-    assert [key for key, _, _ in mistakes(RsyncOptions(), THERE, THERE)] == ["source"]
+    assert not list(mistakes(RsyncOptions(), HERE, HERE, Verify()))
+    assert not list(mistakes(RsyncOptions(), THERE, HERE, Verify()))
+    assert [key for key, _, _ in mistakes(RsyncOptions(), THERE, THERE, Verify())] == ["source"]
 
 
 def test_only_our_own_section_is_taken() -> None:
     assert options_of(job(parallel=3)).parallel == 3
     with pytest.raises(TypeError, match="job photos is no rsync job"):
         options_of(replace(job(), options=object()))
+
+
+def test_a_digest_that_the_far_side_cannot_make_is_a_mistake() -> None:
+    [(key, what, _)] = mistakes(RsyncOptions(), HERE, THERE, Verify(digest="blake3"))
+    assert (key, "could never be proved" in what) == ("verify.digest", True)
+    assert not list(mistakes(RsyncOptions(), THERE, HERE, Verify(digest="blake3")))

@@ -14,6 +14,7 @@ from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync.lanes import Lane, Lanes
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.plan import plan
 from orchestrator.engines.rsync.words import World
 from tests.engines.rsync.given import (
@@ -329,7 +330,7 @@ def test_every_decision_says_why_and_destroys_only_with_consent(
         return
     steps = [step for stage in decision.stages for step in stage]
     assert all(step.does and step.why for step in steps)
-    options = told.options
+    options = options_of(told)
     for step in steps:
         if step.effect is Effect.DESTROYS and step.does != "clear away leftovers":
             assert options.delete

@@ -6,7 +6,6 @@ Changes things.
 import json
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.survey import survey, survey_points
 from orchestrator.engines.rsync.words import World
 from orchestrator.process.executor import Reader
+from orchestrator.process.result import Result
 from orchestrator.process.scripted import Scripted, answer
 from tests.engines.rsync.given import NAME, NOW, OLD, THERE, job
 
@@ -254,20 +254,26 @@ def test_a_host_that_does_not_answer() -> None:
         survey(job(target=THERE), Asked(now=NOW, notes="/n"), down)
 
 
-def test_a_listing_that_failed_is_no_empty_source() -> None:
-    told = replace(job(), source=Location(path="/srv"))
-    reader = Scripted(
+def listing(ended: Result) -> Scripted:
+    """A first copy whose listing ends so."""
+    return Scripted(
         [
-            (str(scripts.look_at_source_command(told.source)), answer(b"d 1 2 \0x\0")),
-            (str(scripts.look_at_target_command(told.target.location)), answer(b"ap\0")),
-            (
-                lambda pipeline: pipeline.stages[0].argv[0] == "find",
-                answer(exits=(126,), words="find: Permission denied"),
-            ),
+            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
+            (str(scripts.look_at_target_command(job().target.location)), answer(b"ap\0")),
+            (lambda pipeline: pipeline.stages[0].argv[0] == "find", ended),
         ]
     )
+
+
+def test_a_listing_that_failed_is_no_empty_source() -> None:
     with pytest.raises(PermissionDenied):
-        survey(told, Asked(now=NOW, notes="/n"), reader)
+        survey(job(), Asked(now=NOW, notes="/n"), listing(answer(exits=(126,), words="find: Permission denied")))
+
+
+def test_a_folder_that_cannot_be_listed_is_left_to_the_copy() -> None:
+    seen = survey(job(), Asked(now=NOW, notes="/n"), listing(answer(b"a//f\t5\t1\t7\0", exits=(1,))))
+    assert seen.changes is not None
+    assert (seen.changes.entries_now, seen.changes.moving) == (1, 5)
 
 
 def test_both_programs_are_asked_for_a_far_side() -> None:

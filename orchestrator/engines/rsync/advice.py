@@ -69,7 +69,7 @@ def _judge(subject: str, program: Program) -> Advice:
 
 def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
     subject = f"source {job.source}"
-    seen = parse.parse_source(run(scripts.look_at_source_command(job.source)))
+    seen = parse.parse_source(run(scripts.look_at_source_command(job.source, whole=True)))
     if not seen.directory:
         return Advice(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:

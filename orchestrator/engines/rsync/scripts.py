@@ -12,23 +12,24 @@ if [ ! -d "$r" ]; then
   [ -e "$r" ] && printf "n" || printf "a"; [ -d "${r%/*}/" ] && printf "p"; printf "\\0"
   stat -f -c "%a %S %c %d" -- "${r%/*}/" 2>/dev/null; exit 0
 fi
+cd -- "$r" || exit
 printf "d\\0"
-stat -c "%d" -- "$r" "$r/.." | tr "\\n" " "; printf "\\0"
-stat -f -c "%a %S %c %d" -- "$r"; printf "\\0"
-cat -- "$r/.poolferry/target.json" 2>/dev/null; printf "\\0"
-readlink -- "$r/latest" 2>/dev/null; printf "\\0"
-find "$r/" -mindepth 1 -maxdepth 1 -printf "r %y %P\\0"
-[ -d "$r/points" ] && find "$r/points/" -mindepth 1 -maxdepth 1 -printf "p %y %P\\0"
-[ -d "$r/.poolferry" ] && find "$r/.poolferry/" -mindepth 1 -maxdepth 2 ! -path "*/work/*" -printf "o %y %P\\0"
-[ -f "$r/.poolferry/manifest.gz" ] && find "$r/.poolferry/manifest.gz" -printf "m f %T@\\0"
-true
+stat -c "%d" . ..; printf "\\0"
+stat -f -c "%a %S %c %d" .; printf "\\0"
+m=; [ ! -e .poolferry/target.json ] || IFS= read -r m < .poolferry/target.json; printf "%s\\0" "$m"
+[ ! -L latest ] || readlink latest; printf "\\0"
+set -- .; [ ! -d points ] || set -- "$@" points; [ ! -d .poolferry ] || set -- "$@" .poolferry
+set -- "$@" -mindepth 1 -maxdepth 1 \\( -path "./*" -printf "r %y %P\\0" -o -path "points/*" -printf "p %y %P\\0"
+LC_ALL=C find "$@" -o -printf "o %y %P\\0" \\) || exit
+[ ! -d .poolferry/trash ] || find .poolferry/trash -mindepth 1 -maxdepth 1 -printf "o %y trash/%P\\0"
+[ ! -f .poolferry/manifest.gz ] || find .poolferry/manifest.gz -printf "m f %T@\\0"
 """
 _LOOK_AT_SOURCE = """
 s=$1
 if [ ! -e "$s" ]; then printf "a\\0"; exit 0; fi
 if [ ! -d "$s" ]; then printf "f\\0"; exit 0; fi
-printf "d %s\\0" "$(stat -c "%d" -- "$s" "$s/.." | tr "\\n" " ")"
-find "$s/" -mindepth 1 -maxdepth 1 -printf "x" -quit; printf "\\0"
+printf "d %s\\0" "$(stat -c "%d" -- "$s" "$s/..")"
+if [ "$2" = whole ]; then find "$s/" -mindepth 1 -maxdepth 1 -printf "x" -quit; else printf "x"; fi; printf "\\0"
 """
 _HALF_COPIED = """
 LC_ALL=C find "$1/" -type f -size +0 -regextype posix-extended \\( -path "*/.~poolferry-partial~/*" -o -regex ".*/\\..+\\.[A-Za-z0-9]{6}" \\) -printf "%s %P\\0"
@@ -167,9 +168,13 @@ def look_at_target_command(root: Location) -> Command:
     return _script(_LOOK_AT_TARGET, root.path, effect=Effect.READS, host=root.host)
 
 
-def look_at_source_command(source: Location) -> Command:
-    """Prints what the source's root is: a(bsent), f(ile) or d(irectory) with devices, then x when it is not empty."""
-    return _script(_LOOK_AT_SOURCE, source.path, effect=Effect.READS, host=source.host)
+def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
+    """Prints what the source's root is: a(bsent), f(ile) or d(irectory) with devices, then x when it is not empty.
+
+    Only a `whole` look sees whether it is; a run's own comparison sees it anyway.
+    """
+    words = ("whole",) if whole else ("quick",)
+    return _script(_LOOK_AT_SOURCE, source.path, *words, effect=Effect.READS, host=source.host)
 
 
 def half_copied_command(work: Location) -> Command:

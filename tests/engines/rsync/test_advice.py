@@ -31,7 +31,7 @@ def found(
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
-        (str(look_at_source_command(told.source)), source or answer(b"d 1 2 \0x\0")),
+        (str(look_at_source_command(told.source, whole=True)), source or answer(b"d 1 2 \0x\0")),
         (str(look_at_target_command(told.target.location)), target or answer(MARKED)),
     ]
     return {each.subject: each for each in advise(told, Scripted(script))}

@@ -34,6 +34,8 @@ from orchestrator.process.result import Broken, broken
 
 _ORPHAN = re.compile(rb"(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _MOST_HALF_COPIED = 200
+_BLOCK = 512  # find counts in these
+_HOLE = 64 << 10  # less may be a filesystem that packs small files
 
 
 def survey(job: Job, asked: Asked, reader: Reader) -> World:
@@ -45,6 +47,7 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
     lanes: Lanes | Refusal | None = None
+    holes: bool | None = None
     changes, unread = None, False
     if source.directory and newest is not None:
         changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
@@ -52,12 +55,14 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
         nothing = Location(path=f"{asked.notes}/empty")
         changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
-        listed = _survey_tree(job, reader)
+        listed, holes = _survey_tree(job, reader)
         changes = changes or _first_copy(listed)
         lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
-    return World(here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes)
+    return World(
+        here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes
+    )
 
 
 def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program | None, Program | None]:
@@ -169,23 +174,24 @@ def _survey_changes(
     return look.changes(), False
 
 
-def _survey_tree(job: Job, reader: Reader) -> Aggregator:
-    """The source's listing, summed up as it comes: what there is to move, and how to split it."""
-    listed = Aggregator()
+def _survey_tree(job: Job, reader: Reader) -> tuple[Aggregator, bool]:
+    """The source's listing, summed up as it comes: what there is to move, how to split it, and whether files have holes."""
+    listed, holes = Aggregator(), False
     options = options_of(job)
     stay = ["-xdev"] if options.one_file_system else []
-    argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\0")
+    argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
                 path, _, rest = record.partition(b"//")
-                kind, size, links, inode = rest.split(b"\t")
+                kind, size, links, inode, blocks = rest.split(b"\t")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
+                holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
     except Broken as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
             raise explain(failed) from failed
-    return listed
+    return listed, holes
 
 
 def _first_copy(listed: Aggregator) -> Changes:

@@ -90,6 +90,7 @@ class World:
     target: TargetSeen
     changes: Changes | None
     unread: bool = False  # the look could not read all, so what it found equal may not be
+    holes: bool | None = None  # whether files of the source have holes; None: nobody looked
     lanes: Lanes | Refusal | None = None  # None: the job asks for none
 
     @property

@@ -271,9 +271,19 @@ def test_a_listing_that_failed_is_no_empty_source() -> None:
 
 
 def test_a_folder_that_cannot_be_listed_is_left_to_the_copy() -> None:
-    seen = survey(job(), Asked(now=NOW, notes="/n"), listing(answer(b"a//f\t5\t1\t7\0", exits=(1,))))
+    seen = survey(job(), Asked(now=NOW, notes="/n"), listing(answer(b"a//f\t5\t1\t7\t8\0", exits=(1,))))
     assert seen.changes is not None
     assert (seen.changes.entries_now, seen.changes.moving) == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("size", "blocks", "holes"),
+    [(1 << 20, 2048, False), (1 << 20, 1920, True), (1 << 20, 1921, False), (100, 0, False)],
+    ids=["solid", "a hole", "nearly solid", "packed"],
+)
+def test_files_with_holes_are_seen_by_their_blocks(size: int, blocks: int, holes: bool) -> None:
+    told = answer(b"a//f\t%d\t1\t7\t%d\0" % (size, blocks))
+    assert survey(job(), Asked(now=NOW, notes="/n"), listing(told)).holes is holes
 
 
 def test_both_programs_are_asked_for_a_far_side() -> None:

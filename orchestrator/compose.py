@@ -5,9 +5,10 @@ Changes things.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
+
+from orchestrator.domain.quick import dataclass
 
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection

@@ -1,7 +1,6 @@
 """One job file, judged by itself: what the rest of the configuration must agree with stays open. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.config.calls import read_hooks
@@ -11,6 +10,7 @@ from orchestrator.config.sheet import Sheet, nearest, one_of, shown
 from orchestrator.config.where import as_dataset
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Place
+from orchestrator.domain.quick import dataclass
 
 Engines = Mapping[str, EngineSection]
 

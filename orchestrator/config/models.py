@@ -2,7 +2,6 @@
 
 import os.path
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import time
 from typing import Any
 
@@ -11,6 +10,7 @@ from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Verify, parse_clock
 from orchestrator.domain.place import Location, Place, parse_location
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds
 
 Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]

@@ -1,7 +1,9 @@
 """What a look found different between the source and the newest copy. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

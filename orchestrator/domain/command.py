@@ -1,10 +1,10 @@
 """Commands as values: what will run, where, and how strong its effect is. Pure."""
 
 import shlex
-from dataclasses import dataclass
 from enum import IntEnum
 
 from orchestrator.domain.place import Host
+from orchestrator.domain.quick import dataclass
 
 
 class Effect(IntEnum):

@@ -15,8 +15,9 @@
 Pure.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from orchestrator.domain.quick import dataclass
 
 
 class Retry(StrEnum):

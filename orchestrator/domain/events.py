@@ -1,6 +1,6 @@
 """What a run tells while it goes: for the progress bar, the log and history. Pure."""
 
-from dataclasses import dataclass
+from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """A job as its owner declared it. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import time
 
 from orchestrator.domain.declare import key
 from orchestrator.domain.place import Location, Place
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_size
 
 DIGESTS = ("xxh128", "blake3", "sha256")

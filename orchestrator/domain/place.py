@@ -1,8 +1,8 @@
 """Where data lies: a path or a dataset, here or on a host reached by ssh. Pure."""
 
 import re
-from dataclasses import dataclass
-from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
+
+from orchestrator.domain.quick import dataclass
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
@@ -29,6 +29,8 @@ class Location:
     def __str__(self) -> str:
         if self.host is None:
             return self.path
+        from urllib.parse import quote_from_bytes  # only URLs need it, and most jobs have none
+
         return (
             f"ssh://{self.host}/{quote_from_bytes(self.path.encode('utf-8', 'surrogateescape'), safe='/').lstrip('/')}"
         )
@@ -46,6 +48,8 @@ def parse_location(text: str) -> Location:
         if "\x00" in text or not text:
             raise ValueError('a path such as "/srv/photos"')
         return Location(path=_trim(text))
+    from urllib.parse import unquote_to_bytes, urlsplit
+
     parts = urlsplit(text)
     if parts.scheme not in ("ssh", "file") or parts.query or parts.fragment:
         raise ValueError('a path, or "ssh://user@host[:port]/path" ("?" and "#" written as %3F and %23)')

@@ -1,11 +1,11 @@
 """Plans as data: each step carries the exact commands, the reason, and what must be true afterwards. Pure."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.domain.command import Effect, Pipeline
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes
 
 

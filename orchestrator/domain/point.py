@@ -1,10 +1,10 @@
 """Restore points, and what is known of the bytes in them. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.place import Location
+from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

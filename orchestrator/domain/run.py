@@ -1,7 +1,8 @@
 """What happened: outcomes, steps as they went, and the report of a run. Pure."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from orchestrator.domain.quick import dataclass
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
 

@@ -1,15 +1,15 @@
 """Finds the engines by looking into this folder: one more engine is one more folder. Reads."""
 
+import os
 from importlib import import_module
-from pathlib import Path
 
 from orchestrator.engines.contract import Engine
 
 
 def engine_names() -> tuple[str, ...]:
     """The names of all engines that are there."""
-    here = Path(__file__).parent
-    return tuple(sorted(folder.name for folder in here.iterdir() if (folder / "plan.py").is_file()))
+    here = os.path.dirname(__file__)
+    return tuple(sorted(name for name in os.listdir(here) if os.path.isfile(f"{here}/{name}/plan.py")))
 
 
 def engine(name: str) -> Engine:

@@ -4,12 +4,12 @@ Reads.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointRecord, RunRecord

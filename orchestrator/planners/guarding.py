@@ -6,12 +6,12 @@ Pure.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.quick import dataclass
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"

@@ -3,10 +3,10 @@
 Pure.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds, show_duration
 

@@ -5,12 +5,12 @@ Pure.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 
 _NEAREST = 3
 

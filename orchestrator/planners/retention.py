@@ -8,11 +8,11 @@ Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator.domain.job import Keep
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

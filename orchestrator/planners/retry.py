@@ -6,11 +6,11 @@ soon. So attempts that moved bytes are not counted, and only the last cap ends t
 Pure.
 """
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from orchestrator.domain.errors import OrchestratorError, Retry
 from orchestrator.domain.job import Retrying
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds, show_duration
 
 CAP = 100

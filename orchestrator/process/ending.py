@@ -5,8 +5,8 @@ Changes things.
 
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.stage import Stage
 
 _FIRST, _ALL = slice(1), slice(None)

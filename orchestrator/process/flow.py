@@ -10,8 +10,8 @@ import os
 import select
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.ending import PATIENT, QUICK, Ending, Manners
 from orchestrator.process.meter import Silence, living
 from orchestrator.process.pipeline import Started

@@ -5,7 +5,8 @@ Reads.
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+from orchestrator.domain.quick import dataclass
 
 # ssh's keepalives move bytes although the far side sleeps: measured, 80 each, so 5 a second at our interval of 15 s and
 # 80 at the shortest. Less than this a second is silence.

@@ -5,9 +5,9 @@ Changes things.
 
 import os
 import subprocess
-from dataclasses import dataclass
 
 from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.environment import environment, is_missing, leash
 from orchestrator.process.result import Result
 from orchestrator.process.ssh import ssh_argv

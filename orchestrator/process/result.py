@@ -1,10 +1,10 @@
 """What a pipeline left behind, and the exceptions of this room. Pure."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import Evidence, OrchestratorError, Retry
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.blame import culprit
 from orchestrator.process.line import command_line
 

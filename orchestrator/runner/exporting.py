@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer

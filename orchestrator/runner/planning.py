@@ -1,11 +1,11 @@
 """`plan`: the same look and the same decision as a run's, and then nothing. Reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision
+from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import Asked, Engine
 from orchestrator.planners.retention import Decision as Staying
 from orchestrator.process.executor import Reader

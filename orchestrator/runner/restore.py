@@ -1,7 +1,6 @@
 """`restore`: choose a point, look at the destination, copy, read again. Changes things."""
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
@@ -11,6 +10,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_size
 from orchestrator.engines.contract import DestinationSeen, Wanted

@@ -1,10 +1,10 @@
 """What a run works with; `compose` makes it, tests make their own. Changes things."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.domain.events import Event
+from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import Engine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer

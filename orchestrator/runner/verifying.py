@@ -1,13 +1,13 @@
 """`verify`: a point is read again against its manifest, and the source with it when asked; the verdict is recorded. Changes things."""
 
 import os
-from dataclasses import dataclass
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, ProofFailed, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
 from orchestrator.domain.point import Point, Reading, Verdict
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.restoring import choose_point

@@ -5,9 +5,9 @@ Changes things.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from orchestrator.domain.point import Finding, Verdict
+from orchestrator.domain.quick import dataclass
 from orchestrator.verify.entry import UNKNOWN, UNREAD, Entry, order, with_digest
 from orchestrator.verify.listing import parse_listing
 from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_manifest

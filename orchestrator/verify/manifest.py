@@ -6,11 +6,11 @@ Changes things.
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
 from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.quick import dataclass
 from orchestrator.verify.entry import Entry, escape, format_line, parse_line, unescape
 from orchestrator.verify.packed import FORMAT, Damaged, packed_lines
 

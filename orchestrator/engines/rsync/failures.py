@@ -7,7 +7,6 @@ names in quotes are passed over: a picture may well be called "IMG (28).jpg" or 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from orchestrator.domain.errors import (
     HostUnreachable,
@@ -23,6 +22,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
+from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import LeftOut
 from orchestrator.engines.rsync.parse import parse_name
 from orchestrator.engines.rsync.words import BUSY

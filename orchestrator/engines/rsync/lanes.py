@@ -8,10 +8,10 @@ Pure.
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, show_size
 
 # What the handling of one entry costs, told in bytes that could be copied in that time.

@@ -1,11 +1,11 @@
 """The keys of a job's [rsync] section. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from orchestrator.domain.declare import key
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
+from orchestrator.domain.quick import dataclass
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
 

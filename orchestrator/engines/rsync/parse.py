@@ -8,13 +8,13 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, TargetSeen
 
 _OCTAL = re.compile(rb"\\#(\d{3})")

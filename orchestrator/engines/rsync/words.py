@@ -1,12 +1,12 @@
 """What the rsync engine sees and decides with. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import dataclass
 from orchestrator.engines.rsync.lanes import Lanes
 
 PARTIAL = ".~poolferry-partial~"

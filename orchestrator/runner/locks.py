@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
 
 _PAUSE = 0.1
 
@@ -26,11 +27,28 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
         mark = f"{root.path}/.poolferry/target.json"
         if root.host is None and os.path.isfile(mark):
             names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
-        yield tuple(_hold(held, name, flags, wait, patience, job) for name, flags in names)
+        busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
+        yield tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
+
+
+@contextlib.contextmanager
+def bringing_back(
+    to: Location, state: str, *, wait: Callable[[float], bool], patience: float
+) -> Iterator[tuple[int, ...]]:
+    """Holds the lock of a restore's destination, as `locked` does: what a killed restore left may still be writing there.
+
+    Raises: NotNow.
+    """
+    from hashlib import sha256
+
+    with contextlib.ExitStack() as held:
+        os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
+        name = f"{state}/locks/restore-{sha256(os.fsencode(str(to))).hexdigest()[:32]}"
+        yield (_hold(held, name, os.O_RDWR | os.O_CREAT, wait, patience, f"another restore to {to} is going on"),)
 
 
 def _hold(
-    held: contextlib.ExitStack, name: str, flags: int, wait: Callable[[float], bool], patience: float, job: Job
+    held: contextlib.ExitStack, name: str, flags: int, wait: Callable[[float], bool], patience: float, busy: str
 ) -> int:
     descriptor = os.open(name, flags | os.O_CLOEXEC, 0o600)
     held.callback(os.close, descriptor)
@@ -41,10 +59,7 @@ def _hold(
             return descriptor
         except BlockingIOError:
             if left <= 0 or wait(_PAUSE):
-                raise NotNow(
-                    f"another run of {job.name}, or one into its place {job.target.name}, is going on",
-                    cure="it goes on by itself; `poolferry status` shows it",
-                ) from None
+                raise NotNow(busy, cure="it goes on by itself; `poolferry status` shows it") from None
             left -= _PAUSE
 
 

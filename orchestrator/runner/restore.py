@@ -29,6 +29,7 @@ from orchestrator.planners.restoring import (
 from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
 from orchestrator.runner.journal import Journal, begin, evidence_lines
+from orchestrator.runner.locks import bringing_back
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.steps import Hands
 from orchestrator.runner.tools import Tools
@@ -56,7 +57,8 @@ def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
     journal = begin(job, tools, f"restore {show_name(wish.path)} to {wish.to}", Kind.RESTORE)
     journal.attempt_begun()
     try:
-        report = _attempts(journal, tools.writer(()), wish)
+        with bringing_back(wish.to, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
+            report = _attempts(journal, tools.writer(inherit), wish)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
     except Stopped as error:

@@ -142,7 +142,7 @@ def test_what_check_says_of_a_host(house: House, sshd: Sshd) -> None:
     sshd.stop()
     bad = house.call("check", "--system")
     assert bad.code == 1
-    texts = [each["text"] for each in bad["jobs"][0]["advice"] if not each["good"]]
+    texts = [each["text"] for each in bad["jobs"][0]["advice"] if each["hinders"]]
     assert texts
     assert all("did not answer" in text for text in texts)
 

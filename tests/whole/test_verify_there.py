@@ -69,13 +69,14 @@ def test_rot_at_a_source_on_a_host(house: House, sshd: Sshd) -> None:
 
 
 def test_a_digest_that_the_host_cannot_make(house: House, sshd: Sshd) -> None:
-    """Said before anything is copied."""
+    """A mistake in the job file, said before anything is copied."""
     house.write("one", "the first")
     house.job(target=sshd.url(house.target), pipe=sshd.pipe, verify={"digest": "blake3"})
-    run = house.run()
-    assert (run.code, run.outcome) == (3, "refused"), run
-    assert "blake3" in run["why"]
-    assert "sha256" in run["cure"]
+    run = house.call("run", "photos")
+    [mistake] = run["mistakes"]
+    assert (run.code, mistake["key"]) == (2, "verify.digest"), run
+    assert "blake3" in mistake["what"]
+    assert "sha256" in mistake["expected"]
     assert not house.target.exists()
 
 

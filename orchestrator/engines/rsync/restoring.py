@@ -73,6 +73,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
             expected=None,
             copies=True,
         ),
+        *((_sweep(seen),) if folder and seen.unfinished else ()),
         *((_reread(job, wanted, seen),) if proved else ()),
         *(
             (_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to)),)
@@ -85,6 +86,14 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
         stages=tuple((step,) for step in steps),
         resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
         warnings=() if proved else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",),
+    )
+
+
+def _sweep(seen: DestinationSeen) -> Step:
+    """After a cut: rsync before 3.5 leaves the folders of its half-copied files."""
+    above = Location(path=seen.to.path.rpartition("/")[0] or "/", host=seen.to.host)
+    return _step(
+        "sweep the destination", "remainders that nothing needs any more", scripts.sweep_command(seen.to, above)
     )
 
 

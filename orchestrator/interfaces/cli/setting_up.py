@@ -96,7 +96,8 @@ def check(frame: Frame, *, system: bool) -> int:
 
 
 def _told(advice: "Advice") -> dict[str, object]:
-    return {"good": advice.good, "hinders": advice.hinders, "subject": advice.subject, "text": advice.text}
+    hinders = advice.hinders and not advice.good
+    return {"good": advice.good, "hinders": hinders, "subject": advice.subject, "text": advice.text}
 
 
 def _sign(advice: "Advice") -> str:

@@ -11,9 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract import Asked
-from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
-from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.journal import Journal, begin, evidence_lines
 from orchestrator.runner.locks import locked
 from orchestrator.runner.meanwhile import meanwhile
@@ -28,7 +26,7 @@ def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = froze
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
                 journal.say(f"run {', '.join(map(str, healed))} had died without an end; it is recorded as interrupted")
-            call_hooks("before", journal)
+            _call_hooks("before", journal)
             report = _attempts(journal, tools.writer(inherit), allowed)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
@@ -37,8 +35,16 @@ def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = froze
     except OrchestratorError as error:
         evidence = evidence_lines(error.evidence) if isinstance(error, OutsideError) else ()
         report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence)
-    call_hooks(report.outcome.value, journal, report)
+    _call_hooks(report.outcome.value, journal, report)
     return report
+
+
+def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
+    """Calls what the job names for the event; most jobs name nothing, and then nothing more is imported."""
+    if journal.job.hooks.of(event):
+        from orchestrator.runner.hooks import call_hooks
+
+        call_hooks(event, journal, report)
 
 
 def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
@@ -51,6 +57,8 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
         try:
             return _attempt(journal, writer, allowed)
         except OrchestratorError as error:
+            from orchestrator.planners.retry import Again, decide_retry
+
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
             again = decide_retry(

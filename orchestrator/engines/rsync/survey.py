@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Thread
+from typing import TypeVar
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
@@ -32,6 +35,8 @@ from orchestrator.engines.rsync.words import (
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken, broken
 
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
 _ORPHAN = re.compile(rb"(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find counts in these
@@ -42,8 +47,10 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
     run = runner(reader)
     here, there = survey_programs(job, run)
-    source = parse.parse_source(run(scripts.look_at_source_command(job.source)))
-    target = survey_target(job, run)
+    target, source_text = _side_by_side(
+        lambda: survey_target(job, run), lambda: run(scripts.look_at_source_command(job.source))
+    )
+    source = parse.parse_source(source_text)
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
     lanes: Lanes | Refusal | None = None
@@ -63,6 +70,27 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     return World(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes
     )
+
+
+def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
+    """Two looks at once, here and in a thread that lives as long as its program. Raises: OrchestratorError."""
+    ended: list[_Other | OrchestratorError] = []
+
+    def look() -> None:
+        try:
+            ended.append(other())
+        except OrchestratorError as error:
+            ended.append(error)
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        first = one()
+    finally:
+        thread.join()
+    if isinstance(ended[0], OrchestratorError):
+        raise ended[0]
+    return first, ended[0]
 
 
 def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program | None, Program | None]:

@@ -4,6 +4,7 @@ import contextlib
 import heapq
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +14,7 @@ from orchestrator.domain.events import Moved
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Rereading
-from orchestrator.domain.point import Point, Reading, Verdict
+from orchestrator.domain.point import Finding, Point, Reading, Verdict
 from orchestrator.process.executor import Broken, Writer
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.manifests import REMAINDERS, digests_there, fetched, run, run_workers
@@ -103,23 +104,29 @@ def tell_first(reading: Reading, most: int = 5) -> str:
 def _here(
     work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
 ) -> Reading:
-    """Workers read the files past the page cache; the names are compared with a listing. `others`: more may lie there."""
+    """Workers read the files past the page cache, while a listing is compared for names that nobody promised.
+
+    `others`: more may lie there.
+    """
     run(settle_pipeline(work.tree), journal, writer)
     pipelines = worker_pipelines(
         work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
     )
     collector = Collector(work.workers, few=_FEW)
-    run_workers(
-        pipelines,
-        collector,
-        journal,
-        writer,
-        tick=lambda: journal.tools.tell(Moved(done=collector.bytes_read, expected=None)),
-    )
-    if not others:
-        with _listed(work, journal, writer, notes) as found:
-            collector.add(extras(read_manifest(manifest, prefix=work.prefix)[1], found))
+
+    def tick() -> None:
+        journal.tools.tell(Moved(done=collector.bytes_read, expected=None))
+
+    with ThreadPoolExecutor(1) as pool:
+        unpromised = None if others else pool.submit(_unpromised, work, manifest, journal, writer, notes)
+        run_workers(pipelines, collector, journal, writer, tick=tick)
+        collector.add(unpromised.result() if unpromised else ())
     return collector.reading(took_s=0)
+
+
+def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> tuple[Finding, ...]:
+    with _listed(work, journal, writer, notes) as found:
+        return tuple(extras(read_manifest(manifest, prefix=work.prefix)[1], found))
 
 
 def _there(

@@ -17,6 +17,10 @@ ELSEWHERE = {
     "POOLFERRY_CONFIG": "etc",
     "POOLFERRY_STATE": "lib",
 }
+HERE = Path(__file__).parent
+# What starts programs again and again, or waits for their end: `make check` leaves it out.
+SLOW = ("whole/", "hooks/", "process/test_ending", "interfaces/test_running", "interfaces/test_signals")
+QUICK = ("whole/test_local_story",)
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +42,10 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `root` are left out for everybody else, and say so."""
-    if os.geteuid() != 0:
-        for item in items:
-            if item.get_closest_marker("root"):
-                item.add_marker(pytest.mark.skip(reason="needs root"))
+    """Tests marked `root` are left out for everybody else, and say so; whole runs are slow, but for their story."""
+    for item in items:
+        where = str(item.path.relative_to(HERE))
+        if where.startswith(SLOW) and not where.startswith(QUICK):
+            item.add_marker(pytest.mark.slow)
+        if os.geteuid() != 0 and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="needs root"))

@@ -4,6 +4,7 @@ Changes things.
 """
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,10 @@ ELSEWHERE = {
     "POOLFERRY_CONFIG": "etc",
     "POOLFERRY_STATE": "lib",
 }
+# A job in a shell's background ignores SIGINT, and every program it starts with it: ours are to hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = ("whole/", "hooks/", "process/test_ending", "interfaces/test_running", "interfaces/test_signals")

@@ -97,9 +97,12 @@ class Sshd:
         self._server = None
 
     def sessions(self, program: str = "") -> list[int]:
-        """The processes that serve connections, the eldest first: all, or those of a program, such as "rsync"."""
+        """The processes that serve connections, the eldest first: all, or those of a program, such as "rsync".
+
+        What serves one connection is called sshd, and since OpenSSH 9.8 sshd-session.
+        """
         below = family(self._server.pid) if self._server else []
-        return [pid for pid, name in below if program in ("", name)]
+        return [pid for pid, name in below if program in ("", name) or name == f"{program}-session"]
 
     def url(self, path: str | Path) -> str:
         """The path there as a source or a target names it."""

@@ -6,6 +6,7 @@ Changes things.
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 
 from tests.whole.house import House, facts, kill, trees_equal, wait_until
 
@@ -81,7 +82,7 @@ def test_the_history_travels_with_the_data(house: House) -> None:
     first = house.run()
     house.write("two", "more")
     second = house.run()
-    with sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True) as travelled:
+    with closing(sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True)) as travelled:
         assert travelled.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert travelled.execute("SELECT id FROM runs ORDER BY id").fetchall() == [(first["run"],), (second["run"],)]
     shutil.rmtree(house.state)

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_what_a_run_leaves_on_the_host(house: House, sshd: Sshd) -> None:
     (point,) = run["points"]
     promised = {entry.path for entry in read_manifest(f"{house.target}/points/{point}.manifest.gz")[1]}
     assert promised == {name.lstrip(b"/") for name in facts(house.source)}
-    with sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True) as travelled:
+    with closing(sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True)) as travelled:
         assert travelled.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert travelled.execute("SELECT id, job FROM runs").fetchall() == [(run["run"], "photos")]
     shutil.rmtree(house.state)

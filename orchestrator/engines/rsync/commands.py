@@ -93,6 +93,9 @@ def renew_command(job: Job, into: Location, world: World, names: str) -> Command
         "--exclude=*",
         "--ignore-times",
         "--whole-file",
+        *_comparing(
+            options_of(job), there=world.there, coarse=world.target.coarse
+        ),  # or a folder's time stays off by less than a second
     ]
     argv += ["--sparse"] if options_of(job).sparse else []
     argv += _moving(job, world.here, world.there, into)

@@ -18,9 +18,10 @@ ELSEWHERE = {
     "POOLFERRY_CONFIG": "etc",
     "POOLFERRY_STATE": "lib",
 }
-# A job in a shell's background ignores SIGINT, and every program it starts with it: ours are to hear it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background job ignores SIGINT, and what nohup started SIGHUP, with every program they start: ours are to hear them.
+for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(heard) is signal.SIG_IGN:
+        signal.signal(heard, handler)
 
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.

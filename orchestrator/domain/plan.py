@@ -88,6 +88,8 @@ class Plan:
     resumes: str | None = None  # what an earlier run left, that this plan goes on from
     anew: bool = False  # nothing of an earlier run is used, so what it noted is void
     warnings: tuple[str, ...] = ()
+    parallel: int | None = None  # lanes side by side at most; None: all of a stage
+    refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
 
     @property
     def steps(self) -> tuple[Step, ...]:

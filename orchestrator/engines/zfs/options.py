@@ -1,0 +1,78 @@
+"""The keys of a job's [zfs] section. Pure."""
+
+from collections.abc import Iterator
+
+from orchestrator.domain.declare import key
+from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.place import Location
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.units import Seconds, parse_duration
+
+RAW = ("auto", "yes", "no")
+CATCH_UP = ("all", "kept", "newest")
+CONSENTS = ("rollback",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZfsOptions:
+    """How datasets are replicated for one job."""
+
+    name: str | None = key(
+        "what the copy is called below the place; the source's last part when not told", default=None, example="photos"
+    )
+    recursive: bool = key("with all datasets below the source", default=True)
+    exclude: tuple[str, ...] = key(
+        "datasets below the source that are left out, with all below them; * stands for any part of a name",
+        default=(), example='["scratch", "vm/*-tmp"]',
+    )  # fmt: skip
+    snapshots: tuple[str, ...] = key(
+        "which snapshots are sent, by name; * stands for any part", default=("*",), example='["autosnap_*"]'
+    )
+    skip_snapshots: tuple[str, ...] = key("and which of those are not", default=(), example='["autosnap_*_frequently"]')
+    catch_up: str = key(
+        'far behind, send all snapshots between, only those that [keep] would keep on the target ("kept"), or the newest',
+        default="all", choices=CATCH_UP,
+    )  # fmt: skip
+    raw: str = key("send encrypted datasets as they lie, without their key; auto: yes", default="auto", choices=RAW)
+    may_decrypt: bool = key(
+        'consent: with raw = "no", encrypted datasets are stored readable on the target', default=False
+    )
+    properties: bool = key(
+        "send properties too; mountpoints, quotas and the like are kept aside on the target", default=True
+    )
+    protect: tuple[str, ...] = key(
+        "further properties that the source's values must not change on the target",
+        default=(),
+        example='["compression"]',
+    )
+    may_destroy: tuple[str, ...] = key(
+        'consent: "rollback" discards what was changed on the target since the newest common snapshot, its own snapshots included',
+        default=(), choices=CONSENTS,
+    )  # fmt: skip
+    parallel: int = key("datasets side by side", default=2, least=1)
+    hold_for: Seconds = key(
+        "how long a snapshot that a cut transfer needs is kept from pruning", default=Seconds(14 * 86400),
+        parse=parse_duration, example="14d",
+    )  # fmt: skip
+
+
+def copy_location(options: ZfsOptions, source: Location, place: Location) -> Location:
+    """Where the copy of a source lies: below the place, under the source's last part or the name told."""
+    return place / (options.name or source.path.rpartition("/")[2])
+
+
+def mistakes(options: ZfsOptions, source: Location, target: Location, _: Verify) -> Iterator[tuple[str, str, str]]:
+    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    if options.raw == "yes" and options.may_decrypt:
+        yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'
+    if options.name is not None and ("/" in options.name or "@" in options.name or "#" in options.name):
+        yield "zfs.name", f'"{options.name}" is more than one part of a dataset\'s name', 'a name such as "photos"'
+    if source.host and target.host:
+        yield "source", "nothing is carried between two other hosts", "one side without ssh://"
+
+
+def options_of(job: Job) -> ZfsOptions:
+    """The job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
+    if not isinstance(job.options, ZfsOptions):
+        raise TypeError(f"job {job.name} is no zfs job")
+    return job.options

@@ -1,0 +1,309 @@
+"""What the zfs engine sees, decides and does, as values.
+
+A dataset is named by where it lies below the job's root: "" is the root itself, "a/b" lies two below. Snapshots and
+bookmarks are told apart by guid and ordered by createtxg, never by name and never by time.
+
+Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.quick import dataclass
+
+FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `Flags` spells it
+PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
+HOLD = "poolferry"  # every hold's tag begins with it
+CURSOR = "poolferry"  # and every bookmark's name
+
+
+class Kind(StrEnum):
+    """What a dataset is."""
+
+    FILESYSTEM = "filesystem"
+    VOLUME = "volume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A snapshot of one dataset. `name`: what follows the @."""
+
+    name: str
+    guid: int
+    createtxg: int
+
+    @property
+    def mark(self) -> str:
+        """As it stands behind its dataset's name."""
+        return f"@{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bookmark:
+    """A bookmark of one dataset: the guid and createtxg are those of the snapshot it was made of."""
+
+    name: str
+    guid: int
+    createtxg: int
+
+    @property
+    def mark(self) -> str:
+        """As it stands behind its dataset's name."""
+        return f"#{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """How a chain is sent: frozen with its first send, since ZFS refuses some changes later. `raw`: encrypted as it lies."""
+
+    raw: bool = False
+    large: bool = True
+    compressed: bool = True
+    embedded: bool = True
+
+    def __str__(self) -> str:
+        letters = zip("wLce", (self.raw, self.large, self.compressed, self.embedded), strict=True)
+        return "".join(letter for letter, told in letters if told) or "-"
+
+
+def parse_flags(text: str) -> Flags | None:
+    """The flags that a dataset's property tells; None for what is none of ours."""
+    if text != "-" and (not text or set(text) - set("wLce")):
+        return None
+    return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """One dataset as a look found it; snapshots and bookmarks by createtxg, the oldest first. None: not told, or none.
+
+    `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
+    `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
+    `flags`, `placeholder`: our own properties, set on this very dataset.
+    """
+
+    name: str
+    kind: Kind
+    guid: int
+    createtxg: int
+    snapshots: tuple[Snapshot, ...] = ()
+    bookmarks: tuple[Bookmark, ...] = ()
+    origin: str | None = None
+    encrypted: bool = False
+    encryption_root: str | None = None
+    key_loaded: bool = False
+    token: str | None = None
+    partial: bool = False
+    written: int | None = None
+    mounted: bool = False
+    flags: Flags | None = None
+    placeholder: bool = False
+
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
+
+    `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist.
+    """
+
+    root: Location
+    pool_guid: int
+    version: tuple[int, ...]
+    available: int | None = None
+    programs: bool = False
+    above: frozenset[str] = frozenset()
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+
+    def full(self, name: str) -> str:
+        """The dataset's whole name."""
+        return f"{self.root.path}/{name}" if name else self.root.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What a resume token says of the stream that was cut. `to_name`: whole name with its snapshot, as it was then."""
+
+    text: str
+    to_guid: int
+    to_name: str
+    from_guid: int | None
+    object: int
+    offset: int
+    bytes: int
+    flags: Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
+
+    `receiving`: datasets of the target into which some process receives now, with its pid.
+    """
+
+    source: Side
+    target: Side
+    tokens: Mapping[str, Token | None] = field(default_factory=dict)
+    receiving: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # snapshots that our hold for this target keeps
+
+
+# What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullSend:
+    """The whole of a snapshot, into a dataset that is not there, or is our placeholder."""
+
+    dataset: str
+    snapshot: Snapshot
+    flags: Flags
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalSend:
+    """From a base that both sides hold to a newer snapshot; `between`: with all snapshots between (-I).
+
+    `origin`: the base is a snapshot of this other dataset, and the copy becomes a clone of that one's copy.
+    """
+
+    dataset: str
+    base: Snapshot | Bookmark
+    snapshot: Snapshot
+    between: bool
+    flags: Flags
+    why: str
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumedSend:
+    """The rest of a stream that was cut. Its flags are the token's own."""
+
+    dataset: str
+    token: Token
+    snapshot: Snapshot
+    first: bool  # the dataset had no whole snapshot before it
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """Throw away what a cut receive left (`zfs receive -A`): it can never go on."""
+
+    dataset: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReceive:
+    """End the process that still receives from a link that is dead, so that its token can be used."""
+
+    dataset: str
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollBack:
+    """Back to a snapshot that both sides hold; `dies`: the target's own snapshots and bytes that this destroys."""
+
+    dataset: str
+    to: Snapshot
+    dies: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Rename the target's dataset, with all below it, so that the name is free. `to`: its whole new name."""
+
+    dataset: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakePlaceholder:
+    """Make a dataset that is never mounted, only so that others can lie below it. `above`: it lies above the root."""
+
+    dataset: str
+    above: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepBases:
+    """Before the sends: bookmarks that remember what is sent to this target, and holds on what a cut stream would need.
+
+    Each is (dataset, snapshot).
+    """
+
+    cursors: tuple[tuple[str, Snapshot], ...] = ()
+    holds: tuple[tuple[str, Snapshot], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGoBases:
+    """After the proof: bookmarks of this target that newer ones replace, and holds that no token needs any more."""
+
+    cursors: tuple[tuple[str, Bookmark], ...] = ()
+    holds: tuple[tuple[str, Snapshot], ...] = ()
+
+
+Send = FullSend | IncrementalSend | ResumedSend
+Deed = Send | Abort | EndReceive | RollBack | SetAside | MakePlaceholder | KeepBases | LetGoBases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What to do, in stages: deeds of one dataset in order, those of different datasets side by side.
+
+    `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root.
+    """
+
+    stages: tuple[tuple[Deed, ...], ...]
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    resumes: str | None = None
+    current: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPresent:
+    """The proof of a send: the newest snapshot of the target's dataset has this guid."""
+
+    dataset: Location
+    guid: int
+    snapshot: str
+
+    def __str__(self) -> str:
+        return f"the newest snapshot of {self.dataset} is {self.snapshot} (guid {self.guid})"
+
+
+def cursor_name(pool_guid: int, snapshot_guid: int) -> str:
+    """The bookmark that remembers, for one target pool, a snapshot that was sent there."""
+    return f"{CURSOR}_{pool_guid:016x}_{snapshot_guid:016x}"
+
+
+def cursor_pool(name: str) -> int | None:
+    """The target pool's guid that one of our bookmarks is for; None: it is none of ours."""
+    ours, _, rest = name.partition("_")
+    pool, _, snapshot = rest.partition("_")
+    hexadecimal = set("0123456789abcdef")
+    if ours != CURSOR or len(pool) != 16 or len(snapshot) != 16 or not set(pool + snapshot) <= hexadecimal:
+        return None
+    return int(pool, 16)
+
+
+def hold_tag(pool_guid: int) -> str:
+    """The tag of a hold that keeps a snapshot which one target pool's token needs."""
+    return f"{HOLD}_{pool_guid:016x}"

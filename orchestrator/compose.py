@@ -66,7 +66,12 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
         found = engine(name)
         return EngineSection(
-            name=found.name, options=found.options, datasets=found.wants_datasets, check=found.mistakes
+            name=found.name,
+            options=found.options,
+            datasets=found.wants_datasets,
+            check=found.mistakes,
+            lands=found.lands,
+            stays=found.stays,
         )
 
     def __iter__(self) -> Iterator[str]:

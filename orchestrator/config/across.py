@@ -21,16 +21,28 @@ def judge_all(
     `places` None: targets.toml could not be read. `later`: names of what a later version takes as a target. `names`: of
     all jobs, those included whose files could not be read.
     """
-    targets = {draft.name: _target(draft, places, later) for draft in drafts} if places is not None else {}
+    targets = {draft.name: _lands(draft, places, later) for draft in drafts} if places is not None else {}
     found = {name: place for name, place in targets.items() if place}
     for draft in drafts:
         source, place = _source(draft), found.get(draft.name)
-        if source and place:
+        if source and place and not (draft.engine and draft.engine.stays):
             _judge_apart(draft, source, place)
             _judge_options(draft, source, place)
     _judge_owners(drafts, found)
     _judge_after(drafts, names)
     return found
+
+
+def _lands(draft: Draft, places: Places, later: set[str]) -> Place | None:
+    """The place of a job, with the location where its copy lies in it; of a job that copies nothing, its source."""
+    engine, source = draft.engine, draft.keys.get("source")
+    if engine and engine.stays:
+        return Place(name=draft.name, location=source) if source else None
+    place = _target(draft, places, later)
+    options = draft.sections.get(engine.name) if engine else None
+    if not place or not engine or not engine.lands or not source or options is None:
+        return place
+    return Place(name=place.name, location=engine.lands(options, source, place.location))
 
 
 def _source(draft: Draft) -> Location | None:
@@ -105,7 +117,7 @@ def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
     """One place belongs to one job: neither two in one, nor one within another's."""
     owners: dict[Root, str] = {}
     for draft in drafts:
-        if place := found.get(draft.name):
+        if (place := found.get(draft.name)) and not (draft.engine and draft.engine.stays):
             root = _root(place.location)
             owner = owners.setdefault(root, draft.name)
             if owner != draft.name:

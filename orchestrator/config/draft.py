@@ -8,7 +8,7 @@ from orchestrator.config.fill import Table, declared, fill, read_keys
 from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys
 from orchestrator.config.sheet import Sheet, nearest, one_of, shown
 from orchestrator.config.where import as_dataset
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, Snapshots
 from orchestrator.domain.place import Place
 from orchestrator.domain.quick import dataclass
 
@@ -39,7 +39,9 @@ def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
         keys["source"] = as_dataset(keys["source"])
     _judge_engine(sheet, keys, engine, engines)
     _judge_schedule(sheet)
+    _judge_target(sheet, engine)
     sections = {key: _read_section(sheet, key, model, models) for key, model in models.items()}
+    _judge_snapshots(sheet, sections, engine)
     hooks = read_hooks(sheet, _table(sheet, "hooks"))
     return Draft(name=name, sheet=sheet, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
 
@@ -50,6 +52,28 @@ def _judge_engine(sheet: Sheet, keys: Mapping[str, Any], engine: EngineSection |
     for name in sheet.table.keys() & engines.keys() if engine else ():
         if engine and name != engine.name:
             sheet.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
+
+
+def _judge_target(sheet: Sheet, engine: EngineSection | None) -> None:
+    if engine and engine.stays and "target" in sheet.table:
+        sheet.say(("target",), f"the engine {engine.name} works on the source alone", "no target")
+    elif "target" not in sheet.table and not (engine and engine.stays):
+        sheet.say(
+            ("target",), "is missing", 'where the copies go: the name of a place in targets.toml, such as "backup"'
+        )
+
+
+def _judge_snapshots(sheet: Sheet, sections: dict[str, Any], engine: EngineSection | None) -> None:
+    """Why none without a rule: sanoid would keep no snapshot at all."""
+    snapshots = sections["snapshots"]
+    if "snapshots" not in sheet.table:
+        sections["snapshots"] = None
+    elif engine and not engine.datasets:
+        sheet.say(
+            ("snapshots",), f"the engine {engine.name} copies paths", "no such section: only datasets have snapshots"
+        )
+    elif isinstance(snapshots, Snapshots) and snapshots.nothing:
+        sheet.say(("snapshots",), "keeps nothing", "how many stay, such as daily = 14")
 
 
 def _judge_schedule(sheet: Sheet) -> None:
@@ -90,7 +114,7 @@ def _section(key: str, head: Table, names: set[str]) -> str | None:
 
 
 def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
-    """The job of a draft without mistakes."""
+    """The job of a draft without mistakes. `place`: with the location where this job's copy lies."""
     keys, sections = draft.keys, dict(draft.sections)
     options = sections.pop(engine.name)
     schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)

@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
 from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Verify, parse_clock
+from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Snapshots, Verify, parse_clock
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds
@@ -16,7 +16,9 @@ from orchestrator.domain.units import Seconds
 Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]
 """Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
 
-SECTIONS: dict[str, type[Any]] = {"keep": Keep, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying}
+SECTIONS: dict[str, type[Any]] = {
+    "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying,
+}  # fmt: skip
 LATER = {
     "set": "rotation sets are not available in this version",
     "disk": "enrolled disks are not available in this version",
@@ -25,12 +27,18 @@ LATER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSection:
-    """What an engine adds to a job file: its section, and whether it copies datasets instead of paths."""
+    """What an engine adds to a job file: its section, and whether it copies datasets instead of paths.
+
+    `lands`: where in a place the copy of a source lies, when it is not the place itself. `stays`: it works on the source
+    alone, so its jobs name no target.
+    """
 
     name: str
     options: type[Any]
     datasets: bool = False
     check: Check | None = None
+    lands: Callable[[Any, Location, Location], Location] | None = None
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +85,10 @@ class JobKeys:
         'what to copy: an absolute path, or "ssh://user@host[:port]/path" for another machine',
         parse=parse_anywhere, example="/srv/photos",
     )  # fmt: skip
-    target: str = key("where the copies go: the name of a place in targets.toml", example="backup")
+    target: str | None = key(
+        "where the copies go: the name of a place in targets.toml; none for jobs that only take snapshots",
+        default=None, example="backup",
+    )  # fmt: skip
     schedule: str | None = key(
         "when to run, as five cron fields in local time; without any of schedule, every, daily and on: only by hand",
         default=None, parse=parse_schedule, example="30 2 * * *",

@@ -10,6 +10,7 @@
     │  ├─ BaseGone · TokenStale                                                       NOW
     │  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
     ├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
+    ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
     └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 
 Pure.
@@ -152,6 +153,14 @@ class Unexplained(OutsideError):
 
 class ProofFailed(OrchestratorError):
     """A step ended well and its promise does not hold."""
+
+
+class PartlyRefused(OrchestratorError):
+    """What could be done is done and proved; `evidence` names the parts that were refused, each with its reason."""
+
+    def __init__(self, why: str, *, evidence: tuple[str, ...], cure: str = "") -> None:
+        super().__init__(why, cure=cure)
+        self.evidence = evidence
 
 
 class HistoryError(OrchestratorError):

@@ -9,6 +9,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_size
 
 DIGESTS = ("xxh128", "blake3", "sha256")
+TRANSPORTS = ("ssh", "mbuffer")
 EVENTS = (
     "before", "done", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
     "late", "disk-arrived", "disk-safe", "disk-overdue",
@@ -71,6 +72,30 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshots:
+    """Snapshots that sanoid takes of the source before each look, and prunes there: how many of each kind stay."""
+
+    frequently: int = key("of each so many quarters of an hour", default=0, least=0)
+    hourly: int = key("of each so many hours", default=0, least=0)
+    daily: int = key("of each so many days", default=0, least=0)
+    weekly: int = key("of each so many weeks", default=0, least=0)
+    monthly: int = key("of each so many months", default=0, least=0)
+    yearly: int = key("of each so many years", default=0, least=0)
+    recursive: bool = key("with all datasets below the source", default=True)
+    autosnap: bool = key("take them; false: only prune", default=True)
+    autoprune: bool = key("remove those that no rule keeps; false: only take", default=True)
+    use: str | None = key(
+        "a directory with a sanoid.conf of your own, in place of all this", default=None, example="/etc/sanoid"
+    )
+
+    @property
+    def nothing(self) -> bool:
+        """No rule was told."""
+        rules = (self.frequently, self.hourly, self.daily, self.weekly, self.monthly, self.yearly)
+        return not any(rules) and self.use is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:
     """When and how copies are read again."""
 
@@ -110,6 +135,15 @@ class Pipe:
     stall_after: Seconds = key(
         "end a transfer in which nothing moved for so long", default=Seconds(300), parse=parse_duration, example="5m"
     )
+    buffer: Bytes = key(
+        "memory that mbuffer takes on each side of a stream of datasets", default=Bytes(64 << 20), parse=parse_size,
+        example="64M",
+    )  # fmt: skip
+    transport: str = key(
+        "how a stream of datasets reaches another host: through ssh, or open and fast through mbuffer's own connection",
+        default="ssh", choices=TRANSPORTS,
+    )  # fmt: skip
+    public_transport: bool = key("consent: mbuffer's open connection may cross a public network", default=False)
     rate_limit: Bytes | None = key("bytes per second at most", default=None, parse=parse_size, example="20M")
     ssh_options: tuple[str, ...] = key('further arguments for ssh, such as ["-i", "/root/.ssh/backup"]', default=())
 
@@ -154,6 +188,7 @@ class Job:
     after: tuple[str, ...] = ()
     stop_at: time | None = None
     keep: Keep = field(default_factory=Keep)
+    snapshots: Snapshots | None = None
     verify: Verify = field(default_factory=Verify)
     guard: Guard = field(default_factory=Guard)
     pipe: Pipe = field(default_factory=Pipe)

@@ -26,13 +26,14 @@ from orchestrator.process.result import Broken
 class Asked:
     """What a run was asked for: the instant it counts as, what may pass once, and a local folder for its notes.
 
-    `notes` holds an empty folder `empty`.
+    `notes` holds an empty folder `empty`. `retain`: of names with the instants they were taken, those that [keep] would keep.
     """
 
     now: datetime
     notes: str
     allowed: frozenset[str] = frozenset()
     remembered: Mapping[str, str] = field(default_factory=dict)
+    retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,20 @@ class Meter(Protocol):
     """Reads one copying step's output as it comes."""
 
     def feed(self, chunk: bytes) -> int | None:
-        """Bytes moved so far, or None when this chunk does not tell."""
+        """Bytes moved so far by the last program's own output, or None when this chunk does not tell."""
+        ...
+
+    def heard(self, chunk: bytes) -> None:
+        """What the programs say beside their output."""
+        ...
+
+    def passed(self, count: int) -> int:
+        """Bytes moved so far, of all that went from the first program to the second."""
+        ...
+
+    @property
+    def expected(self) -> int | None:
+        """What the program itself said it would move; None: it did not."""
         ...
 
     def moved(self) -> int | None:
@@ -105,12 +119,17 @@ class Engine(Protocol):
     name: str
     options: type
     wants_datasets: bool
+    stays: bool  # works on the source alone, so its jobs name no target
     later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
     ) -> Iterable[tuple[str, str, str]]:
         """(key, what is wrong, what is expected) for keys that do not fit together. Pure."""
+        ...
+
+    def lands(self, options: Any, source: Location, place: Location) -> Location:
+        """Where in a place the copy of a source lies. Pure."""
         ...
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
@@ -171,13 +190,13 @@ class Engine(Protocol):
 
     def confirm(
         self,
-        proof: Proof,
+        proofs: tuple[Proof, ...],
         meters: tuple[Meter, ...],
         left_out: tuple[LeftOut, ...],
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        """Look whether a step's promise holds. Reads. Raises: ProofFailed."""
+        """Look whether the promises of a stage's steps hold. Reads. Raises: ProofFailed."""
         ...
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:

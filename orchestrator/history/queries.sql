@@ -40,6 +40,9 @@ UPDATE steps SET ended_at = :now, moved = :moved, proved = :proved, exits = :exi
     error = :error
 WHERE id = :step;
 
+-- name: prove_step
+UPDATE steps SET proved = 1 WHERE id = :step;
+
 -- name: say
 INSERT INTO events (run, said_at, level, text) VALUES (:run, :now, :level, :text);
 

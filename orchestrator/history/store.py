@@ -179,6 +179,10 @@ class History:
             f"step {step}", self._door.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
         )
 
+    def step_proved(self, step: int) -> None:
+        """The promise of a step that has ended holds."""
+        self._known(f"step {step}", self._door.change("prove_step", step=step))
+
     def said(self, run: int, now: datetime, level: str, text: str) -> None:
         """The run said something."""
         self._door.add("say", run=run, now=now, level=level, text=text)

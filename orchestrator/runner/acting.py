@@ -3,7 +3,7 @@
 import shutil
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import TargetFull
+from orchestrator.domain.errors import PartlyRefused, TargetFull
 from orchestrator.domain.plan import Nothing, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
@@ -57,16 +57,25 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
     if plan.anew:
         forget(asked.notes)
     turn_page(asked.notes)
-    hands = Hands(journal, writer, asked.notes)
+    hands = Hands(journal, writer, asked.notes, parallel=plan.parallel)
     _do(plan, hands, world)
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
     shutil.rmtree(asked.notes, ignore_errors=True)
+    if plan.refusals:
+        raise _partly(plan.refusals)
     warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
     made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else plan.summary
     report = journal.ended(Outcome.DONE, f"{made}{warnings}")
     carry_history(journal, writer)
     return report
+
+
+def _partly(refusals: tuple[Refusal, ...]) -> PartlyRefused:
+    first, more = refusals[0], len(refusals) - 1
+    lines = tuple(line for refusal in refusals for line in (refusal.why, *(f"  {told}" for told in refusal.evidence)))
+    why = f"all else is done, but {first.why}" + (f"; and {show_count(more, 'more refusal')}" if more else "")
+    return PartlyRefused(why, evidence=lines, cure=first.cure)
 
 
 def _do(decision: Plan | Nothing, hands: Hands, world: Any) -> None:

@@ -69,6 +69,8 @@ def carry_history(journal: Journal, writer: Writer) -> None:
 
 def _carry(journal: Journal, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
+    if not root.path.startswith("/"):
+        return  # a dataset that is never mounted
     if root.host is None:
         tools.history.backup_to(f"{root.path}/.poolferry/history.sqlite")
         return

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError
+from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused
 from orchestrator.domain.events import Begun, Said, StepBegun
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan, Refusal, Step
@@ -83,16 +83,23 @@ class Journal:
         moved: int | None,
         took: float,
         error: OrchestratorError | None,
-    ) -> None:
-        """Recorded after its proof."""
+        proved: bool,
+    ) -> int:
+        """Recorded when it has ended; its place in the report."""
         self.moved += moved or 0
-        self.steps.append(
-            StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=error is None)
-        )
+        self.steps.append(StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
         self.tools.history.step_ended(
-            row, now=self.now, moved=moved, proved=error is None, exits=result.exits if result else (),
+            row, now=self.now, moved=moved, proved=proved, exits=result.exits if result else (),
             last_words=result.last_words if result else (), error=str(error) if error else None,
         )  # fmt: skip
+        return len(self.steps) - 1
+
+    def steps_proved(self, steps: Sequence[tuple[int, int]]) -> None:
+        """Recorded after one look has answered for all of them: (place in the report, row in history)."""
+        with self.tools.history.together():
+            for index, row in steps:
+                self.steps[index] = replace(self.steps[index], proved=True)
+                self.tools.history.step_proved(row)
 
     def say(self, text: str) -> None:
         """A line for those who watch and for history."""
@@ -136,8 +143,18 @@ def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
     return Journal(tools=tools, job=job, run=run, begun=tools.monotonic())
 
 
-def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
+def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
     """A failure's evidence as lines to show."""
+    match error:
+        case OutsideError(evidence=evidence):
+            return evidence_lines(evidence)
+        case PartlyRefused(evidence=lines):
+            return lines
+    return ()
+
+
+def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
+    """What a failed pipeline left, as lines to show."""
     if evidence is None:
         return ()
     words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])

@@ -25,7 +25,7 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
         names = [(f"{folder}/job-{job.name}", ours), (f"{folder}/place-{job.target.name}", ours)]
         root = job.target.location
         mark = f"{root.path}/.poolferry/target.json"
-        if root.host is None and os.path.isfile(mark):
+        if root.host is None and mark.startswith("/") and os.path.isfile(mark):
             names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
         yield tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)

@@ -4,7 +4,7 @@ import os
 from datetime import datetime
 from typing import assert_never
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
@@ -28,7 +28,7 @@ from orchestrator.planners.restoring import (
 )
 from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
-from orchestrator.runner.journal import Journal, begin, evidence_lines
+from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import bringing_back
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.steps import Hands
@@ -66,8 +66,7 @@ def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
             Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="the same command goes on from here"
         )
     except OrchestratorError as error:
-        evidence = evidence_lines(error.evidence) if isinstance(error, OutsideError) else ()
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence)
+        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
     return report
 
 

@@ -6,13 +6,13 @@ never to the step. Changes things.
 
 import os
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract import Asked
 from orchestrator.process.executor import Writer
-from orchestrator.runner.journal import Journal, begin, evidence_lines
+from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import locked
 from orchestrator.runner.meanwhile import meanwhile
 from orchestrator.runner.tools import Tools
@@ -33,8 +33,7 @@ def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = froze
     except Stopped as error:
         report = journal.ended(Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run goes on from here")
     except OrchestratorError as error:
-        evidence = evidence_lines(error.evidence) if isinstance(error, OutsideError) else ()
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence)
+        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
     _call_hooks(report.outcome.value, journal, report)
     return report
 

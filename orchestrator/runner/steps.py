@@ -1,26 +1,23 @@
 """Carries out the steps of a plan: the only holder of a Writer. Changes things."""
 
-import errno
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from orchestrator.domain.command import Pipeline
-from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PermissionDenied, TargetFull
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import Moved
-from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Recording, Rereading, Step
-from orchestrator.domain.units import Seconds
+from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Result, Writer, broken
 from orchestrator.runner.journal import Journal
+from orchestrator.runner.lanes import Lanes
 from orchestrator.runner.manifests import record
+from orchestrator.runner.mishaps import HALTS, gravest, own_error, warnings_of
 from orchestrator.runner.reading import read_again, require_sound
-from orchestrator.runner.telling import step_commands
 
 _QUIET = 3600.0
-_NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 
 
 @dataclass(slots=True)
@@ -30,48 +27,85 @@ class Hands:
     journal: Journal
     writer: Writer
     notes: str
+    parallel: int | None = None
     left_out: list[LeftOut] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     recorded: Recorded | None = None
 
     def do(self, stage: Sequence[Step]) -> None:
-        """The steps of one stage, side by side when there are several.
+        """The steps of one stage, then their proofs, which one look may answer together.
 
-        Raises: OrchestratorError at the first failure, after all lanes have ended.
+        Raises: OrchestratorError after every step that began has ended.
         """
-        rows = [self.journal.step_begun(step) for step in stage]
-        for step in stage:
-            for path, content in step.needs:
-                _write(path, content)
-        if len(stage) == 1:
-            done = [self._one(stage[0], _Progress(self.journal, stage))]
-        else:
-            progress = _Progress(self.journal, stage)
-            with ThreadPoolExecutor(len(stage)) as pool:  # each thread lives as long as its child, which dies with it
-                done = list(pool.map(lambda step: self._one(step, progress), stage))
-        for step, row, end in zip(stage, rows, done, strict=True):
-            self._book(step, row, end)
-        for end in done:
-            if end.error is not None:
-                raise end.error
+        progress = _Progress(self.journal, stage)
+        ended: list[_End] = []
 
-    def _book(self, step: Step, row: int, end: "_End") -> None:
+        def end(step: Step, row: int, how: _End) -> str:
+            how.step, how.row = step, row
+            ended.append(how)
+            if len(stage) > 1:  # a single one is booked with its proof
+                self._book(how, proved=how.error is None and step.proof is None)
+            return "on" if how.error is None else "all" if isinstance(how.error, HALTS) else "lane"
+
+        lanes = Lanes(begin=self._begin, act=lambda step, _: self._one(step, progress), end=end)
+        lanes.run(stage, self.parallel)
+        self._prove(ended)
+        errors = [how.error for how in ended if how.error is not None]
+        if errors:
+            raise gravest(errors)
+
+    def _begin(self, step: Step) -> int:
+        row = self.journal.step_begun(step)
+        for path, content in step.needs:
+            _write(path, content)
+        return row
+
+    def _prove(self, ended: list["_End"]) -> None:
+        """Looks whether the promises of the steps that ended well hold, and books them."""
+        well = [how for how in ended if how.error is None]
+        proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
+        failure: OrchestratorError | None = None
+        if proofs:
+            try:
+                self.journal.tools.engine.confirm(
+                    proofs, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer
+                )
+            except OrchestratorError as error:
+                failure = error
+        if len(ended) == 1:
+            ended[0].error = ended[0].error or failure
+            self._book(ended[0], proved=ended[0].error is None)
+        elif failure is None:
+            self.journal.steps_proved([(how.index, how.row) for how in well if how.step.proof is not None])
+        if failure is not None:
+            raise failure
+        self._book_points(well)
+
+    def _book(self, how: "_End", *, proved: bool) -> None:
+        how.index = self.journal.step_ended(
+            how.step, how.row, result=how.result, moved=how.moved, took=how.took, error=how.error, proved=proved
+        )
+        for warning in warnings_of(how.left_out):
+            self.journal.warn(warning)
+
+    def _book_points(self, well: list["_End"]) -> None:
         journal, now = self.journal, self.journal.now
+        made = [how.step for how in well if how.step.makes or how.step.removes]
+        if not made:
+            return
         with journal.tools.history.together():
-            journal.step_ended(step, row, result=end.result, moved=end.moved, took=end.took, error=end.error)
-            if end.error is None and step.makes:
-                self._book_point(step.makes)
-            for name in step.removes.split() if step.removes and end.error is None else ():
-                journal.tools.history.point_gone(journal.job.name, journal.job.target.name, name, now)
-        for warning in _warnings(end.left_out):
-            journal.warn(warning)
+            for step in made:
+                if step.makes:
+                    self._book_point(step)
+                for name in step.removes.split() if step.removes else ():
+                    journal.tools.history.point_gone(journal.job.name, journal.job.target.name, name, now)
 
-    def _book_point(self, name: str) -> None:
-        journal, job = self.journal, self.journal.job
+    def _book_point(self, step: Step) -> None:
+        journal, job, name = self.journal, self.journal.job, step.makes or ""
         known = self.recorded
         journal.tools.history.point_made(
             job.name, job.target.name, name, journal.run, entries=known.entries if known else None,
-            bytes=known.bytes if known else None, taken=journal.now, now=journal.now,
+            bytes=known.bytes if known else None, taken=step.taken or journal.now, now=journal.now,
         )  # fmt: skip
         journal.tools.history.proved(job.name, job.target.name, name, journal.run, journal.now)
         journal.points.append(name)
@@ -86,14 +120,10 @@ class Hands:
                     self.recorded = record(step.work, self.journal, self.writer, self.notes, self.left_out)
                 case Rereading():
                     require_sound(read_again(step.work, self.journal, self.writer, self.notes), step.work, self.journal)
-            if step.proof is not None:
-                self.journal.tools.engine.confirm(
-                    step.proof, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer
-                )
         except OrchestratorError as error:
             end.error = error
         except OSError as error:
-            end.error = _own(error, step)
+            end.error = own_error(error, step)
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
@@ -102,14 +132,25 @@ class Hands:
         meter = engine.meter()
         errors: list[bytes] = []
 
-        def heard(chunk: bytes) -> None:
-            progress.feed(step, meter.feed(chunk))
+        def printed(chunk: bytes) -> None:
+            progress.feed(step, meter.feed(chunk), meter.expected)
 
+        def said(chunk: bytes) -> None:
+            errors.append(chunk)
+            meter.heard(chunk)
+
+        def passed(count: int) -> None:
+            progress.feed(step, meter.passed(count), meter.expected)
+
+        joined = step.copies and len(pipeline.stages) > 1
         result = self.writer.stream(
             pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after),
-            on_output=heard if step.copies else None, on_errors=errors.append,
+            on_output=printed if step.copies and not joined else None, on_bytes=passed if joined else None,
+            on_errors=said,
         )  # fmt: skip
         end.result = result
+        if joined and result.moved is not None:
+            meter.passed(result.moved)
         end.moved = meter.moved() if step.copies else None
         left_out = None
         if not result.well:
@@ -123,16 +164,6 @@ class Hands:
             self.meters.append(meter)
 
 
-def _own(error: OSError, step: Step) -> OutsideError:
-    """A file of ours that could not be written or read, as the error that a program's failure would be."""
-    evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
-        return TargetFull(why, evidence=evidence, cure="free room there; the next run goes on from what is there")
-    kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
-    return kind(f"{step.does}: {error}", evidence=evidence, cure="see whether the file's disk is sound and writable")
-
-
 def _patience(step: Step, stall_after: Seconds) -> Seconds:
     """How long a step may be silent. Why more for small ones: a removal or a wait for a lock on a host says nothing."""
     return Seconds(stall_after * 1.5 if step.copies else max(stall_after * 1.5, _QUIET))
@@ -140,7 +171,7 @@ def _patience(step: Step, stall_after: Seconds) -> Seconds:
 
 @dataclass(slots=True, kw_only=True)
 class _End:
-    """How one step went."""
+    """How one step went; `index`: its place in the report."""
 
     began: float
     took: float = 0.0
@@ -148,6 +179,9 @@ class _End:
     result: Result | None = None
     error: OrchestratorError | None = None
     left_out: LeftOut | None = None
+    step: Step = field(init=False)
+    row: int = 0
+    index: int = 0
 
 
 class _Progress:
@@ -155,30 +189,19 @@ class _Progress:
 
     def __init__(self, journal: Journal, stage: Sequence[Step]) -> None:
         self._tell = journal.tools.tell
-        expected = [step.expected for step in stage]
-        self._expected = None if any(size is None for size in expected) else sum(size or 0 for size in expected)
-        self._done: dict[str, int] = {}
+        self._expected = {id(step): step.expected for step in stage if step.copies}
+        self._done: dict[int, int] = {}
 
-    def feed(self, step: Step, done: int | None) -> None:
-        if done is not None:
-            self._done[step.lane] = done
-            self._tell(Moved(done=sum(self._done.values()), expected=self._expected))
-
-
-def _warnings(left_out: LeftOut | None) -> tuple[str, ...]:
-    if left_out is None:
-        return ()
-    unreadable = [
-        f"could not be read, so it is missing in this point: {show_name(name)} ({why})"
-        for name, why in left_out.unreadable
-    ]
-    vanished = [f"vanished while it was copied: {show_name(name)}" for name in left_out.vanished]
-    return (*_first(unreadable, "entries could not be read"), *_first(vanished, "entries vanished"))
-
-
-def _first(lines: list[str], what: str) -> tuple[str, ...]:
-    more = len(lines) - _NAMED
-    return (*lines[:_NAMED], *((f"and {more} more {what}",) if more > 0 else ()))
+    def feed(self, step: Step, done: int | None, expected: int | None) -> None:
+        """`expected`: what the copying program itself told meanwhile, where the plan could not."""
+        if done is None:
+            return
+        self._done[id(step)] = done
+        if self._expected.get(id(step)) is None and expected is not None:
+            self._expected[id(step)] = Bytes(expected)
+        sizes = self._expected.values()
+        whole = None if None in sizes else sum(size or 0 for size in sizes)
+        self._tell(Moved(done=sum(tuple(self._done.values())), expected=whole))
 
 
 def _write(path: str, content: bytes) -> None:

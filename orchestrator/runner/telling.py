@@ -19,6 +19,7 @@ def decision_value(decision: Decision) -> dict[str, Any]:
                 "resumes": decision.resumes,
                 "stages": [[step_value(step) for step in stage] for stage in decision.stages],
                 "warnings": list(decision.warnings),
+                "refusals": [_refusal_value(refusal) for refusal in decision.refusals],
             }
         case Nothing():
             stages = [[step_value(step) for step in stage] for stage in decision.stages]

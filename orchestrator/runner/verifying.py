@@ -2,7 +2,7 @@
 
 import os
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, ProofFailed, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
@@ -12,7 +12,7 @@ from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
-from orchestrator.runner.journal import Journal, begin, evidence_lines
+from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.manifests import fetched
 from orchestrator.runner.reading import DAMAGE, read_again, read_tree, tell_counts
@@ -41,8 +41,7 @@ def verify_job(job: Job, tools: Tools, *, point: str | None = None, against_sour
         report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="verify again; it begins anew")
     except OrchestratorError as error:
         journal.attempt_ended(error)
-        evidence = evidence_lines(error.evidence) if isinstance(error, OutsideError) else ()
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence)
+        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
     return Verified(report=report, point=point, reading=None)
 
 

@@ -79,6 +79,18 @@ target = "vault"
 [sets]
 label = "nightly"
 recursive = false
+
+[snapshots]
+frequently = 4
+hourly = 36
+daily = 30
+weekly = 8
+monthly = 6
+yearly = 2
+recursive = false
+autosnap = true
+autoprune = true
+use = "/etc/sanoid"
 """,
     "jobs/photos.toml": """\
 # each key once
@@ -124,6 +136,9 @@ max-changed-per-folder = "90%"
 
 [pipe]
 stall-after = "5m"
+buffer = "256M"
+transport = "mbuffer"
+public-transport = false
 rate-limit = "20M"
 ssh-options = ["-i", "/root/.ssh/backup"]
 

@@ -60,10 +60,11 @@ def without(file: str, line: int, old: str, new: str) -> dict[str, str]:
 def right(name: str, value: str) -> bool:
     """Whether one of the wrong values is right for this key after all."""
     section, _, last = name.partition(".")
-    if section not in ENGINES:
+    models = {**SECTIONS, **{name: engine.options for name, engine in ENGINES.items()}}
+    if section not in models:
         return section == "hooks" and last != "timeout" and value == '"7 parsecs"'
-    field = declared(ENGINES[section].options)[last]
-    return value in FITS[kind_of(field)] or (last == "label" and value == '"7 parsecs"')
+    field = declared(models[section])[last]
+    return value in FITS[kind_of(field)] or (last in ("label", "use") and value == '"7 parsecs"')
 
 
 def test_the_good_configuration_is_good_and_complete(tmp_path: Path) -> None:

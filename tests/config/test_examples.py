@@ -19,6 +19,7 @@ from orchestrator.config.schema import written_default
 from orchestrator.config.sheet import Sheet
 from orchestrator.domain.job import EVENTS, Hooks
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.zfs.options import ZfsOptions
 from tests.config.given import JOB, TARGETS, written
 from tests.config.shipped import RSYNC
 
@@ -30,6 +31,7 @@ TABLES: dict[str, type[Any]] = {
     "targets.toml": PlaceKeys,
     "jobs/NAME.toml": JobKeys,
     "[rsync]": RSYNC["rsync"].options,
+    "[zfs]": ZfsOptions,
     **{f"[{name}]": model for name, model in SECTIONS.items()},
 }
 

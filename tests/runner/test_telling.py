@@ -14,7 +14,7 @@ from tests.engines.rsync.given import ASKED, EMPTY, FIRST, MIRRORED, NAME, NEW, 
 def test_a_plan_word_for_word() -> None:
     value = decision_value(plan(job(), world(EMPTY, FIRST), ASKED))
     assert json.loads(json.dumps(value)) == value
-    assert set(value) == {"decision", "summary", "resumes", "stages", "warnings"}
+    assert set(value) == {"decision", "summary", "resumes", "stages", "warnings", "refusals"}
     assert (value["decision"], value["resumes"], value["warnings"]) == ("plan", None, [])
     copy = value["stages"][1][0]
     assert set(copy) == {"does", "why", "lane", "effect", "commands", "expected_bytes", "proof"}

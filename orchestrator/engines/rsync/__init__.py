@@ -31,12 +31,16 @@ class RsyncEngine:
     name = "rsync"
     options = RsyncOptions
     wants_datasets = False
+    stays = False
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
+
+    def lands(self, _options: RsyncOptions, _source: Location, place: Location) -> Location:
+        return place
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
         from orchestrator.engines.rsync.advice import advise
@@ -94,22 +98,18 @@ class RsyncEngine:
 
     def confirm(
         self,
-        proof: Proof,
+        proofs: tuple[Proof, ...],
         meters: tuple[Meter, ...],
         left_out: tuple[LeftOut, ...],
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        if isinstance(proof, CountsEqual) and recorded is not None:
-            own = tuple(meter for meter in meters if isinstance(meter, RsyncMeter))
-            confirm_counts(proof, own, left_out, recorded)
-        if isinstance(proof, PointVisible):
-            answer = runner(reader)(scripts.see_point_command(proof.root, proof.name))
-            if answer.strip() != b"there":
-                raise ProofFailed(
-                    f"point {proof.name} is not to be seen after publishing",
-                    cure="look at the target's disk; the next run looks again",
-                )
+        for proof in proofs:
+            if isinstance(proof, CountsEqual) and recorded is not None:
+                own = tuple(meter for meter in meters if isinstance(meter, RsyncMeter))
+                confirm_counts(proof, own, left_out, recorded)
+            if isinstance(proof, PointVisible):
+                _confirm_visible(proof, reader)
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
@@ -132,6 +132,15 @@ class RsyncEngine:
 
     def fetch(self, file: Location, local: str) -> Pipeline:
         return Pipeline(stages=(scripts.show_file_command(file),), keeps=local)
+
+
+def _confirm_visible(proof: PointVisible, reader: Reader) -> None:
+    answer = runner(reader)(scripts.see_point_command(proof.root, proof.name))
+    if answer.strip() != b"there":
+        raise ProofFailed(
+            f"point {proof.name} is not to be seen after publishing",
+            cure="look at the target's disk; the next run looks again",
+        )
 
 
 ENGINE = RsyncEngine()

@@ -23,6 +23,18 @@ class RsyncMeter:
             self.seen = done
         return done
 
+    def heard(self, chunk: bytes) -> None:
+        """rsync tells everything on its output."""
+
+    def passed(self, count: int) -> int:
+        """A lone rsync hands nothing to a second program."""
+        return count
+
+    @property
+    def expected(self) -> None:
+        """The plan knows it from the look."""
+        return None
+
     @property
     def stats(self) -> Stats | None:
         """rsync's closing account, None when it was cut before."""

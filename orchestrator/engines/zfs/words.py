@@ -8,6 +8,7 @@ Pure.
 
 from collections.abc import Mapping
 from dataclasses import field
+from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.place import Location
@@ -112,7 +113,8 @@ class Dataset:
 class Side:
     """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
 
-    `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist.
+    `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
+    whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
     """
 
     root: Location
@@ -121,6 +123,7 @@ class Side:
     available: int | None = None
     programs: bool = False
     above: frozenset[str] = frozenset()
+    inherits_encryption: bool = False
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
@@ -146,14 +149,17 @@ class Token:
 class World:
     """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
 
-    `receiving`: datasets of the target into which some process receives now, with its pid.
+    `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
+    of snapshots that our hold for this target keeps. `created`: when snapshots were taken, by guid; only told for
+    catch-up = "kept".
     """
 
     source: Side
     target: Side
     tokens: Mapping[str, Token | None] = field(default_factory=dict)
     receiving: Mapping[str, int] = field(default_factory=dict)
-    held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # snapshots that our hold for this target keeps
+    held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    created: Mapping[int, datetime] = field(default_factory=dict)
 
 
 # What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
@@ -234,7 +240,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakePlaceholder:
-    """Make a dataset that is never mounted, only so that others can lie below it. `above`: it lies above the root."""
+    """Make a dataset that is never mounted, only so that others can lie below it.
+
+    `above`: it lies above the root, and `dataset` is its whole name.
+    """
 
     dataset: str
     above: bool = False
@@ -267,7 +276,8 @@ Deed = Send | Abort | EndReceive | RollBack | SetAside | MakePlaceholder | KeepB
 class Decided:
     """What to do, in stages: deeds of one dataset in order, those of different datasets side by side.
 
-    `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root.
+    `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root, as the
+    target has it afterwards. `again`: what comes next depends on what these deeds leave, so the same run looks again.
     """
 
     stages: tuple[tuple[Deed, ...], ...]
@@ -275,6 +285,7 @@ class Decided:
     warnings: tuple[str, ...] = ()
     resumes: str | None = None
     current: str | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

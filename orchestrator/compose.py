@@ -3,6 +3,7 @@
 Changes things.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
@@ -141,11 +142,29 @@ def open_history(where: Directories) -> "History":
     return open_history(where.history)
 
 
-def make_reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> "Reader":
-    """The key for a look on behalf of a job."""
+@contextlib.contextmanager
+def connections(job: "Job") -> Iterator[tuple[str, ...]]:
+    """The ssh options for everything that is done on behalf of a job inside; engines that copy datasets share one connection.
+
+    Why not for paths: rsync makes its connections itself, and few others are needed beside them.
+    """
+    hosts = tuple(host for host in {job.source.host, job.target.location.host} if host)
+    if not hosts or job.source.path.startswith("/"):
+        yield job.pipe.ssh_options
+        return
+    from orchestrator.process.sharing import shared_connections
+
+    with shared_connections(hosts, job.pipe.ssh_options) as options:
+        yield options
+
+
+@contextlib.contextmanager
+def reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> Iterator["Reader"]:
+    """The key for looks on behalf of a job."""
     from orchestrator.process.executor import Reader
 
-    return Reader(log=log, ssh_options=job.pipe.ssh_options, stop=stop)
+    with connections(job) as options:
+        yield Reader(log=log, ssh_options=options, stop=stop)
 
 
 def make_tools(
@@ -156,8 +175,9 @@ def make_tools(
     tell: Callable[["Event"], None],
     log: Callable[[str], None],
     stop: "Stop",
+    ssh_options: tuple[str, ...],
 ) -> "Tools":
-    """What a run of the job works with. `log` gets each command line before it runs."""
+    """What a run of the job works with. `log` gets each command line before it runs; `ssh_options`: of `connections`."""
     from orchestrator.engines.shelf import engine
     from orchestrator.process.executor import Writer
     from orchestrator.runner.tools import Tools
@@ -165,7 +185,7 @@ def make_tools(
     return Tools(
         engine=engine(job.engine),
         history=history,
-        writer=lambda inherit: Writer(log=log, ssh_options=job.pipe.ssh_options, inherit=inherit, stop=stop),
+        writer=lambda inherit: Writer(log=log, ssh_options=ssh_options, inherit=inherit, stop=stop),
         clock=now,
         monotonic=monotonic,
         chance=chance,

@@ -67,9 +67,9 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
     with frame.views() as views:
         sound = tuple(point.name for point in views.points(job.name) if point.sound)
         known = Known(facts=views.memory(job.name), sound=sound)
-    reader = compose.make_reader(job, stop, frame.log)
     where = frame.where.state
-    return plan_job(job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed)
+    with compose.reader(job, stop, frame.log) as reader:
+        return plan_job(job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed)
 
 
 @click.command(cls=Command)
@@ -131,10 +131,11 @@ class Desk:
         from orchestrator.interfaces.signals import heard_by
 
         stop = compose.stop_for(job)
-        tools = compose.make_tools(
-            job, self._frame.where, self._history, tell=self._shown.tell, log=self._shown.log, stop=stop
-        )
-        with heard_by(stop) as heard, self._shown:
+        with heard_by(stop) as heard, self._shown, compose.connections(job) as ssh_options:
+            tools = compose.make_tools(
+                job, self._frame.where, self._history, tell=self._shown.tell, log=self._shown.log, stop=stop,
+                ssh_options=ssh_options,
+            )  # fmt: skip
             done = deed(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         return done

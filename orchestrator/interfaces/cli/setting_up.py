@@ -118,7 +118,8 @@ def _meaning(job: "Job", when: str) -> str:
 def _advice(frame: Frame, job: "Job") -> "tuple[Advice, ...]":
     from orchestrator.engines.shelf import engine
 
-    return engine(job.engine).advise(job, compose.make_reader(job, compose.stop_for(None), frame.log))
+    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+        return engine(job.engine).advise(job, reader)
 
 
 @click.group("config", cls=Group)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what a command does not need, it does not import: the start
     from orchestrator.domain.events import Event
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import Location
+    from orchestrator.engines.contract import Snapshotter
     from orchestrator.history.store import History
     from orchestrator.history.views import Views
     from orchestrator.process.executor import Reader
@@ -184,6 +185,7 @@ def make_tools(
 
     return Tools(
         engine=engine(job.engine),
+        snapshotter=_snapshotter(job),
         history=history,
         writer=lambda inherit: Writer(log=log, ssh_options=ssh_options, inherit=inherit, stop=stop),
         clock=now,
@@ -198,6 +200,15 @@ def make_tools(
         identity=identity(),
         alive=alive,
     )
+
+
+def _snapshotter(job: "Job") -> "Snapshotter | None":
+    """sanoid, around the copies of datasets; a job of sanoid's own needs no other."""
+    if job.source.path.startswith("/") or job.engine == "sanoid" or (job.snapshots is None and job.keep.everything):
+        return None
+    from orchestrator.engines.sanoid import ENGINE
+
+    return ENGINE
 
 
 def hook_folders(where: Directories) -> tuple[str, ...]:

@@ -22,7 +22,11 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
         tools.history.points_seen(job.name, job.target.name, [point.name for point in points], journal.now)
     if points and _reading_due(journal, points[-1]):
         hands.do((reading_step(points[-1], job.verify.workers),))
-    if points and not job.keep.everything:
+    if tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_snapshots
+
+        prune_snapshots(journal, writer)
+    elif points and not job.keep.everything:
         _prune(journal, hands, points)
 
 

@@ -37,7 +37,7 @@ def plan_job(
     asked = Asked(now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts)
     world = engine.survey(job, asked, reader)
     decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
-    if job.keep.everything:
+    if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
         return Planned(decision=decision, going=())
     points = engine.points(job, reader)
     protected = protect(known.sound, points_being_read(job, state, [point.name for point in points]))

@@ -75,6 +75,10 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
 def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """One look, and what follows from it."""
     job, tools = journal.job, journal.tools
+    if tools.snapshotter is not None and journal.attempt == 1:
+        from orchestrator.runner.snapshots import take_snapshots
+
+        take_snapshots(journal, writer)
     asked = _asked_for(job, tools, allowed)
     with meanwhile("orchestrator.runner.acting", *tools.engine.later):
         world = tools.engine.survey(job, asked, writer)

@@ -1,7 +1,7 @@
 """Carries out the steps of a plan: the only holder of a Writer. Changes things."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.domain.command import Pipeline
@@ -10,7 +10,7 @@ from orchestrator.domain.events import Moved
 from orchestrator.domain.plan import Recording, Rereading, Step
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
-from orchestrator.process.executor import Result, Writer, broken
+from orchestrator.process.executor import Broken, Result, Writer, broken
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.lanes import Lanes
 from orchestrator.runner.manifests import record
@@ -28,6 +28,8 @@ class Hands:
     writer: Writer
     notes: str
     parallel: int | None = None
+    explain: Callable[[Broken], OrchestratorError] | None = None  # None: the engine's own
+    words: list[str] = field(default_factory=list)  # the last words of the steps that ended well
     left_out: list[LeftOut] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     recorded: Recorded | None = None
@@ -43,6 +45,8 @@ class Hands:
         def end(step: Step, row: int, how: _End) -> str:
             how.step, how.row = step, row
             ended.append(how)
+            if how.error is None and how.result is not None:
+                self.words += [said for said in how.result.last_words if said]
             if len(stage) > 1:  # a single one is booked with its proof
                 self._book(how, proved=how.error is None and step.proof is None)
             return "on" if how.error is None else "all" if isinstance(how.error, HALTS) else "lane"
@@ -157,7 +161,7 @@ class Hands:
             failed = broken(pipeline, result, self.writer.ssh_options)
             left_out = engine.left_out(failed, b"".join(errors).splitlines(), job) if step.copies else None
             if left_out is None:
-                raise engine.explain(failed)
+                raise (self.explain or engine.explain)(failed)
             end.left_out = left_out
             self.left_out.append(left_out)
         if step.accounts:

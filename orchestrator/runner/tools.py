@@ -5,7 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.events import Event
 from orchestrator.domain.quick import dataclass
-from orchestrator.engines.contract import Engine
+from orchestrator.engines.contract import Engine, Snapshotter
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import Stop
@@ -26,6 +26,7 @@ class Tools:
     """Real things, handed round. `writer` makes the executor once the lock is held: children inherit the lock."""
 
     engine: Engine
+    snapshotter: Snapshotter | None  # for jobs with [snapshots], or whose copies sanoid prunes
     history: History
     writer: Callable[[tuple[int, ...]], Writer]
     clock: Callable[[], datetime]

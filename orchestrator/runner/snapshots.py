@@ -1,0 +1,56 @@
+"""[snapshots] of a job: taken before the look, pruned once the copy is proved. Changes things."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.plan import Step
+from orchestrator.engines.contract import Snapshotter
+from orchestrator.process.executor import Writer
+from orchestrator.runner.journal import Journal
+from orchestrator.runner.steps import Hands
+
+
+def take_snapshots(journal: Journal, writer: Writer) -> None:
+    """Takes what is due on the source. Raises: OrchestratorError: a run without them would copy yesterday."""
+    snapshotter, rules = journal.tools.snapshotter, journal.job.snapshots
+    if snapshotter is None or rules is None or not rules.autosnap:
+        return
+    world = snapshotter.survey_snapshots(journal.job, writer)
+    _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
+
+
+def prune_snapshots(journal: Journal, writer: Writer) -> None:
+    """Removes what no rule keeps, on both sides. A failure is a warning: the copy itself is good."""
+    snapshotter, job = journal.tools.snapshotter, journal.job
+    if snapshotter is None:
+        return
+    if job.snapshots is not None and job.snapshots.autoprune:
+        world = snapshotter.survey_snapshots(job, writer)
+        _try(lambda: snapshotter.prune_source(job, world, _folder(journal)), snapshotter, journal, writer)
+    if not job.keep.everything:
+        _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+
+
+def _try(plan: Callable[[], Sequence[Step]], snapshotter: Snapshotter, journal: Journal, writer: Writer) -> None:
+    try:
+        _do(snapshotter, plan(), journal, writer)
+    except OrchestratorError as error:
+        journal.warn(f"snapshots could not be pruned: {error.why}")
+
+
+def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: Journal, writer: Writer) -> None:
+    """One after the other, each explained by the one who planned it."""
+    for step in steps:
+        hands = Hands(journal, writer, _folder(journal), explain=snapshotter.explain)
+        hands.do((step,))
+        for words in hands.words:
+            for warning in snapshotter.told(words):
+                journal.warn(warning)
+
+
+def _folder(journal: Journal) -> str:
+    """What sanoid remembers of a job stays between its runs."""
+    folder = f"{journal.tools.state}/sanoid/{journal.job.name}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder

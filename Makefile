@@ -10,6 +10,8 @@ FAST := not slow and not root and not lab and not bench
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer sqlite3 acl attr util-linux
 TEST_PACKAGES := openssh-server openssl e2fsprogs shellcheck
+# What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
+LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 
 # $(call scripts,INTERPRETER): the executables without a suffix that run under it, by their first line.
 scripts = $(shell find hooks .ci -type f ! -name '*.*' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
@@ -43,17 +45,29 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test check format bench lock clean setup packages packages-test
+.PHONY: help demo test test-zfs lab check format bench lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
-	  printf '  %-12s %s\n' "$$target" "$$does"; done
+	  printf '  %-14s %s\n' "$$target" "$$does"; done
 
 demo: setup  ## installs what is missing, then runs a real backup from copy to restore, and tells it
 	@$(BIN)/python -m tests.demo
 
-test: packages-test setup  ## the same set-up, then every test
-	@$(BIN)/python -m pytest -n $(CORES) --durations=15 $(ARGS)
+# Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
+test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same set-up, then every test, the lab's too (LAB=no: not those)
+	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
+	$(BIN)/python -m pytest -n $(CORES) -m 'not lab' --durations=15 $(ARGS) || ended $$?; \
+	if [ "$(LAB)" != no ]; then \
+	  $(BIN)/python -m tests.lab build || code=$$?; \
+	  $(BIN)/python -m pytest -n 2 -m lab --durations=15 $(ARGS) || ended $$?; fi; \
+	exit $$code
+
+test-zfs: packages-test setup  ## the lab's tests on this machine's own OpenZFS, as root, pools on files
+	@POOLFERRY_LAB_NATIVE=1 $(BIN)/python -m pytest -m lab $(ARGS)
+
+lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with OpenZFS, kept under ~/.cache
+	@$(BIN)/python -m tests.lab build
 
 check: packages-test setup  ## format, lint, types, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
@@ -85,6 +99,9 @@ packages:
 
 packages-test:
 	$(call installed,$(RUNTIME_PACKAGES) $(TEST_PACKAGES))
+
+packages-lab:
+	$(call installed,$(LAB_PACKAGES))
 
 .venv/stamp-lock: requirements.lock | packages
 	@echo "python: installing into .venv what requirements.lock names"

@@ -18,8 +18,10 @@ def point_name(instant: datetime) -> str:
 
 
 def parse_point_name(name: str) -> datetime:
-    """The instant a point's name tells. Raises: ValueError."""
-    return datetime.strptime(name, _POINT_FORMAT).replace(tzinfo=UTC)
+    """The instant a point's name tells. Raises: ValueError. Why not strptime: its import costs each start 2 ms."""
+    if not POINT_NAME.fullmatch(name):
+        raise ValueError(f"not the name of a point: {name!r}")
+    return datetime.fromisoformat(name)
 
 
 def show_name(name: bytes | str) -> str:

@@ -69,7 +69,7 @@ class Step:
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None
     makes: str | None = None  # the restore point that exists once this step is proved
-    taken: datetime | None = None  # when the source was as that point is; None: the run's own time
+    taken: datetime | None = None  # when the source was as that point is, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output tells progress, and what it moved
     accounts: bool = False  # the program's own closing account counts towards the proof of the tree

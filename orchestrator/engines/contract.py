@@ -8,15 +8,15 @@ Pure.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.job import Job, Snapshots, Verify
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
+from orchestrator.domain.point import Finding, Point
 from orchestrator.domain.quick import dataclass
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
@@ -156,6 +156,10 @@ class Engine(Protocol):
         """What to do. Pure."""
         ...
 
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        """The plan with what its copies are expected to move, where only the programs can tell. Reads."""
+        ...
+
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
         """The restore points that the target really holds, oldest first. Reads."""
         ...
@@ -223,4 +227,96 @@ class Engine(Protocol):
 
     def fetch(self, file: Location, local: str) -> Pipeline:
         """Brings a small file of the target here. Pure."""
+        ...
+
+
+@runtime_checkable
+class OfDatasets(Protocol):
+    """The section of an engine whose source is a dataset: which of those below the source belong to it."""
+
+    @property
+    def recursive(self) -> bool: ...
+
+    @property
+    def exclude(self) -> tuple[str, ...]: ...
+
+
+class Snapshotter(Protocol):
+    """Takes and removes snapshots by a job's [snapshots], before and after another engine's copies.
+
+    `folder`: a local folder of the job's own that stays between its runs. Steps of these plans are explained here too.
+    """
+
+    def snapshot_mistakes(
+        self, snapshots: Snapshots, source: Location, copy: Location | None
+    ) -> Iterable[tuple[str, str, str]]:
+        """(key, what is wrong, what is expected) of [snapshots]. Pure."""
+        ...
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> Any:
+        """What is there and what time it is there, in one command. Reads."""
+        ...
+
+    def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        """Takes what is due; to be done before the look of the copying engine. Pure."""
+        ...
+
+    def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        """Removes what [snapshots] no longer keeps; only once the copy is proved, and its bookmark is there. Pure."""
+        ...
+
+    def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
+        """Removes from the copy what [keep] does not keep; only once the copy is proved. Pure."""
+        ...
+
+    def told(self, words: str) -> tuple[str, ...]:
+        """Warnings out of the last words of such a step that ended well. Pure."""
+        ...
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        """What happened, what it means, what to do. Pure."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One snapshot to be listed on both sides. `name`: what findings in it are called by.
+
+    Each step keeps its output in a local file: NUL-terminated records as `verify.listing` reads them, and between them
+    `path//=algorithm:digest` for files, `//!words` for what could not be read; `//~` says that nothing is missing.
+    """
+
+    name: bytes
+    source: Step
+    target: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a look at both sides tells of a copy, and how its contents are compared.
+
+    `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots
+    both sides hold, of so many `datasets`. `stages`: pairs that are listed side by side.
+    """
+
+    point: str | None
+    checked: int
+    datasets: int
+    findings: tuple[Finding, ...]
+    stages: tuple[tuple[Pair, ...], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Comparer(Protocol):
+    """An engine whose copies have no manifest: they are proved by comparing both sides."""
+
+    def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
+        """Everything a comparison needs to know, in a constant number of commands. Reads."""
+        ...
+
+    def plan_comparison(
+        self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
+    ) -> Comparison | Refusal:
+        """What both sides hold, what is not as it should be, and the steps that read the contents. Pure."""
         ...

@@ -67,7 +67,7 @@ ON CONFLICT (job, place, name) DO UPDATE SET
 
 -- name: know_point
 INSERT INTO points (job, place, name, taken_at, known_at) VALUES (:job, :place, :name, :taken, :now)
-ON CONFLICT (job, place, name) DO UPDATE SET gone_at = NULL;
+ON CONFLICT (job, place, name) DO UPDATE SET gone_at = NULL, taken_at = coalesce(taken_at, excluded.taken_at);
 
 -- name: confirm_point
 UPDATE points SET confirmed_at = max(coalesce(confirmed_at, :now), :now), confirmed_by = :run
@@ -80,7 +80,7 @@ UPDATE points SET proved_at = :now, run = coalesce(run, :run) WHERE job = :job A
 UPDATE points SET gone_at = :now WHERE job = :job AND place = :place AND name = :name AND gone_at IS NULL;
 
 -- name: names_there
-SELECT name FROM points WHERE job = :job AND place = :place AND gone_at IS NULL;
+SELECT name, taken_at IS NULL AS undated FROM points WHERE job = :job AND place = :place AND gone_at IS NULL;
 
 -- name: point_id
 SELECT id FROM points WHERE job = :job AND place = :place AND name = :name;

@@ -8,7 +8,7 @@ Changes things.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
@@ -212,10 +212,10 @@ class History:
         *,
         entries: int | None,
         bytes: int | None,  # noqa: A002 - the word of the field
-        taken: datetime,
+        taken: datetime | None,
         now: datetime,
     ) -> None:
-        """A point has come to be; `taken` is when the source was as the point is."""
+        """A point has come to be; `taken` is when the source was as the point is; None: a look will tell."""
         held = {"run": run, "entries": entries, "bytes": bytes, "taken": taken}
         self._door.change("make_point", job=job, place=place, name=name, now=now, **held)
 
@@ -235,18 +235,19 @@ class History:
         """The point was removed."""
         self._door.change("lose_point", job=job, place=place, name=name, now=now)
 
-    def points_seen(self, job: str, place: str, names: Sequence[str], now: datetime) -> None:
-        """The place holds exactly these points: unknown ones are added, vanished ones are marked gone.
+    def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
+        """The place holds exactly these points, by name with when each was taken: unknown ones are added, vanished ones gone.
 
         Costs nothing when the history knew it. A listing that failed must not come here as an empty one.
         """
-        known = {str(row["name"]) for row in self._door.rows("names_there", job=job, place=place)}
-        if known == set(names):
+        known = {str(row["name"]): not row["undated"] for row in self._door.rows("names_there", job=job, place=place)}
+        new = [name for name, taken in points.items() if name not in known or (taken and not known[name])]
+        if not new and known.keys() == points.keys():
             return
         with self.together():
-            for name in sorted(set(names) - known):
-                self._know(job, place, name, now)
-            for name in sorted(known - set(names)):
+            for name in sorted(new):
+                self._know(job, place, name, now, taken=points[name])
+            for name in sorted(known.keys() - points.keys()):
                 self.point_gone(job, place, name, now)
 
     def verified(self, job: str, place: str, point: str, *, reading: Reading, now: datetime, scope: str) -> None:
@@ -277,9 +278,9 @@ class History:
                 about = {"path": path, "verdict": found.verdict, "detail": found.detail}
                 self._door.change("keep_finding", reading=row, number=index, **about)
 
-    def _know(self, job: str, place: str, name: str, now: datetime) -> int:
-        """The row of a point that is there, made if it is new to us: its name tells when it was taken."""
-        taken = parse_point_name(name) if POINT_NAME.fullmatch(name) else None
+    def _know(self, job: str, place: str, name: str, now: datetime, *, taken: datetime | None = None) -> int:
+        """The row of a point that is there, made if it is new to us; its name may tell when it was taken."""
+        taken = taken or (parse_point_name(name) if POINT_NAME.fullmatch(name) else None)
         self._door.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
         row = self._door.first("point_id", job=job, place=place, name=name)
         return int(row["id"]) if row else 0

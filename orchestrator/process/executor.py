@@ -138,9 +138,12 @@ class Writer(Reader):
         """Runs it to its end and tells how it ended; exit statuses raise nothing.
 
         `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
-        appended; with neither it joins the last words. Each half second `on_tick` is called, and `on_bytes` with all
+        appended; with neither it joins the last words. With both the program writes into the file itself, and
+        `on_output` gets each half second what came meanwhile. Each half second `on_tick` is called, and `on_bytes` with all
         bytes that went from the first stage to the second; asking for it is what makes them counted. `on_errors` gets
         all that the stages say on stderr, of which the result keeps only the end. What a callback raises ends the pipeline and comes out here.
+
+        Why not through our hands: a program that tells of each of 100,000 files would wake us as often, for 0.8 s of work.
         """
         stop = stop or self._stop
         if stop is not None and stop.reason is not None:
@@ -149,11 +152,13 @@ class Writer(Reader):
                 last_words=("",) * len(pipeline.stages),
                 stopped=StopReason.STOPPED,
             )
+        kept = pipeline.keeps is not None
         limits = Limits(
-            manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors
-        )
+            manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
+            on_kept=on_output if kept else None,
+        )  # fmt: skip
         try:
-            flow = self._flow(pipeline, limits, output=on_output is not None)
+            flow = self._flow(pipeline, limits, output=on_output is not None and not kept)
         except NotStarted as failure:
             return failure.result
         with contextlib.closing(flow.chunks()) as chunks:

@@ -19,9 +19,9 @@ from orchestrator.process.relay import Relay
 from orchestrator.process.result import Result, StopReason
 from orchestrator.process.stage import Stage, reap_left_behind
 from orchestrator.process.stop import Stop
+from orchestrator.process.wires import CHUNK
 
 TICK = 0.5
-CHUNK = 256 << 10
 LINGER = 8.0  # for children that outlive their stage and still hold its output
 _LOOK = 0.05
 
@@ -38,6 +38,7 @@ class Limits:
     timeout: float | None = None
     on_tick: Callable[[], None] | None = None
     on_bytes: Callable[[int], None] | None = None
+    on_kept: Callable[[bytes], None] | None = None
     on_errors: Callable[[bytes], None] | None = None
 
 
@@ -96,7 +97,6 @@ class Flow:
             heard = self._heard.get(descriptor)
             chunk = heard(event) if heard else None
             if chunk:
-                self._wires.keep(chunk)
                 yield chunk
         now = time.monotonic()
         if self._ending is None:
@@ -132,6 +132,9 @@ class Flow:
         self._ticked = time.monotonic()
         if self._limits.on_bytes is not None and self._wires.relay is not None:
             self._limits.on_bytes(self._wires.relay.moved)
+        if self._limits.on_kept is not None:
+            for piece in self._wires.kept_since():
+                self._limits.on_kept(piece)
         if self._limits.on_tick is not None:
             self._limits.on_tick()
 

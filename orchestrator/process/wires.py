@@ -5,25 +5,27 @@ Changes things.
 
 import contextlib
 import os
+from collections.abc import Iterator
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.process.relay import Relay, wide_pipe
 
+CHUNK = 256 << 10
 JOINED = -1  # as an output: it goes where the stage's errors go
 
 
 class Wires:
     """Input and output of every stage in `ends`; `output`, `kept` and `relay` stay with us.
 
-    `output`: the last stage's output for us to read. `kept`: the file that collects it. With neither, nobody wants
-    that output, and it joins the stage's last words.
+    `output`: the last stage's output for us to read. `kept`: the file that collects it, without passing through our
+    hands. With neither, nobody wants that output, and it joins the stage's last words.
     """
 
     def __init__(self, pipeline: Pipeline, *, output: bool, counted: bool) -> None:
         self.ends: list[tuple[int, int]] = []
         self.output: int | None = None
         self.kept: int | None = None
-        self._kept_before = 0
+        self._kept_before = self._kept_told = 0
         self.relay: Relay | None = None
         self._theirs = contextlib.ExitStack()
         self._ours = contextlib.ExitStack()
@@ -51,18 +53,18 @@ class Wires:
             return self.relay.moved
         return None if self.kept is None else os.fstat(self.kept).st_size - self._kept_before
 
-    def keep(self, chunk: bytes) -> None:
-        """Adds the chunk to the file that collects the output, if there is one."""
-        left = memoryview(chunk)
-        while self.kept is not None and left:
-            left = left[os.write(self.kept, left) :]
+    def kept_since(self) -> Iterator[bytes]:
+        """What was added since the last call to the file that collects the output, in pieces."""
+        while self.kept is not None and (piece := os.pread(self.kept, CHUNK, self._kept_told)):
+            self._kept_told += len(piece)
+            yield piece
 
     def _lay(self, pipeline: Pipeline, output: bool, counted: bool) -> None:
         source = self._hold(self._theirs, os.open(pipeline.reads or os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         if pipeline.keeps:
-            how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self.kept = self._hold(self._ours, os.open(pipeline.keeps, how, 0o600))
-            self._kept_before = os.fstat(self.kept).st_size
+            self._kept_before = self._kept_told = os.fstat(self.kept).st_size
         for index in range(len(pipeline.stages) - 1):
             after, sink = self._joint(counted and index == 0)
             self.ends.append((source, sink))

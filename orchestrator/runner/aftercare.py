@@ -19,7 +19,7 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
     points: tuple[Point, ...] | None = None
     if changed or not job.keep.everything or job.verify.every is not None:
         points = tools.engine.points(job, writer)
-        tools.history.points_seen(job.name, job.target.name, [point.name for point in points], journal.now)
+        tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and _reading_due(journal, points[-1]):
         hands.do((reading_step(points[-1], job.verify.workers),))
     if tools.snapshotter is not None:

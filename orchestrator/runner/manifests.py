@@ -4,6 +4,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
+from typing import TypeVar
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import ProofFailed
@@ -23,6 +25,7 @@ from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
 
+_T = TypeVar("_T")
 _NOTE = "moved-"
 _EARLIER = "earlier-"
 _READER_CURE = (
@@ -40,10 +43,12 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
     unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
     pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
     try:
-        with writer.records(pipeline) as records:
+        with ThreadPoolExecutor(1) as pool, writer.records(pipeline) as records:
+            moved = pool.submit(_sorted, _moved(work.moved, journal, notes))  # while the tree is listed
+            listing = _sorted(sorted_records(records, folder=notes))
             built = build_manifest(
-                local, header, listing=sorted_records(records, folder=notes), moved=_moved(work.moved, journal, notes),
-                linked=_linked(work.linked, journal, writer, notes), unread=unread, itself=work.linked == work.manifest,
+                local, header, listing=listing, moved=moved.result(), unread=unread,
+                linked=_linked(work.linked, journal, writer, notes), itself=work.linked == work.manifest,
             )  # fmt: skip
     except Broken as failure:
         raise engine.explain(failure) from failure
@@ -96,6 +101,11 @@ def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, s
     names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
     moves = (move for name in names for move in _read_moves(f"{folder}/{name}", journal))
     return sorted_moves(moves, folder=notes)
+
+
+def _sorted(records: Iterator[_T]) -> Iterator[_T]:
+    """The same records, once the first one is there: then all are sorted."""
+    return chain(tuple(islice(records, 1)), records)
 
 
 def _read_moves(path: str, journal: Journal) -> Iterator[tuple[bytes, str]]:

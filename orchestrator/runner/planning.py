@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision
+from orchestrator.domain.plan import Decision, Plan
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import Asked, Engine
 from orchestrator.planners.retention import Decision as Staying
@@ -37,6 +37,8 @@ def plan_job(
     asked = Asked(now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts)
     world = engine.survey(job, asked, reader)
     decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
+    if isinstance(decision, Plan):
+        decision = engine.weigh(decision, reader)
     if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
         return Planned(decision=decision, going=())
     points = engine.points(job, reader)

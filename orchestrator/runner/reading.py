@@ -22,7 +22,7 @@ from orchestrator.verify.collect import Collector
 from orchestrator.verify.compare import compare, extras
 from orchestrator.verify.entry import EXACT, Entry, Tolerance
 from orchestrator.verify.listing import listing_command, parse_listing
-from orchestrator.verify.manifest import read_manifest, write_manifest
+from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.sorting import sorted_moves, sorted_records
 
@@ -125,8 +125,9 @@ def _here(
 
 
 def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> tuple[Finding, ...]:
-    with _listed(work, journal, writer, notes) as found:
-        return tuple(extras(read_manifest(manifest, prefix=work.prefix)[1], found))
+    with _listed(work, journal, writer, notes, names=True) as records:
+        found = (record.removesuffix(b"//") for record in records)
+        return tuple(extras(read_names(manifest, prefix=work.prefix), found))
 
 
 def _there(
@@ -148,8 +149,8 @@ def _there(
         )
     collector = Collector(0, few=_FEW)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
-    with _listed(work, journal, writer, notes) as found:
-        counted = _Counted(found)
+    with _listed(work, journal, writer, notes) as records:
+        counted = _Counted(map(parse_listing, records))
         findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in findings if not (others and each.verdict is Verdict.EXTRA))
     return replace(
@@ -174,12 +175,14 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def _listed(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Iterator[Iterator[Entry]]:
+def _listed(
+    work: Rereading, journal: Journal, writer: Writer, notes: str, *, names: bool = False
+) -> Iterator[Iterator[bytes]]:
+    """The sorted records of a listing of the tree."""
+    command = listing_command(work.tree, exclude=REMAINDERS, apart=work.apart, names=names)
     try:
-        with writer.records(
-            Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
-        ) as records:
-            yield (parse_listing(record) for record in sorted_records(records, folder=notes))
+        with writer.records(Pipeline(stages=(command,))) as records:
+            yield sorted_records(records, folder=notes)
     except Broken as failure:
         raise journal.tools.engine.explain(failure) from failure
 

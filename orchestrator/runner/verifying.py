@@ -48,7 +48,7 @@ def verify_job(job: Job, tools: Tools, *, point: str | None = None, against_sour
 def _verify(journal: Journal, writer: Writer, name: str | None, against_source: bool) -> Verified:
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
-    tools.history.points_seen(job.name, job.target.name, [point.name for point in points], journal.now)
+    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
         return Verified(

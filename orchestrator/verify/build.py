@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.quick import dataclass
-from orchestrator.verify.entry import UNKNOWN, UNREAD, Entry, order, with_digest
-from orchestrator.verify.listing import parse_listing
-from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_manifest
+from orchestrator.verify.entry import UNKNOWN, UNREAD, Entry, Line, line_of, order, with_digest
+from orchestrator.verify.listing import parse_listing, plain_line
+from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_lines, write_manifest
 
-_FEW = 1000  # names and findings that are held; above, only counted
+_FEW = 1000  # findings that are held
 _INODES = 300_000  # inodes remembered for hard links inside the tree; what goes beyond is read instead
 _BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
 _NO_MOVE = (_BEHIND, "")
@@ -21,16 +21,14 @@ _NO_ENTRY = Entry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a draft knows. `unknown`: files still to be read, with their bytes; `missing`: moved, yet not in the tree.
+    """What a draft knows. `unknown`: files still to be read, with their bytes.
 
-    `findings`: files moved again with the old size and time but another digest: they rotted at one end. Both hold the
-    first ones.
+    `findings`: the first files moved again with the old size and time but another digest: they rotted at one end.
     """
 
     totals: Totals
     unknown: int
     unknown_bytes: int
-    missing: tuple[bytes, ...]
     findings: tuple[Finding, ...]
 
 
@@ -58,31 +56,34 @@ def build_manifest(
     """
     draft = draft_of(manifest)
     merge = _Merge(header.digest, moved, linked, itself=itself)
-    totals = write_manifest(draft, header, _with_unread(merge.entries(map(parse_listing, listing)), iter(unread)))
+    totals = write_lines(draft, header, _with_unread(merge.lines(listing), iter(unread)))
     if merge.wanted:
         followers = _Followers(draft, merge.wanted)
         write_manifest(draft, header, followers.entries())
         merge.unknown -= followers.found
         merge.unknown_bytes -= followers.found_bytes
     return Built(
-        totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes,
-        missing=tuple(merge.missing), findings=tuple(merge.findings),
+        totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes, findings=tuple(merge.findings),
     )  # fmt: skip
 
 
-def _with_unread(entries: Iterator[Entry], unread: Iterator[bytes]) -> Iterator[Entry]:
-    """The entries, and between them those that are missing because nobody could read them."""
+def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Line]:
+    """The lines, and between them those of what is missing because nobody could read it."""
     name = next(unread, _BEHIND)
-    for entry in entries:
-        while order(name) < order(entry.path):
-            yield Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD)
+    for line in lines:
+        while order(name) < line[0]:
+            yield _unread(name)
             name = next(unread, _BEHIND)
-        if name == entry.path:  # a folder whose inside could not be listed, or an older copy that stayed
+        if order(name) == line[0]:  # a folder whose inside could not be listed, or an older copy that stayed
             name = next(unread, _BEHIND)
-        yield entry
+        yield line
     while name != _BEHIND:
-        yield Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD)
+        yield _unread(name)
         name = next(unread, _BEHIND)
+
+
+def _unread(name: bytes) -> Line:
+    return line_of(Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD))
 
 
 def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str]] = ()) -> Totals:
@@ -125,44 +126,32 @@ class _Merge:
         self._moved = iter(moved)
         self._linked = iter(linked)
         self.unknown = self.unknown_bytes = 0
-        self.missing: list[bytes] = []
         self.findings: list[Finding] = []
         self.wanted: set[int] = set()
 
-    def entries(self, listing: Iterable[Entry]) -> Iterator[Entry]:
+    def lines(self, listing: Iterable[bytes]) -> Iterator[Line]:
         moved, linked = self._moved, self._linked
         fresh = next(moved, _NO_MOVE)
         old = next(linked, _NO_ENTRY)
         fresh_key, old_key = order(fresh[0]), order(old[0])
-        for entry in listing:
-            key = entry[0] + b"//"
+        for record in listing:
+            key = record[: record.index(b"//")] + b"//"
             digest = ""
             while fresh_key <= key:
-                digest = self._take(fresh, fresh_key == key)
+                digest = fresh[1] if fresh_key == key else ""
                 fresh = next(moved, _NO_MOVE)
                 fresh_key = fresh[0] + b"//"
             while old_key < key:
                 old = next(linked, _NO_ENTRY)
                 old_key = old[0] + b"//"
-            if entry[1] == "f":
-                yield self._known(entry, digest, old if old_key == key else _NO_ENTRY)
-            else:
-                self._take((entry[0], ""), not digest)
-                yield entry
-        while fresh is not _NO_MOVE:
-            self._take(fresh, False)
-            fresh = next(moved, _NO_MOVE)
-
-    def _take(self, move: tuple[bytes, str], here: bool) -> str:
-        """The digest that a move promised; a move of something that is not here is noted."""
-        if here:
-            return move[1]
-        if len(self.missing) < _FEW:
-            self.missing.append(move[0])
-        return ""
+            new = old_key != key and digest.startswith(self._algorithm)
+            line = plain_line(record, digest) if new else None
+            yield line or line_of(self._known(parse_listing(record), digest, old if old_key == key else _NO_ENTRY))
 
     def _known(self, entry: Entry, fresh: str, old: Entry) -> Entry:
-        """The file with the digest that is known of it."""
+        """The entry; a file with the digest that is known of it."""
+        if entry[1] != "f":
+            return entry
         digest = fresh or UNKNOWN
         if old[2] == entry[2] and old[3] == entry[3] and old[1] == "f":
             linked = old[8] == entry[8]

@@ -47,9 +47,22 @@ def compare(
             yield finding
 
 
-def extras(promised: Iterable[Entry], found: Iterable[Entry]) -> Iterator[Finding]:
-    """Only what the manifest does not have: the rest is the workers' to find."""
-    return (_only_one(None, here) for promise, here in joined(promised, found) if promise is None)
+def extras(promised: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
+    """The paths that the manifest does not have: the rest is the workers' to find."""
+    names = iter(promised)
+    last = b""
+    for path in found:
+        key = path + b"//"
+        while last < key:
+            last = next(names, _BEHIND) + b"//"
+        if last != key:
+            yield _extra(path)
+    for _ in names:
+        pass  # a manifest that is cut shows at its end
+
+
+def _extra(path: bytes) -> Finding:
+    return _finding(path, Verdict.EXTRA, "not in the manifest")
 
 
 def judge(promise: Entry, here: Entry, digest: str = "", tolerance: Tolerance = EXACT) -> Finding | None:
@@ -84,7 +97,7 @@ def joined(left: Iterable[Entry], right: Iterable[Entry]) -> Iterator[tuple[Entr
 
 def _only_one(promise: Entry | None, here: Entry | None) -> Finding:
     if here is not None:
-        return _finding(here.path, Verdict.EXTRA, "not in the manifest")
+        return _extra(here.path)
     if promise is not None and never_here(promise):
         return _finding(promise.path, Verdict.UNPROVED, "it could not be read when it was copied")
     return _finding(promise.path if promise else b"", Verdict.MISSING, "not there")

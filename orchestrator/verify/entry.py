@@ -23,7 +23,7 @@ KIND_NAMES = {
     "c": "character device", "D": "door",
 }  # fmt: skip
 _SPECIAL = re.compile(rb"[\\\n\t\r]")
-_special = _SPECIAL.search
+special = _SPECIAL.search  # what must be escaped in a name
 _ESCAPED = re.compile(rb"\\(.?)", re.DOTALL)
 _SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r"}
 _LONG = {b"\\": b"\\", b"n": b"\n", b"t": b"\t", b"r": b"\r"}
@@ -56,6 +56,10 @@ def never_here(entry: Entry) -> bool:
 def with_digest(entry: Entry, digest: str) -> Entry:
     """The entry with another digest."""
     return new_entry(Entry, (*entry[:10], digest))
+
+
+Line = tuple[bytes, int, bytes]
+"""An entry as it is written: its key in `order`, the bytes of a regular file or -1, the line."""
 
 
 class Tolerance(NamedTuple):
@@ -105,7 +109,12 @@ def format_line(entry: Entry) -> bytes:
     line = f"{digest}\t{kind}\t{size}\t{mtime_ns}\t{mode:o}\t{uid}\t{gid}\t{nlink}\t{inode}\t".encode("ascii")
     if kind == "l":
         return b"%b%b\t%b\n" % (line, escape(path), escape(target))
-    return b"%b%b\n" % (line, escape(path) if _special(path) else path)
+    return b"%b%b\n" % (line, escape(path) if special(path) else path)
+
+
+def line_of(entry: Entry) -> Line:
+    """The entry as it is written."""
+    return entry[0] + b"//", entry[2] if entry[1] == "f" else -1, format_line(entry)
 
 
 def parse_line(line: bytes) -> Entry:

@@ -122,7 +122,7 @@ def test_a_nothing_to_do_run_takes_three_transactions(history: History, tmp_path
         run = begin(again)
         again.remember("photos", "device", "42")
         again.attempt_begun(run, 1, NOON)
-        again.points_seen("photos", "backup", (POINT,), NOON)
+        again.points_seen("photos", "backup", {POINT: None}, NOON)
         with again.together():
             again.point_current("photos", "backup", POINT, run, later(days=1))
             again.attempt_ended(run, 1, NOON, None, None)
@@ -247,18 +247,23 @@ def test_a_point_proved_before_it_is_told_as_made_stays_proved(history: History)
 
 def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
     run = begin(history)
+    names = ("2026-01-02T000000Z", "2026-01-03T000000Z", "by hand " + ODD)
     for name in ("2026-01-01T000000Z", "2026-01-02T000000Z"):
         history.point_made("photos", "backup", name, run, entries=1, bytes=1, taken=NOON, now=NOON)
     history.proved("photos", "backup", "2026-01-01T000000Z", run, NOON)
     history.point_made("photos", "other", "2026-01-01T000000Z", run, entries=1, bytes=1, taken=NOON, now=NOON)
-    history.points_seen("photos", "backup", ("2026-01-02T000000Z", "2026-01-03T000000Z", "by hand " + ODD), NOON)
+    history.points_seen("photos", "backup", dict.fromkeys(names), NOON)
     found = {point.name: point for point in history.views.points("photos") if point.place == "backup"}
     assert set(found) == {"2026-01-02T000000Z", "2026-01-03T000000Z", "by hand " + ODD}
     seen = found["2026-01-03T000000Z"]
     assert seen.taken_at is not None
     assert (seen.taken_at.day, seen.made_at, seen.run, seen.proved_at) == (3, None, None, None)
     assert found["by hand " + ODD].taken_at is None
-    history.points_seen("photos", "backup", ("2026-01-01T000000Z",), NOON)  # it comes back with what is known of it
+    history.points_seen("photos", "backup", dict.fromkeys(names) | {"by hand " + ODD: NOON}, NOON)
+    assert next(point.taken_at for point in history.views.points("photos") if point.name == "by hand " + ODD) == NOON
+    history.points_seen(
+        "photos", "backup", {"2026-01-01T000000Z": None}, NOON
+    )  # it comes back with what is known of it
     (back,) = (point for point in history.views.points("photos") if point.place == "backup")
     assert back.proved_at == NOON
     assert len(history.views.points("photos")) == 2  # the other place was not looked at

@@ -115,7 +115,7 @@ def test_the_newest_copy_is_the_newest_proved_one_that_is_there(history: History
 
 def test_a_point_whose_instant_is_unknown_counts_once_it_is_confirmed(history: History) -> None:
     run = begin(history)
-    history.points_seen("photos", "red", ("by hand",), NOON)
+    history.points_seen("photos", "red", {"by hand": None}, NOON)
     history.verified("photos", "red", "by hand", reading=reading(), now=later(days=1), scope=WHOLE)
     assert history.views.health_facts("photos").newest_copy is None
     history.point_current("photos", "red", "by hand", run, later(days=2))
@@ -159,7 +159,8 @@ def test_bringing_back_and_exporting_say_nothing_of_how_a_job_stands(history: Hi
 
 def test_points_come_by_job_place_and_name(history: History) -> None:
     for job, place, name in (("b", "x", "1"), ("a", "y", "1"), ("a", "x", "2"), ("a", "x", "1")):
-        history.points_seen(job, place, (*(p.name for p in history.views.points(job) if p.place == place), name), NOON)
+        there = [p.name for p in history.views.points(job) if p.place == place]
+        history.points_seen(job, place, dict.fromkeys([*there, name]), NOON)
     found = [(point.job, point.place, point.name) for point in history.views.points(None)]
     assert found == [("a", "x", "1"), ("a", "x", "2"), ("a", "y", "1"), ("b", "x", "1")]
     assert [(point.place, point.name) for point in history.views.points("a")] == [("x", "1"), ("x", "2"), ("y", "1")]

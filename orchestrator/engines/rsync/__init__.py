@@ -11,7 +11,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.rsync import commands, failures, parse, scripts
+from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
@@ -64,6 +64,9 @@ class RsyncEngine:
 
         return plan(job, world, asked)
 
+    def weigh(self, plan: Plan, _reader: Reader) -> Plan:
+        return plan
+
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
         return survey_points(job, reader)
 
@@ -86,9 +89,13 @@ class RsyncEngine:
         return RsyncMeter()
 
     def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        from orchestrator.engines.rsync import failures
+
         return failures.left_out(broken, errors, job.source.path)
 
     def explain(self, broken: Broken) -> OrchestratorError:
+        from orchestrator.engines.rsync import failures
+
         return failures.explain(broken)
 
     def room(self, world: World) -> str:

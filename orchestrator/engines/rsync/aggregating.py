@@ -107,9 +107,9 @@ class Aggregator:
         if isinstance(made, Refusal):
             return made
         if len(made) > 1:
-            return Lanes(lanes=made, shared_directories=cut.shared_directories())
+            return Lanes(lanes=made)
         whole = Unit(paths=(ROOT,), size=self._root.size, entries=self._root.entries)
-        return Lanes(lanes=(lane_of([whole]),), shared_directories=())
+        return Lanes(lanes=(lane_of([whole]),))
 
     def _roll_up(self) -> None:
         """Sums sizes and entries over each subtree; the size of an inode lies with its first name."""
@@ -152,10 +152,6 @@ class _Cut:
     def units(self) -> list[Unit]:
         """All units of the tree."""
         return [*self._tied(), *(unit for folder in self._shared for unit in self._loose(folder))]
-
-    def shared_directories(self) -> tuple[bytes, ...]:
-        """Parents first."""
-        return (ROOT, *sorted(folder.path for folder in self._shared if folder is not self._root))
 
     def _walk(self) -> None:
         self._whole, self._shared = {}, {}

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterable
-from enum import Enum
 
 from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Job
@@ -22,14 +21,6 @@ _WILD_BYTES = re.compile(rb"([\\*?\[\]])")
 def rsync_version_command(host: Host | None) -> Command:
     """Prints version and abilities: JSON since 3.2.7, text before; `-VV` is an error before 3.2."""
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
-
-
-class Reach(Enum):
-    """How much one rsync takes on."""
-
-    ALL = "the whole source"
-    SUBTREES = "what its input names, with everything below"
-    ENTRIES = "what its input names, without what lies below"
 
 
 def look_command(job: Job, newest: Location, *, there: Program | None, coarse: bool) -> Command:
@@ -52,18 +43,18 @@ def copy_command(
     world: World,
     *,
     base: Point | None,
-    reach: Reach = Reach.ALL,
+    lane: bool = False,
     tidy: bool = False,
 ) -> Command:
     """Copies the source into a tree of ours; unchanged files are linked to `base`, where there is one.
 
-    `tidy`: also removes from the tree what the source no longer has.
+    `lane`: only what its input names, with everything below. `tidy`: also removes from the tree what the source no
+    longer has.
     """
     options = options_of(job)
     argv = ["rsync", *_what(options)]
-    if reach is not Reach.ALL:
-        argv += ["--from0", "--files-from=-"]  # newline-separated lists lose names with newlines
-        argv += ["--recursive"] if reach is Reach.SUBTREES else ["--dirs", "--no-recursive"]
+    if lane:
+        argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
     argv += _tidying(options) if tidy else []
     argv += [f"--link-dest={base.tree.path}"] if base is not None else []
     argv += _writing(options, local=not (into.host or job.source.host), holes=world.holes is not False)

@@ -29,14 +29,6 @@ class Unit:
     inodes: tuple[int, ...] = ()
 
 
-def named(paths: Iterable[bytes]) -> bytes:
-    """Paths as rsync reads them with --from0 --files-from.
-
-    Why: rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too; "./" saves them.
-    """
-    return b"".join(b"./" + path + b"\0" for path in paths)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """What one copying program takes, and how much that is."""
@@ -47,18 +39,22 @@ class Lane:
 
     @property
     def files_from(self) -> bytes:
-        """The paths as rsync reads them with --from0 --files-from."""
-        return named(self.paths)
+        """The paths as rsync reads them with --from0 --files-from.
+
+        Why "./": rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too.
+        """
+        return b"".join(b"./" + path + b"\0" for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """The lanes of a tree. `shared_directories`: those that belong to no lane, parents first; their own times and modes
-    are set after all lanes have ended.
+    """The lanes of a tree. Directories above what lanes name are made by each lane that needs them.
+
+    Why nothing settles those afterwards: each rsync sets owner, mode and time of such a directory once all that it
+    writes into it is there, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 lanes.
     """
 
     lanes: tuple[Lane, ...]
-    shared_directories: tuple[bytes, ...]
 
 
 def split_lanes(units: Sequence[Unit], lanes: int, *, per_file_cost: int = PER_FILE_COST) -> tuple[Lane, ...] | Refusal:

@@ -54,9 +54,14 @@ def confirm_counts(
     What vanished was named and is not there; of what could not be read, the manifest may tell what no list named.
     Raises: ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
     """
-    accounts = [meter.stats for meter in meters]
-    if not accounts or any(account is None for account in accounts):
+    if not meters:
         return
+    accounts = [meter.stats for meter in meters]
+    if None in accounts:  # rsync ends well all the same where its output cannot be written
+        raise ProofFailed(
+            "rsync ended without its closing account, so nothing proves that all was copied",
+            cure="see whether the state directory has room; the next run looks again and mends",
+        )
     files = sum(account.regular for account in accounts if account)
     vanished = sum(len(each.vanished) for each in left_out)
     unreadable = sum(len(each.unreadable) for each in left_out)

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.names import POINT_NAME, parse_point_name
@@ -17,6 +18,7 @@ from orchestrator.domain.point import Point
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, TargetSeen
 
+_MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
 _OCTAL = re.compile(rb"\\#(\d{3})")
 _PROGRESS = re.compile(rb"[\r\n]\s*(\d+)\s+\d+%\s")
 _RECENT = 4096
@@ -24,6 +26,7 @@ _COUNT = re.compile(rb"^(Number of files|Total transferred file size|Literal dat
 _REGULAR = re.compile(rb"^Number of files: \d+ \((?:reg: (\d+))?", re.MULTILINE)
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
+_AT_ONCE = 1000  # lines
 _EXAMPLES = 20
 _CLOSING = 100  # lines; the closing account has under 20
 
@@ -43,13 +46,10 @@ def parse_moved(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
 
     A hard link, or a file with new metadata alone, is made without reading; progress in between is passed over.
     """
-    for line in lines:
-        at = line.find(b"pf:")
-        if at < 0:
-            continue
-        fields = line[at + 3 :].rstrip(b"\n").split(b"|", 4)
-        if len(fields) == 5 and fields[0][1:2] == b"f" and fields[0][:1] in (b">", b"<", b"c", b"h"):
-            yield parse_name(fields[4]), fields[3].strip().decode()
+    told = iter(lines)
+    while many := b"\n".join(islice(told, _AT_ONCE)):
+        for digest, name in _MOVED(many):
+            yield parse_name(name) if b"\\#" in name else name, digest.decode()
 
 
 def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
@@ -75,11 +75,11 @@ def parse_stats(text: bytes) -> Stats | None:
     """The account that --stats prints, None when it did not come that far."""
     found = {key: int(number) for key, number in _COUNT.findall(text)}
     regular = _REGULAR.search(text)
-    if b"Literal data" not in found or b"Number of files" not in found or regular is None:
+    if len(found) < 3 or (regular is None and found[b"Number of files"]):  # of nothing it tells no kinds
         return None
     return Stats(
         files=found[b"Number of files"],
-        regular=int(regular[1] or 0),
+        regular=int(regular[1] or 0) if regular else 0,
         literal=found[b"Literal data"],
         transferred_size=found[b"Total transferred file size"],
     )
@@ -172,10 +172,9 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
     records = text.split(b"\0")
     if not records[0].startswith(b"d"):
         return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), room=_room(records[-1]))
-    own, parent = records[1].split()
-    room = _room(records[2])
-    marker = _marker(records[3])
-    seen = [_entry(record) for record in records[5:] if record]
+    room, marker = _room(records[1]), _marker(records[2])
+    seen = [_entry(record) for record in records[3:] if record]
+    told = {where: name for where, _, name in seen if where in "uhlm"}
     names = [(where, kind, name) for where, kind, name in seen if not (mirror and where == "p")]
     points = {name for where, kind, name in names if where == "p" and kind == "d" and POINT_NAME.fullmatch(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
@@ -183,7 +182,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
     return TargetSeen(
         exists=True,
         parent=True,
-        mounted=own != parent,
+        mounted=told["h"] != told["u"],
         owner=str(marker["job"]) if "job" in marker else None,
         coarse=bool(marker.get("coarse")),
         points=tuple(_point(root, name, files) for name in sorted(points)),
@@ -194,13 +193,9 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
         free_bytes=room[0],
         free_inodes=room[1],
-        mirrored=next((datetime.fromtimestamp(float(name), UTC) for where, _, name in names if where == "m"), None),
-        latest=None if mirror else _latest(records[4]),
+        mirrored=datetime.fromtimestamp(float(told["m"]), UTC) if "m" in told else None,
+        latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
     )
-
-
-def _latest(link: bytes) -> str | None:
-    return link.decode("utf-8", "surrogateescape").strip().removeprefix("points/") or None
 
 
 def _room(text: bytes) -> tuple[int | None, int | None]:

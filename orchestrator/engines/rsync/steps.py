@@ -11,7 +11,7 @@ from orchestrator.domain.point import Point
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
-from orchestrator.engines.rsync.lanes import Lane, Lanes, named
+from orchestrator.engines.rsync.lanes import Lane, Lanes
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.words import (
     MANIFEST,
@@ -104,7 +104,7 @@ def copies(job: Job, world: World, work: Location, base: Point | None, asked: As
         (tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)),) if lanes else ()
     )
     if lanes and not world.target.work:
-        return (*side_by_side, _settle(job, world, work, base, asked), *repair)
+        return (*side_by_side, *repair)
     return (*side_by_side, _whole(job, world, work, base, asked), *repair)
 
 
@@ -133,7 +133,7 @@ def _lane(job: Job, world: World, work: Location, base: Point | None, number: in
     lanes = _lanes(world)
     lane = lanes[number - 1]
     names = f"{asked.notes}/lane-{number}"
-    command = commands.copy_command(job, work, world, base=base, reach=commands.Reach.SUBTREES)
+    command = commands.copy_command(job, work, world, base=base, lane=True)
     return Step(
         does=f"copy {job.source}, lane {number} of {len(lanes)}",
         why=f"{show_count(len(lane.paths), 'part')}, {show_size(lane.size)}: lanes are equally heavy",
@@ -144,14 +144,6 @@ def _lane(job: Job, world: World, work: Location, base: Point | None, number: in
         accounts=not world.target.work,
         needs=((names, lane.files_from),),
     )
-
-
-def _settle(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
-    shared = world.lanes.shared_directories if isinstance(world.lanes, Lanes) else ()
-    names = f"{asked.notes}/shared"
-    command = commands.copy_command(job, work, world, base=base, reach=commands.Reach.ENTRIES)
-    step = _small("settle the folders that lanes shared", "each lane changed their times", command)
-    return (replace(step, work=Pipeline(stages=(command,), reads=names), needs=((names, named(shared)),)),)
 
 
 def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Command, Effect, Pipeline
@@ -16,9 +16,6 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
-from orchestrator.engines.rsync.aggregating import Aggregator
-from orchestrator.engines.rsync.failures import PARTLY, exit_code, explain, is_partial
-from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.words import (
     MANIFEST,
@@ -34,6 +31,10 @@ from orchestrator.engines.rsync.words import (
 )
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken, broken
+
+if TYPE_CHECKING:  # most looks find a copy that is there, and nothing failing
+    from orchestrator.engines.rsync.aggregating import Aggregator
+    from orchestrator.engines.rsync.lanes import Lanes
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -196,14 +197,19 @@ def _survey_changes(
             for line in lines:
                 look.feed(line)
     except Broken as failed:
+        from orchestrator.engines.rsync.failures import PARTLY, exit_code, explain, is_partial
+
         if not is_partial(failed):
             raise explain(failed) from failed
         return look.changes(), exit_code(failed) == PARTLY
     return look.changes(), False
 
 
-def _survey_tree(job: Job, reader: Reader) -> tuple[Aggregator, bool]:
+def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool]":
     """The source's listing, summed up as it comes: what there is to move, how to split it, and whether files have holes."""
+    from orchestrator.engines.rsync.aggregating import Aggregator
+    from orchestrator.engines.rsync.failures import explain
+
     listed, holes = Aggregator(), False
     options = options_of(job)
     stay = ["-xdev"] if options.one_file_system else []
@@ -222,7 +228,7 @@ def _survey_tree(job: Job, reader: Reader) -> tuple[Aggregator, bool]:
     return listed, holes
 
 
-def _first_copy(listed: Aggregator) -> Changes:
+def _first_copy(listed: "Aggregator") -> Changes:
     """A first copy moves everything."""
     entries, size = listed.totals()
     return Changes(
@@ -235,6 +241,8 @@ def runner(reader: Reader) -> Callable[[Command], bytes]:
         pipeline = Pipeline(stages=(command,))
         result = reader.read(pipeline)
         if not result.well:
+            from orchestrator.engines.rsync.failures import explain
+
             raise explain(broken(pipeline, result))
         return result.stdout
 

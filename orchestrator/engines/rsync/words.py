@@ -1,13 +1,16 @@
 """What the rsync engine sees and decides with. Pure."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
 from orchestrator.domain.quick import dataclass
-from orchestrator.engines.rsync.lanes import Lanes
+
+if TYPE_CHECKING:  # most looks end before a tree is shared out
+    from orchestrator.engines.rsync.lanes import Lanes
 
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
@@ -91,7 +94,7 @@ class World:
     changes: Changes | None
     unread: bool = False  # the look could not read all, so what it found equal may not be
     holes: bool | None = None  # whether files of the source have holes; None: nobody looked
-    lanes: Lanes | Refusal | None = None  # None: the job asks for none
+    lanes: "Lanes | Refusal | None" = None  # None: the job asks for none
 
     @property
     def points(self) -> tuple[Point, ...]:

@@ -49,6 +49,7 @@ class ZfsOptions:
         'consent: "rollback" discards what was changed on the target since the newest common snapshot, its own snapshots included',
         default=(), choices=CONSENTS,
     )  # fmt: skip
+    sudo: bool = key("where we are not root, run zfs as `sudo -n zfs`", default=False)
     parallel: int = key("datasets side by side", default=2, least=1)
     hold_for: Seconds = key(
         "how long a snapshot that a cut transfer needs is kept from pruning", default=Seconds(14 * 86400),

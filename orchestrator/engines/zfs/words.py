@@ -115,6 +115,7 @@ class Side:
 
     `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
     whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
+    `sudo`: what changes things there goes through sudo; `mbuffer`: it is installed there.
     """
 
     root: Location
@@ -124,6 +125,8 @@ class Side:
     programs: bool = False
     above: frozenset[str] = frozenset()
     inherits_encryption: bool = False
+    sudo: bool = False
+    mbuffer: bool = True
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
@@ -318,3 +321,17 @@ def cursor_pool(name: str) -> int | None:
 def hold_tag(pool_guid: int) -> str:
     """The tag of a hold that keeps a snapshot which one target pool's token needs."""
     return f"{HOLD}_{pool_guid:016x}"
+
+
+def held_name(pool_guid: int, snapshot_guid: int) -> str:
+    """The bookmark that says: a hold of ours keeps this snapshot for this target pool.
+
+    Why: a listing tells bookmarks at once, and holds only snapshot by snapshot.
+    """
+    return f"{CURSOR}_held_{pool_guid:016x}_{snapshot_guid:016x}"
+
+
+def held_pool(name: str) -> int | None:
+    """The target pool's guid that a bookmark of a hold is for; None: it is none."""
+    front = f"{CURSOR}_held_"
+    return cursor_pool(f"{CURSOR}_{name.removeprefix(front)}") if name.startswith(front) else None

@@ -4,20 +4,42 @@ Changes things.
 """
 
 import sys
+from importlib import import_module
 
 import click
 
 from orchestrator import __version__
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli import bringing, looking, running, setting_up
 from orchestrator.interfaces.cli.failing import explained
 from orchestrator.interfaces.cli.frame import Frame, Group, pass_frame
 
 NAME = "poolferry"
+ROOMS = {
+    "init": "setting_up", "check": "setting_up", "config": "setting_up", "completion": "setting_up",
+    "plan": "running", "run": "running",
+    "status": "looking", "history": "looking", "show": "looking", "points": "looking",
+    "verify": "bringing", "restore": "bringing",
+    "import-syncoid": "importing",
+}  # fmt: skip
+
+
+class Commands(Group):
+    """The commands, each imported when it is called or told of."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """All names."""
+        return sorted(ROOMS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        """The command of that name."""
+        if name not in ROOMS:
+            return None
+        commands: tuple[click.Command, ...] = import_module(f"{__name__}.{ROOMS[name]}").COMMANDS
+        return next(command for command in commands if command.name == name)
 
 
 @click.group(
-    cls=Group,
+    cls=Commands,
     hidden_options=False,
     invoke_without_command=True,
     epilog="Exit: 0 fine, 1 failed, 2 wrong usage or configuration, 3 refused (nothing was changed), "
@@ -37,11 +59,6 @@ def cli(frame: Frame, context: click.Context, *, version: bool) -> int:
         click.echo(context.get_help(), err=True)
         return 2
     return 0
-
-
-for _room in (setting_up, running, looking, bringing):
-    for _command in _room.COMMANDS:
-        cli.add_command(_command)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 Changes things.
 """
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,8 +76,9 @@ def _take(context: click.Context, parameter: click.Parameter, value: object) -> 
         setattr(context.find_root().ensure_object(Frame), parameter.name, value)
 
 
-def _options(*, hidden: bool) -> list[click.Parameter]:
-    """The options of every command."""
+@functools.cache
+def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
+    """The options of every command: the same ones for all, as making one takes as long as a small import."""
     folder = click.Path(file_okay=False, resolve_path=False)
     told: list[tuple[list[str], dict[str, Any], str]] = [
         (["--config"], {"type": folder, "metavar": "DIR"}, "where targets.toml and jobs/ lie"),
@@ -85,10 +87,10 @@ def _options(*, hidden: bool) -> list[click.Parameter]:
         (["-v", "--verbose"], {"is_flag": True}, "show every command line that is run, on stderr"),
         (["-q", "--quiet"], {"is_flag": True}, "say only what is wrong"),
     ]
-    return [
+    return tuple(
         click.Option(names, **about, help=says, hidden=hidden, expose_value=False, callback=_take)
         for names, about, says in told
-    ]
+    )
 
 
 class Command(click.Command):

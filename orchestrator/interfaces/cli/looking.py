@@ -96,8 +96,8 @@ def _look(frame: Frame, jobs: "Sequence[Job]") -> None:
     with compose.open_history(frame.where) as remembered:
         for one in jobs:
             with compose.reader(one, compose.stop_for(None), frame.log) as reader:
-                names = [point.name for point in engine(one.engine).points(one, reader)]
-            remembered.points_seen(one.name, one.target.name, names, compose.now())
+                points = {point.name: point.taken for point in engine(one.engine).points(one, reader)}
+            remembered.points_seen(one.name, one.target.name, points, compose.now())
 
 
 points.add_command(export)

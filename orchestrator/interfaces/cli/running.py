@@ -80,7 +80,6 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
 def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None) -> int:
     """Run jobs, one after the other: copy, prove, record."""
     from orchestrator.domain.run import EXIT
-    from orchestrator.interfaces.wording import report_lines
     from orchestrator.runner.run import run_job
     from orchestrator.runner.telling import report_value
 
@@ -90,7 +89,7 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None)
         for one in declared:
             reports.append(desk.do(one, run_job, why=why or asked_by(), allowed=frozenset(allow)))
             if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
-                door.answer(report_lines(reports[-1]))
+                _tell(reports[-1])
             if desk.stopped:
                 break
     not_begun = [one.name for one in declared[len(reports) :]]
@@ -99,6 +98,12 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None)
     if frame.json:
         door.answer_value(_value([report_value(report) for report in reports], several=len(declared) > 1))
     return worst([EXIT[report.outcome] for report in reports])
+
+
+def _tell(report: "RunReport") -> None:
+    from orchestrator.interfaces.wording import report_lines
+
+    door.answer(report_lines(report))
 
 
 def _value(reports: list[dict[str, Any]], *, several: bool) -> dict[str, Any]:

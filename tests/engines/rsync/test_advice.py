@@ -12,7 +12,7 @@ from orchestrator.process.scripted import Scripted, answer
 from tests.engines.rsync.given import HOST, OLD, THERE, job
 
 VERSION = '{"version": "%s", "protocol": "32.0", "checksum_list": ["xxh128"], "compress_list": ["zstd"]}'
-MARKED = b'd\x001 2 \x001024 4096 9 8\n\x00{"job": "photos"}\x00\x00p d %b\x00' % OLD.encode()
+MARKED = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
 def version(text: str) -> Result:
@@ -85,7 +85,7 @@ def test_the_source(text: bytes, good: bool, says: str) -> None:
         (b"ap\0", True, "will be made by the first run"),
         (b"a\0", False, "is not there, and neither is the folder above it"),
         (MARKED.replace(b"photos", b"mail"), False, "belongs to the job mail"),
-        (MARKED.replace(b"1 2 ", b"1 1 "), True, "holds 1 point, 4.0 MiB free, not a filesystem of its own"),
+        (MARKED.replace(b"u d 2", b"u d 1"), True, "holds 1 point, 4.0 MiB free, not a filesystem of its own"),
     ],
 )
 def test_the_target(text: bytes, good: bool, says: str) -> None:

@@ -67,7 +67,6 @@ UNREADABLE = LeftOut(unreadable=((b"c", "Permission denied"),))
         ((meter(),), (UNREADABLE,), 15, False),
         ((meter(), meter()), (VANISHED, UNREADABLE), 30, True),
         ((), (), 5, True),  # nobody told anything, so nothing is compared
-        ((meter(), meter(b"")), (), 5, True),
     ],
 )
 def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], files: int, well: bool) -> None:
@@ -77,3 +76,17 @@ def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], f
     with pytest.raises(ProofFailed, match=f"/t holds {files} files, and the source's list named") as failure:
         confirm_counts(PROOF, meters, left_out, recorded(files))
     assert failure.value.cure
+
+
+@pytest.mark.parametrize("left_out", [(), (UNREADABLE,)])
+def test_without_an_account_nothing_is_proved(left_out: tuple[LeftOut, ...]) -> None:
+    """Tried: on a full disk rsync drops what it prints, and ends with 0."""
+    with pytest.raises(ProofFailed, match="without its closing account") as failure:
+        confirm_counts(PROOF, (meter(), meter(b"")), left_out, recorded(16))
+    assert "room" in failure.value.cure
+
+
+def test_an_empty_list_is_an_account_too() -> None:
+    none = ACCOUNT.replace(b"Number of files: 25 (reg: 16, dir: 4, link: 2, dev: 2, special: 1)", b"Number of files: 0")
+    assert none != ACCOUNT
+    confirm_counts(PROOF, (meter(), meter(none)), (), recorded(16))

@@ -28,15 +28,16 @@ def test_the_source_root(text: bytes, expected: tuple[bool, bool, int, bool, boo
 
 
 def target(*names: str, marker: str = '{"job": "photos", "coarse": true}', link: str = "", root: str = "8 3") -> bytes:
-    return "\0".join(("d", f"{root} ", "1024 4096 500 400\n", marker, link, *names, "")).encode(
-        "utf-8", "surrogateescape"
-    )
+    own, above = root.split()
+    latest = [f"l l {link}"] if link else []
+    records = ("d", "1024 4096 500 400\n", marker, f"u d {above}", f"h d {own}", *latest, *names, "")
+    return "\0".join(records).encode("utf-8", "surrogateescape")
 
 
 def test_a_target_with_points() -> None:
     text = target(
         "r d points", "r l latest", "r d .poolferry", f"p d {NAME}", f"p f {NAME}.manifest.gz", f"p d {OLD}",
-        f"p f {OLD}.damaged", "p d other", "o d work", "o f lock", "r f what\nis this\udcff", link=f"points/{NAME}\n",
+        f"p f {OLD}.damaged", "p d other", "o d work", "o f lock", "r f what\nis this\udcff", link=f"points/{NAME}",
     )  # fmt: skip
     seen = parse_target(text, ROOT, mirror=False)
     assert (seen.exists, seen.mounted, seen.owner, seen.coarse, seen.work) == (True, True, "photos", True, True)
@@ -53,7 +54,7 @@ def test_a_target_with_points() -> None:
 
 def test_in_a_mirror_every_name_but_ours_is_the_sources() -> None:
     text = target(
-        "r d points", "r l latest", "r d .poolferry", f"p d {NAME}", "p f a.txt", "m f 1772600767.5", link="points/x\n"
+        "r d points", "r l latest", "r d .poolferry", f"p d {NAME}", "p f a.txt", "m f 1772600767.5", link="points/x"
     )
     seen = parse_target(text, ROOT, mirror=True)
     assert (seen.points, seen.litter, seen.latest) == ((), (), None)

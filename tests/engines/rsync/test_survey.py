@@ -217,7 +217,7 @@ def test_hard_links_that_tie_lanes(trees: Trees) -> None:
 
 
 STATS = b"Number of files: 1 (dir: 1)\nTotal transferred file size: 0 bytes\nLiteral data: 0 bytes\n"
-TARGET = b'd\x001 2 \x001024 4096 9 8\n\x00{"job": "photos"}\x00\x00p d %b\x00' % OLD.encode()
+TARGET = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
 def scripted(look: Any) -> Scripted:

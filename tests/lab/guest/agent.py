@@ -12,6 +12,7 @@ import contextlib
 import errno
 import json
 import os
+import pwd
 import select
 import signal
 import struct
@@ -30,16 +31,20 @@ class Command:
     """One command under way: its process, the streams still open, what waits for its stdin."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
+        user = pwd.getpwnam(asked.get("user") or "root")
+        home = user.pw_dir
         self.process = subprocess.Popen(
             asked.get("argv") or ["/bin/sh", "-c", asked["sh"]],
             stdin=subprocess.PIPE if asked.get("stdin") else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **(asked.get("environment") or {})},
-            cwd=asked.get("folder") or "/root",
+            env={**os.environ, "HOME": home, **(asked.get("environment") or {})},
+            cwd=asked.get("folder") or home,
             bufsize=0,
             start_new_session=True,
-            **({"user": asked["user"], "group": asked["user"], "extra_groups": ()} if asked.get("user") else {}),
+            user=user.pw_uid,
+            group=user.pw_gid,
+            extra_groups=(),
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None

@@ -1,0 +1,191 @@
+"""sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around the copies of zfs.
+
+Reads.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job, Snapshots, Verify
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.engines.sanoid import failures, parse
+from orchestrator.engines.sanoid.options import SanoidOptions, mistakes, snapshot_mistakes
+from orchestrator.engines.sanoid.survey import survey
+from orchestrator.engines.sanoid.words import World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken
+
+
+class NoMeter:
+    """Counts nothing: a snapshot moves no bytes."""
+
+    expected = None
+
+    def feed(self, chunk: bytes) -> int | None:
+        return None
+
+    def heard(self, chunk: bytes) -> None:
+        return None
+
+    def passed(self, count: int) -> int:
+        return count
+
+    def moved(self) -> int | None:
+        return None
+
+
+class SanoidEngine:
+    """The contract's face of this folder, for jobs that only take snapshots, and for the runs of other engines' jobs."""
+
+    name = "sanoid"
+    options: type = SanoidOptions
+    wants_datasets = True
+    stays = True
+    later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
+
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: Verify
+    ) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target, verify)
+
+    def lands(self, options: Any, source: Location, place: Location) -> Location:
+        return source
+
+    def snapshot_mistakes(
+        self, snapshots: Snapshots, source: Location, copy: Location | None
+    ) -> Iterable[tuple[str, str, str]]:
+        return snapshot_mistakes(snapshots, source, copy)
+
+    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        from orchestrator.engines.sanoid.advice import advise
+
+        return advise(job, reader)
+
+    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+        return survey(job, reader)
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> World:
+        return survey(job, reader)
+
+    def take(self, job: Job, world: World, folder: str) -> tuple[Step, ...]:
+        from orchestrator.engines.sanoid.plan import take_steps
+
+        return take_steps(job, world, folder)
+
+    def prune_source(self, job: Job, world: World, folder: str) -> tuple[Step, ...]:
+        from orchestrator.engines.sanoid.plan import prune_source_steps
+
+        return prune_source_steps(job, world, folder)
+
+    def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
+        from orchestrator.engines.sanoid.plan import prune_target_steps
+
+        return prune_target_steps(job, folder)
+
+    def told(self, words: str) -> tuple[str, ...]:
+        said = parse.parse_said(words)
+        kept = tuple(f"{name} could not be removed: {why}" for name, why in said.kept)
+        deferred = ("sanoid left snapshots for later: a send, a receive or another sanoid is at work there",)
+        return kept + (deferred if said.deferred else ())
+
+    def changes(self, world: World) -> Changes | None:
+        return None
+
+    def newest(self, world: World) -> Point | None:
+        return _point(world, -1) if world.snapshots else None
+
+    def ground(self, world: World) -> tuple[str, bool]:
+        return world.root.path, True
+
+    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+        from orchestrator.engines.sanoid.plan import plan
+
+        return plan(job, world, asked)
+
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        return plan
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        world = survey(job, reader)
+        return tuple(_point(world, at) for at in range(len(world.snapshots)))
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        _refuse("sanoid itself removes snapshots, by [snapshots]", "leave [keep] out of this job")
+
+    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        _refuse_restore()
+
+    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        _refuse_restore()
+
+    def meter(self) -> NoMeter:
+        return NoMeter()
+
+    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        return None
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        return failures.explain(broken)
+
+    def room(self, world: World) -> str:
+        return ""
+
+    def confirm(
+        self,
+        proofs: tuple[Proof, ...],
+        meters: tuple[Meter, ...],
+        left_out: tuple[LeftOut, ...],
+        recorded: Recorded | None,
+        reader: Reader,
+    ) -> None:
+        """The commands themselves see to it that what was due is there."""
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return iter(())
+
+    def digests(
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
+    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
+        _refuse_reading()
+
+    def damage_note(self, point: Point) -> Location | None:
+        return None
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        _refuse_reading()
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        _refuse_reading()
+
+
+def _point(world: World, at: int) -> Point:
+    taken = world.snapshots[at]
+    tree = Location(path=f"{world.root.path}@{taken.name}", host=world.root.host)
+    return Point(name=taken.name, taken=taken.at, tree=tree, manifest=None)
+
+
+def _refuse(why: str, cure: str) -> NoReturn:
+    raise OrchestratorError(why, cure=cure)
+
+
+def _refuse_restore() -> NoReturn:
+    _refuse(
+        "this job only takes snapshots, where the data is: there is no copy to bring back",
+        "look into .zfs/snapshot at the dataset's own mountpoint, or `zfs clone` a snapshot beside it",
+    )
+
+
+def _refuse_reading() -> NoReturn:
+    _refuse(
+        "this job only takes snapshots: there is no copy to read and none to carry anything to",
+        "`zpool scrub` reads all data of a pool; a job of the engine zfs makes copies",
+    )
+
+
+ENGINE = SanoidEngine()

@@ -1,0 +1,81 @@
+"""The keys of a job's [sanoid] section, and the rules of [snapshots]. Pure."""
+
+from collections.abc import Iterator
+
+from orchestrator.domain.declare import key
+from orchestrator.domain.job import Job, Keep, Snapshots, Verify
+from orchestrator.domain.place import Location
+from orchestrator.domain.quick import dataclass
+from orchestrator.engines.contract import OfDatasets
+from orchestrator.engines.sanoid.words import KINDS, Rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SanoidOptions:
+    """Which datasets a job that only takes snapshots is about; [snapshots] tells the rest."""
+
+    recursive: bool = key("with all datasets below the source", default=True)
+    exclude: tuple[str, ...] = key(
+        "datasets below the source that are left out, with all below them; * stands for any part of a name",
+        default=(), example='["scratch", "vm/*-tmp"]',
+    )  # fmt: skip
+
+
+def mistakes(options: SanoidOptions, source: Location, _: Location, __: Verify) -> Iterator[tuple[str, str, str]]:
+    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    if options.recursive and " " in source.path:
+        yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
+
+
+def snapshot_mistakes(snapshots: Snapshots, source: Location, copy: Location | None) -> Iterator[tuple[str, str, str]]:
+    """What is wrong in [snapshots]: (key, what is wrong, what is expected).
+
+    Why blanks: sanoid hands the name to a shell without quotes when it looks for what lies below.
+    """
+    if snapshots.use is not None and not snapshots.use.startswith("/"):
+        yield "snapshots.use", f'"{snapshots.use}" is no absolute path', 'a directory such as "/etc/sanoid"'
+    if snapshots.use is not None and rules_of(snapshots).kinds:
+        yield "snapshots.use", "sanoid.conf has rules of its own", "either use, or numbers such as daily = 14"
+    blank = [place.path for place in (source, copy) if place and " " in place.path]
+    if snapshots.use is None and snapshots.recursive and blank:
+        what = f'sanoid finds no datasets below "{blank[0]}", as the name has a blank'
+        yield "snapshots.recursive", what, "recursive = false, or a name without one"
+
+
+def snapshots_of(job: Job) -> Snapshots | None:
+    """The job's [snapshots]; None: it has none, or none that says anything."""
+    told = job.snapshots
+    return None if told is None or told.nothing else told
+
+
+def rules_of(snapshots: Snapshots) -> Rules:
+    """The numbers of [snapshots]."""
+    return Rules(**{kind: getattr(snapshots, kind) for kind in KINDS})
+
+
+def rules_on_target(snapshots: Snapshots | None, keep: Keep) -> Rules:
+    """The numbers for the copy: those of [keep], and the newest of each kind that comes from the source.
+
+    Why that one: the newest snapshot of a copy is what its next increment starts from. `snapshots` None: others take them.
+    """
+    kept = {kind: getattr(keep, kind, 0) for kind in KINDS}
+    comes = set(KINDS if snapshots is None or snapshots.use is not None else rules_of(snapshots).kinds)
+    return Rules(**{kind: max(number, int(kind in comes)) for kind, number in kept.items()})
+
+
+def downward(job: Job) -> bool:
+    """Whether datasets below the source belong to it."""
+    snapshots = job.snapshots
+    return _scope(job).recursive and (snapshots is None or snapshots.recursive)
+
+
+def excluded(job: Job) -> tuple[str, ...]:
+    """The patterns of datasets that are left out."""
+    return _scope(job).exclude if downward(job) else ()
+
+
+def _scope(job: Job) -> OfDatasets:
+    """The job's own section, of whichever engine. Raises: TypeError where it copies no datasets, a mistake in our own code."""
+    if not isinstance(job.options, OfDatasets):
+        raise TypeError(f"job {job.name} is not about datasets")
+    return job.options

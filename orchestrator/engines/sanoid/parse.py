@@ -1,0 +1,69 @@
+"""What the look and sanoid itself print → values. Pure."""
+
+import re
+from datetime import UTC, datetime
+
+from orchestrator.domain.place import Location
+from orchestrator.engines.sanoid.words import KINDS, PREFIX, Said, Taken, World
+
+_NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(KINDS)})")
+_VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")
+_TAKING = re.compile(r"taking (?:dst )?snapshot (.+?@\S+)(?: \(zfs recursive\))?")
+_PRUNING = re.compile(r"INFO: pruning (.+@\S+) \.\.\. ")
+_DEFERRING = re.compile(r"INFO: deferring (?:pruning of (?P<name>.+@\S+) - .*|snapshot pruning.*)")
+_LEFT = re.compile(r"could not remove (.+@\S+) : \d+.*")
+_WHY = re.compile(r"cannot destroy (?:snapshots? )?'?(?P<name>[^']+?@[^' ]+?)'?: (?P<why>.+?)(?:\. Run .*)?")
+_FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
+
+
+def parse_look(text: bytes, root: Location) -> World:
+    """The source: the time, names up to the empty line, then (time, snapshot) of the root. Raises: ValueError otherwise."""
+    head, empty, snapshots = text.decode().partition("\n\n")
+    if not empty:
+        raise ValueError("the look at the source broke off")
+    clock, *datasets = head.splitlines()
+    lines = (line.split("\t") for line in snapshots.splitlines())
+    found = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
+    return World(root=root, at=_instant(clock), datasets=tuple(datasets), snapshots=tuple(found))
+
+
+def _taken(name: str, at: str) -> Taken | None:
+    match = _NAME.fullmatch(name)
+    return Taken(name=name, kind=match[1], at=_instant(at)) if match else None
+
+
+def _instant(seconds: str) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """The version that `sanoid --version` tells; None: it tells none."""
+    match = _VERSION.search(text)
+    return tuple(int(part) for part in match[1].split(".")) if match else None
+
+
+def parse_said(text: str) -> Said:
+    """What a run of sanoid with --verbose did, by its own words and those of zfs, in any order of the two."""
+    taken: dict[str, None] = {}
+    going: dict[str, None] = {}
+    left: dict[str, str] = {}
+    whys: dict[str, str] = {}
+    deferred = False
+    for line in text.splitlines():
+        if match := _TAKING.fullmatch(line):
+            taken[match[1]] = None
+        elif match := _PRUNING.fullmatch(line):
+            going[match[1]] = None
+        elif match := _DEFERRING.fullmatch(line):
+            deferred = True
+            going.pop(match["name"] or "", None)
+        elif match := _LEFT.fullmatch(line):
+            left[match[1]] = ""
+        elif match := _FAILED.fullmatch(line):
+            taken.pop(match[1], None)
+        elif match := _WHY.fullmatch(line):
+            whys[match["name"]] = match["why"].strip()
+    return Said(
+        taken=tuple(taken), removed=tuple(name for name in going if name not in left),
+        kept=tuple((name, whys.get(name, "zfs did not say why")) for name in left), deferred=deferred,
+    )  # fmt: skip

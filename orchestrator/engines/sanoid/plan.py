@@ -1,0 +1,168 @@
+"""What sanoid is asked to do, decided from what was seen: take, prune the source, prune the copy. Pure."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.sanoid import commands
+from orchestrator.engines.sanoid.options import downward, excluded, rules_of, rules_on_target, snapshots_of
+from orchestrator.engines.sanoid.words import PERIODS, QUARTER, Rules, World
+
+SOURCE, TARGET = "source", "target"
+
+
+def plan(job: Job, world: World, asked: Asked) -> Decision:
+    """The decision of a job that only takes snapshots: the steps, nothing, or a refusal."""
+    snapshots = snapshots_of(job)
+    if snapshots is None:
+        return Refusal(
+            why="no snapshots are asked for",
+            evidence=(f"{job.file} has no [snapshots]",),
+            cure="write how many stay, such as [snapshots] daily = 14",
+        )
+    folder = f"{asked.notes}/sanoid"
+    stages = (take_steps(job, world, folder), prune_source_steps(job, world, folder))
+    warnings = () if snapshots.use else odd_times(world)
+    if not any(stages):
+        newest = world.snapshots[-1].name if world.snapshots else None
+        return Nothing(why="no snapshot is due and none is to go", current=newest, warnings=warnings)
+    done = " and ".join(step.does for stage in stages for step in stage)
+    return Plan(summary=done, stages=tuple(stage for stage in stages if stage), warnings=warnings)
+
+
+def take_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
+    """Takes what is due on the source, none when nothing is. `folder`: a local one that stays between the runs.
+
+    With rules of one's own (`use`) nobody but sanoid knows what is due, so it is always asked.
+    """
+    snapshots = snapshots_of(job)
+    if snapshots is None or not snapshots.autosnap:
+        return ()
+    rules = rules_of(snapshots)
+    due = () if snapshots.use else due_kinds(rules, world)
+    if not due and not snapshots.use:
+        return ()
+    place = f"{folder}/{SOURCE}-take"
+    left = left_out(world, excluded(job))
+    text = commands.configuration(world.root.path, rules, take=True, downward=downward(job), left_out=left)
+    promised = tuple((kind, began(kind, world.at)) for kind in due)
+    command = commands.take_command(world.root, text, place, due=promised, use=snapshots.use)
+    does = f"take {' and '.join(due)} snapshots of {world.root}" if due else f"take the snapshots of {snapshots.use}"
+    why = _why_due(world, due) if due else "sanoid knows by its own rules what is due"
+    return (_step(does, why, command, place, None if snapshots.use else text),)
+
+
+def prune_source_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
+    """Removes from the source what [snapshots] no longer keeps; none when the look showed nothing to go.
+
+    What is left for later by that: the datasets below the root are taken to grow old as it does.
+    """
+    snapshots = snapshots_of(job)
+    if snapshots is None or not snapshots.autoprune:
+        return ()
+    rules = rules_of(snapshots)
+    due = due_kinds(rules, world) if snapshots.autosnap else ()
+    if not snapshots.use and not outlived_kinds(rules, world, coming=due):
+        return ()
+    place = f"{folder}/{SOURCE}-prune"
+    left = left_out(world, excluded(job))
+    text = commands.configuration(world.root.path, rules, take=False, downward=downward(job), left_out=left)
+    command = commands.prune_command(world.root, text, place, use=snapshots.use)
+    kept = f"the rules in {snapshots.use}" if snapshots.use else str(rules)
+    return (
+        _step(f"prune snapshots of {world.root}", f"kept are {kept}", command, place, None if snapshots.use else text),
+    )
+
+
+def prune_target_steps(job: Job, folder: str) -> tuple[Step, ...]:
+    """Removes from the copy what [keep] does not keep; none where [keep] says nothing.
+
+    Only snapshots that sanoid named, whichever machine took them; it never takes any there.
+    """
+    snapshots = snapshots_of(job)
+    if job.keep.everything or (snapshots is not None and not snapshots.autoprune):
+        return ()
+    root = job.target.location
+    rules = rules_on_target(snapshots, job.keep)
+    place = f"{folder}/{TARGET}-prune"
+    text = commands.configuration(root.path, rules, take=False, downward=downward(job), spare=False)
+    command = commands.prune_command(root, text, place, use=None)
+    return (_step(f"prune snapshots of {root}", f"[keep], and the newest of each kind: {rules}", command, place, text),)
+
+
+def due_kinds(rules: Rules, world: World) -> tuple[str, ...]:
+    """The kinds of which the present quarter, hour, day, week, month or year (UTC) has no snapshot yet."""
+    return tuple(kind for kind in rules.kinds if all(taken.at < began(kind, world.at) for taken in world.of(kind)))
+
+
+def outlived_kinds(rules: Rules, world: World, *, coming: Iterable[str] = ()) -> tuple[str, ...]:
+    """The kinds of which sanoid would remove a snapshot, once one of each in `coming` was taken."""
+    soon = set(coming)
+    return tuple(
+        kind
+        for kind in rules.kinds
+        if (there := world.of(kind))
+        and len(there) + (kind in soon) > rules.of(kind)
+        and there[0].at < world.at - timedelta(seconds=rules.of(kind) * PERIODS[kind])
+    )
+
+
+def began(kind: str, now: datetime) -> datetime:
+    """When the present quarter, hour, day, week (on Monday), month or year began, in UTC."""
+    instant = now.astimezone(UTC).replace(second=0, microsecond=0)
+    if kind == "frequently":
+        return instant.replace(minute=instant.minute // QUARTER * QUARTER)
+    hour = instant.replace(minute=0)
+    day = hour.replace(hour=0)
+    match kind:
+        case "hourly":
+            return hour
+        case "weekly":
+            return day - timedelta(days=day.weekday())
+        case "monthly":
+            return day.replace(day=1)
+        case "yearly":
+            return day.replace(month=1, day=1)
+    return day
+
+
+def left_out(world: World, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The datasets that patterns leave out, by whole name; what lies below one goes with it unnamed."""
+    found: dict[str, None] = {}
+    above = len(world.root.path) + 1
+    for name in sorted(world.datasets):
+        parts = name[above:].split("/")
+        outer = (f"{name[:above]}{'/'.join(parts[:count])}" for count in range(1, len(parts)))
+        told = name[above:] and any(fnmatchcase(name[above:], pattern) for pattern in patterns)
+        if told and not any(each in found for each in outer):
+            found[name] = None
+    return tuple(found)
+
+
+def odd_times(world: World) -> tuple[str, ...]:
+    """A warning where snapshots are dated after now: none of their kind is due before the clock has passed them."""
+    later = [taken.name for taken in world.snapshots if taken.at > world.at]
+    if not later:
+        return ()
+    return (
+        f"{world.root}@{later[-1]} is dated after now: until then none of its kind is taken; destroy it if a clock was wrong",
+    )
+
+
+def _why_due(world: World, due: tuple[str, ...]) -> str:
+    told = []
+    for kind in due:
+        there = world.of(kind)
+        told.append(f"the newest {kind} one is {there[-1].name}" if there else f"there is no {kind} one")
+    return "; ".join(told)
+
+
+def _step(does: str, why: str, command: Command, place: str, text: str | None) -> Step:
+    """One call of sanoid; here its configuration is written first, on a host it travels in the command."""
+    here = text is not None and command.host is None
+    needs = ((f"{place}/sanoid.conf", (text or "").encode()),) if here else ()
+    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None, needs=needs)

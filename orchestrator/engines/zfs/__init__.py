@@ -1,0 +1,138 @@
+"""zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid. Reads."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import show_size
+from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.engines.zfs import failures
+from orchestrator.engines.zfs.meter import ZfsMeter
+from orchestrator.engines.zfs.options import ZfsOptions, copy_location, mistakes
+from orchestrator.engines.zfs.survey import survey, survey_points
+from orchestrator.engines.zfs.words import World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken
+
+
+class ZfsEngine:
+    """The contract's face of this folder: each call goes straight to the module that knows.
+
+    What nothing needs before the look is imported in the call, as `later` tells.
+    """
+
+    name = "zfs"
+    options = ZfsOptions
+    wants_datasets = True
+    stays = False
+    later = ("orchestrator.engines.zfs.plan", "orchestrator.engines.zfs.steps", "orchestrator.engines.zfs.confirm")
+
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: Verify
+    ) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target, verify)
+
+    def lands(self, options: Any, source: Location, place: Location) -> Location:
+        return copy_location(options, source, place)
+
+    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        from orchestrator.engines.zfs.advice import advise
+
+        return advise(job, reader)
+
+    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+        return survey(job, asked, reader)
+
+    def changes(self, world: World) -> Changes | None:
+        return None
+
+    def newest(self, world: World) -> Point | None:
+        return None
+
+    def ground(self, world: World) -> tuple[str, bool]:
+        root = world.source.datasets.get("")
+        return f"{world.source.pool_guid}/{root.guid if root else 0}", root is not None
+
+    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+        from orchestrator.engines.zfs.plan import plan
+
+        return plan(job, world, asked)
+
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        """The plan with the sizes that dry sends tell. Reads."""
+        from orchestrator.engines.zfs.confirm import weigh
+
+        return weigh(plan, reader)
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        return survey_points(job, reader)
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        """Nothing: what stays of snapshots is for the one who takes and prunes them."""
+        return ()
+
+    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        _no_trees(wanted.point)
+
+    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        _no_trees(wanted.point)
+
+    def meter(self) -> ZfsMeter:
+        return ZfsMeter()
+
+    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        return None
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        return failures.explain(broken)
+
+    def room(self, world: World) -> str:
+        return "" if world.target.available is None else f"{show_size(world.target.available)} were free before"
+
+    def confirm(
+        self,
+        proofs: tuple[Proof, ...],
+        meters: tuple[Meter, ...],
+        left_out: tuple[LeftOut, ...],
+        recorded: Recorded | None,
+        reader: Reader,
+    ) -> None:
+        from orchestrator.engines.zfs.confirm import confirm_all
+
+        confirm_all(proofs, reader)
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return iter(())
+
+    def digests(
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
+    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
+        raise ValueError("a dataset is proved by the guids of its snapshots, not file by file")
+
+    def damage_note(self, point: Point) -> Location | None:
+        return None
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        raise ValueError("a dataset takes streams, no files")
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        raise ValueError("a dataset holds no files of ours")
+
+
+def _no_trees(point: Point) -> NoReturn:
+    """Raises: OrchestratorError."""
+    dataset, _, name = point.tree.path.partition("@")
+    raise OrchestratorError(
+        f"{point.tree} is a snapshot, and not brought back as a tree of files",
+        cure=f"files: `zfs get mountpoint {dataset}` there, then copy from .zfs/snapshot/{name}; "
+        f"whole: `zfs send -R {dataset}@{name} | zfs receive -u` into a new dataset",
+    )
+
+
+ENGINE = ZfsEngine()

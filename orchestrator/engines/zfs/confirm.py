@@ -1,0 +1,96 @@
+"""Looks whether what was sent is there, and how large what will be sent is. Reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Plan, Proof, Step
+from orchestrator.domain.units import Bytes, show_count
+from orchestrator.engines.zfs import commands, parse
+from orchestrator.engines.zfs.survey import run, understood
+from orchestrator.engines.zfs.words import Snapshot, SnapshotPresent
+from orchestrator.process.executor import Reader
+
+WEIGHED = 50
+_NAMED = 5
+
+
+def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
+    """Whether all snapshots arrived, by guid, in one listing a host. Raises: ProofFailed naming the datasets.
+
+    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
+    """
+    hosts: dict[Host | None, list[SnapshotPresent]] = {}
+    for proof in proofs:
+        if isinstance(proof, SnapshotPresent):
+            hosts.setdefault(proof.dataset.host, []).append(proof)
+    failed = [line for host, promised in hosts.items() for line in _failed(promised, _seen(promised, host, reader))]
+    if failed:
+        more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        raise ProofFailed(
+            f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
+            cure="run again: it looks again and decides anew; does something else write or take snapshots there?",
+        )
+
+
+def _seen(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[str, Sequence[Snapshot]]:
+    seen: dict[str, Sequence[Snapshot]] = {}
+    for batch in commands.batches((dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in promised)):
+        command = commands.newest_command(batch, host)
+        result = run(reader, command)
+        seen |= understood(command, result, partial(parse.parse_newest, result.stdout.splitlines()))
+    return seen
+
+
+def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Snapshot]]) -> Iterable[str]:
+    last = {proof.dataset.path: proof for proof in promised}
+    for proof in promised:
+        there = seen.get(proof.dataset.path, ())
+        if all(snapshot.guid != proof.guid for snapshot in there):
+            yield f"{proof.dataset} has no snapshot {proof.snapshot} with guid {proof.guid}"
+        elif last[proof.dataset.path] is proof and there[-1].guid != proof.guid:
+            yield f"{proof.dataset} has {there[-1].name} after {proof.snapshot}, from elsewhere"
+
+
+def weigh(plan: Plan, reader: Reader) -> Plan:
+    """The plan with the sizes that dry sends tell, of the first 50 sends. A size that cannot be told stays unknown."""
+    sends = [step for step in plan.steps if step.copies and _sender(step) is not None][:WEIGHED]
+    sizes: dict[int, int | None] = {}
+    for group in _by_host(sends):
+        first = _sender(group[0])
+        if first is None:
+            continue
+        for step, size in zip(group, _weighed(group, first.host, reader), strict=False):
+            sizes[id(step)] = size
+    return replace(plan, stages=tuple(tuple(_with_size(step, sizes) for step in stage) for stage in plan.stages))
+
+
+def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
+    size = sizes.get(id(step))
+    return step if size is None else replace(step, expected=Bytes(size))
+
+
+def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader) -> Sequence[int | None]:
+    senders = [sender for step in steps if (sender := _sender(step)) is not None]
+    where = commands.At(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
+    result = run(reader, commands.weigh_command(senders, where))
+    return parse.parse_sizes(result.stdout.decode("utf-8", "surrogateescape").splitlines())
+
+
+def _by_host(steps: Iterable[Step]) -> Iterable[Sequence[Step]]:
+    groups: dict[Host | None, list[Step]] = {}
+    for step in steps:
+        sender = _sender(step)
+        groups.setdefault(sender.host if sender else None, []).append(step)
+    return groups.values()
+
+
+def _sender(step: Step) -> Command | None:
+    """The sending end of a step's stream."""
+    if not isinstance(step.work, Pipeline):
+        return None
+    first = step.work.stages[0]
+    return first if commands.sent(first) is not None else None

@@ -1,0 +1,87 @@
+"""How a chain is sent: raw or not, and with which letters; decided with its first send and kept from then on. Pure.
+
+Why: ZFS takes no raw increment on what was received otherwise, and no increment without -L after one with it. What was
+sent raw stays sealed; what was not lies readable on the target, so that needs consent.
+"""
+
+from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.case import Case
+from orchestrator.engines.zfs.words import Dataset, Flags
+
+OPEN = 'raw = "no" and may-decrypt = true in [zfs]'
+
+
+def first_flags(case: Case, name: str, source: Dataset, *, under_encryption: bool) -> Flags | Refusal:
+    """The flags of a chain that begins now. `under_encryption`: where it goes, all is encrypted by what lies above."""
+    if source.encrypted and case.options.raw != "no":
+        return Flags(raw=True)
+    # Embedded blocks cannot be received into an encrypted dataset (openzfs #12480).
+    flags = Flags(embedded=not under_encryption and not source.encrypted)
+    return _refuse_readable(case, name, source, sealed=under_encryption) or flags
+
+
+def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Flags | Refusal:
+    """The flags that a chain has, when the job agrees with them."""
+    flags = target.flags or derived_flags(case, source, target)
+    if not source.encrypted:
+        flags = Flags(large=flags.large, compressed=flags.compressed, embedded=flags.embedded)
+        return _refuse_locked(case, name, target) or flags
+    if case.options.raw != "auto" and flags.raw != (case.options.raw == "yes"):
+        return _refuse_change(case, name, flags)
+    if flags.raw:
+        return flags
+    return (
+        _refuse_readable(case, name, source, sealed=target.encrypted) or _refuse_locked(case, name, target) or flags
+    )  # fmt: skip
+
+
+def derived_flags(case: Case, source: Dataset, target: Dataset) -> Flags:
+    """The flags of a chain that others began, from what is there: a raw copy is its own encryption root, or a copy's child."""
+    root, top = target.encryption_root or "", case.target_name("")
+    raw = source.encrypted and target.encrypted and (root == top or root.startswith(f"{top}/"))
+    return Flags(raw=raw, embedded=raw or not (source.encrypted or target.encrypted))
+
+
+def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
+    now, then = ("yes", "raw") if case.options.raw == "yes" else ("no", "not raw")
+    was = "raw" if flags.raw else "not raw"
+    whole = case.target_name(name)
+    return Refusal(
+        why=f"{whole} was received {was}, and what follows cannot be {then}",
+        evidence=(f'raw = "{now}" in [zfs]', f"the copy's flags: {flags}"),
+        cure=f'write raw = "auto", or begin that copy anew: poolferry run {case.job.name} --allow aside',
+        guard="aside",
+    )
+
+
+def _refuse_readable(case: Case, name: str, source: Dataset, *, sealed: bool) -> Refusal | None:
+    """A send that is not raw reads what is encrypted: it needs the key, and consent where the copy is not sealed again."""
+    whole = case.source_name(name)
+    if not source.encrypted:
+        return None
+    if not sealed and not case.options.may_decrypt:
+        return Refusal(
+            why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
+            evidence=(f'raw = "{case.options.raw}" in [zfs]', "nothing above the copy is encrypted"),
+            cure=f'write raw = "auto" to send it as it lies (a copy that is readable already begins anew: '
+            f"poolferry run {case.job.name} --allow aside); or consent with {OPEN}",
+        )
+    if not source.key_loaded:
+        return Refusal(
+            why=f"the key of {whole} is not loaded, so it cannot be read to be sent",
+            evidence=(f'raw = "{case.options.raw}" in [zfs]',),
+            cure=f'zfs load-key {source.encryption_root or whole}; or write raw = "auto": that needs no key',
+        )
+    return None
+
+
+def _refuse_locked(case: Case, name: str, target: Dataset) -> Refusal | None:
+    """What is no raw stream is encrypted anew on the target, with the key there."""
+    if not target.encrypted or target.key_loaded:
+        return None
+    whole = case.target_name(name)
+    return Refusal(
+        why=f"the key of {whole} is not loaded on the target, so nothing can be received there but raw streams",
+        evidence=(f"its encryption root is {target.encryption_root or whole}",),
+        cure=f"zfs load-key {target.encryption_root or whole}, on the target",
+    )

@@ -1,0 +1,154 @@
+"""Looks at both sides at once, with one login and two listings each, whatever the number of datasets. Reads."""
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.errors import BaseGone, Evidence, OutsideError, Unexplained
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import Seconds
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs import commands, parse
+from orchestrator.engines.zfs.failures import explain
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.parse import ABSENT, Look
+from orchestrator.engines.zfs.tokens import parse_token
+from orchestrator.engines.zfs.words import Side, World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Result, broken
+
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+PATIENCE = Seconds(600)  # a listing of a million snapshots on a busy disk; a dead pool never answers
+LIMIT = 1 << 30
+ASIDE = "aside"
+HEALTHY = ("ONLINE", "DEGRADED")
+
+
+def survey(job: Job, asked: Asked, reader: Reader) -> World:
+    """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at.
+
+    A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
+    """
+    root = job.target.location
+    look = _Looking(job, reader)
+    (source, seen), (target, _) = side_by_side(
+        lambda: look.at(job.source, target=False, above=False),
+        lambda: look.at(root, target=True, above=ASIDE in asked.allowed),
+    )
+    cut = any(dataset.partial for dataset in target.datasets.values())
+    tokens = {dataset.token for dataset in target.datasets.values() if dataset.token}
+    return World(
+        source=source,
+        target=target,
+        tokens={token: parse_token(token) for token in tokens},
+        receiving=look.receiving(root) if cut else {},
+        held=parse.held_in(source.datasets, target.pool_guid),
+        created=seen.created,
+    )
+
+
+class _Looking:
+    """Looks for one job."""
+
+    def __init__(self, job: Job, reader: Reader) -> None:
+        self._options = options_of(job)
+        self._reader = reader
+
+    def at(self, root: Location, *, target: bool, above: bool) -> tuple[Side, Look]:
+        """One side. Raises: OrchestratorError."""
+        command = commands.look_command(
+            root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
+            created=self._options.catch_up == "kept" and not target,
+        )  # fmt: skip
+        result = run(self._reader, command)
+
+        def read() -> tuple[Side, Look]:
+            look = parse.parse_look(result.stdout.split(b"\n"))
+            _judge(look, root, command, result)
+            return parse.side_of(look, root), look
+
+        return understood(command, result, read)
+
+    def receiving(self, root: Location) -> dict[str, int]:
+        """Who receives there at this moment."""
+        result = run(self._reader, commands.receiving_command(root.host))
+        return parse.parse_receiving(result.stdout.decode("utf-8", "surrogateescape").splitlines(), root.path)
+
+
+def _judge(look: Look, root: Location, command: Command, result: Result) -> None:
+    """Raises: OrchestratorError for a pool that cannot be read, and for a listing that did not come to its end."""
+    pool, evidence = root.path.partition("/")[0], _evidence(command, result)
+    if look.health == ABSENT:
+        return
+    if look.health not in HEALTHY:
+        raise OutsideError(
+            f"the pool {pool} is {look.health.lower()}: its disks are gone or failing",
+            evidence=evidence,
+            cure=f"`zpool status {pool}` names the fault: bring the disks back, then `zpool clear {pool}`",
+        )
+    if root.path in look.above or not look.whole:
+        raise BaseGone(f"{root} changed under the look", evidence=evidence, cure="the next attempt looks again")
+
+
+def _evidence(command: Command, result: Result) -> Evidence:
+    host = str(command.host) if command.host else None
+    return Evidence(lines=(str(command),), exits=result.exits, last_words=result.last_words, host=host)
+
+
+def run(reader: Reader, command: Command) -> Result:
+    """The result of a command that only reads, in time and well. Raises: OrchestratorError."""
+    pipeline = Pipeline(stages=(command,))
+    result = reader.read(pipeline, limit=LIMIT, timeout=PATIENCE)
+    if not result.well:
+        raise explain(broken(pipeline, result, reader.ssh_options))
+    return result
+
+
+def understood(command: Command, result: Result, read: Callable[[], _One]) -> _One:
+    """What `read` makes of a result. Raises: Unexplained for what is no listing: it is never taken for an empty one."""
+    try:
+        return read()
+    except ValueError as error:
+        raise Unexplained(
+            f"what zfs printed cannot be read: {error}",
+            evidence=_evidence(command, result),
+            cure="run the command by hand: `poolferry show RUN` holds it",
+        ) from error
+
+
+def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
+    """Two looks at once, here and in a thread that lives as long as its program. Raises: what either raises."""
+    ended: list[_Other] = []
+    failed: list[Exception] = []
+
+    def look() -> None:
+        try:
+            ended.append(other())
+        except Exception as error:  # noqa: BLE001  # raised again, where somebody hears it
+            failed.append(error)
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        first = one()
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return first, ended[0]
+
+
+def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
+    """The snapshots of the copy's root, the oldest first; none where there is no copy yet. Raises: OrchestratorError."""
+    root = job.target.location
+    command = commands.points_command(root)
+    result = run(reader, command)
+    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    return tuple(
+        Point(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)
+        for name, taken in understood(command, result, lambda: tuple(parse.parse_points(lines)))
+    )

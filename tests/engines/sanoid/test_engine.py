@@ -1,0 +1,118 @@
+"""The engine's face: the look, points, advice, and clear words where there is no copy. Pure."""
+
+from collections.abc import Callable
+
+import pytest
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError, ProgramMissing, SourceMissing
+from orchestrator.domain.job import Snapshots
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Plan
+from orchestrator.engines.contract import Engine, Snapshotter
+from orchestrator.engines.sanoid import ENGINE
+from orchestrator.engines.sanoid.words import World
+from orchestrator.process.result import Result
+from orchestrator.process.scripted import Scripted, answer
+from tests.engines.sanoid.given import ASKED, FAR, FOLDER, ROOT, failed, job, taken, world
+
+LOOK = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
+DAILY = Snapshots(daily=2)
+
+
+def mentions(word: str) -> Callable[[Pipeline], bool]:
+    return lambda pipeline: word in str(pipeline)
+
+
+def looks(result: Result, *, timer: bytes = b"") -> Scripted:
+    """A machine whose look ends so."""
+    version = answer(b"/usr/sbin/sanoid version 2.2.0\n")
+    return Scripted(
+        [(mentions("--version"), version), (mentions("systemctl"), answer(timer)), (mentions("zfs"), result)]
+    )
+
+
+def test_it_keeps_both_contracts() -> None:
+    engine: Engine = ENGINE
+    snapshotter: Snapshotter = ENGINE
+    assert engine.name == "sanoid"
+    assert snapshotter.take(job(DAILY), world(), FOLDER)
+    assert snapshotter.prune_target(job(DAILY), FOLDER) == ()
+
+
+def test_the_look_is_one_command_here_or_there() -> None:
+    for source in (ROOT, FAR):
+        reader = looks(answer(LOOK))
+        seen: World = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
+        assert [len(reader.asked), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
+        assert reader.asked[0].stages[0].host == source.host
+
+
+def test_a_look_that_fails_is_never_empty() -> None:
+    with pytest.raises(SourceMissing):
+        ENGINE.survey(job(DAILY), ASKED, looks(answer(exits=(1,), words="cannot open 'a': dataset does not exist")))
+    with pytest.raises(ProgramMissing):
+        ENGINE.survey_snapshots(job(DAILY), looks(answer(exits=(127,), words="sanoid: not found")))
+
+
+def test_its_points_are_the_snapshots_where_they_are() -> None:
+    (point,) = ENGINE.points(job(DAILY), looks(answer(LOOK)))
+    assert point.tree == Location(path="tank/photos@autosnap_2026-11-20_15:10:58_daily")
+    newest = ENGINE.newest(world(taken("daily", 2026, 11, 19), taken("hourly", 2026, 11, 20)))
+    assert newest is not None
+    assert newest.name == "autosnap_2026-11-20_00:00:00_hourly"
+    assert ENGINE.newest(world()) is None
+
+
+def test_what_makes_no_sense_says_so() -> None:
+    refused: list[Callable[[], object]] = [
+        lambda: ENGINE.plan_removal(job(), ("a",), ("b",)),
+        lambda: ENGINE.survey_restore(job(), None, looks(answer())),  # type: ignore[arg-type]
+        lambda: ENGINE.plan_restore(job(), None, None, aside=None),  # type: ignore[arg-type]
+        lambda: ENGINE.digests(ROOT, "", "", "sha256", job()),
+        lambda: ENGINE.store("a", ROOT),
+        lambda: ENGINE.fetch(ROOT, "a"),
+    ]
+    for call in refused:
+        with pytest.raises(OrchestratorError) as told:
+            call()
+        assert told.value.cure
+
+
+def test_the_rest_is_quiet() -> None:
+    meter = ENGINE.meter()
+    meter.heard(b"x")
+    assert (meter.feed(b"x"), meter.passed(3), meter.moved(), meter.expected) == (None, 3, None, None)
+    assert (ENGINE.changes(world()), ENGINE.room(world()), ENGINE.ground(world())) == (None, "", ("tank/photos", True))
+    decided = Plan(summary="", stages=())
+    assert ENGINE.weigh(decided, looks(answer())) is decided
+    assert (ENGINE.left_out(failed(), (), job()), list(ENGINE.moved(()))) == (None, [])
+
+
+def test_what_could_not_go_is_told() -> None:
+    name = "tank/a@autosnap_2026-11-20_15:10:58_daily"
+    words = f"cannot destroy snapshot {name}: dataset is busy\ncould not remove {name} : 256 at sanoid line 1.\n"
+    assert ENGINE.told(words) == (f"{name} could not be removed: dataset is busy",)
+    assert "later" in ENGINE.told("INFO: deferring snapshot pruning (tank)...")[0]
+    assert ENGINE.told(f"INFO: pruning {name} ... ") == ()
+
+
+def test_advice_names_program_source_and_a_second_sanoid() -> None:
+    found = ENGINE.advise(job(DAILY), looks(answer(LOOK), timer=b"both\n"))
+    assert [(each.good, each.hinders) for each in found] == [(True, True), (True, True), (False, False)]
+    assert found[0].text == "version 2.2.0"
+    assert "1 snapshot" in found[1].text
+    assert [each.subject for each in ENGINE.advise(job(DAILY), looks(answer(LOOK)))] == [
+        "sanoid here",
+        "source tank/photos",
+    ]
+    assert len(ENGINE.advise(job(), looks(answer(LOOK), timer=b"both\n"))) == 2
+
+
+def test_advice_says_what_is_wrong() -> None:
+    reader = Scripted(
+        [(mentions("--version"), answer(b"?")), (mentions("zfs"), answer(exits=(1,), words="zfs: not found"))]
+    )
+    found = ENGINE.advise(job(source=FAR), reader)
+    assert [each.good for each in found] == [False, False]
+    assert found[0].subject == "sanoid on root@master"

@@ -1,0 +1,90 @@
+"""What the look and sanoid print, recorded from sanoid 2.1 and 2.2. Pure."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.engines.sanoid.parse import parse_look, parse_said, parse_version
+from orchestrator.engines.sanoid.words import Said, Taken
+from tests.engines.sanoid.given import ROOT
+
+A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "a/b", "a/c d"))
+
+
+def test_a_look() -> None:
+    text = (
+        b"1795187460\ntank/photos\ntank/photos/my own\n\n"
+        b"1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
+        b"1795187459\ttank/photos@by-hand\n"
+        b"1795187459\ttank/photos@syncoid_master_2026-11-20:15:10:59-GMT00:00\n"
+        b"1795187460\ttank/photos@autosnap_2026-11-20_15:11:00dst_hourly\n"
+        b"1795187460\ttank/photos@autosnap_rather_nightly\n"
+    )
+    world = parse_look(text, ROOT)
+    assert world.at == datetime(2026, 11, 20, 15, 11, tzinfo=UTC)
+    assert world.datasets == ("tank/photos", "tank/photos/my own")
+    first = Taken(name="autosnap_2026-11-20_15:10:58_monthly", kind="monthly", at=world.snapshots[0].at)
+    assert world.snapshots[0] == first
+    assert [each.kind for each in world.snapshots] == ["monthly", "hourly"]
+    assert world.of("hourly")[0].at == world.at
+
+
+def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
+    assert parse_look(b"1\ntank/photos\n\n", ROOT).snapshots == ()
+
+
+@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\n", b"x\ntank\n\n"])
+def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"broke off|invalid literal"):
+        parse_look(text, ROOT)
+
+
+def test_versions() -> None:
+    assert parse_version("/usr/sbin/sanoid version 2.2.0\n(Getopt::Long::GetOptions version 2.57)") == (2, 2, 0)
+    assert parse_version("sanoid: not found") is None
+
+
+def test_what_was_taken() -> None:
+    said = (
+        f"INFO: cache expired - updating from zfs list.\nINFO: taking snapshots...\ntaking snapshot {A} (zfs recursive)\n"
+        f"taking snapshot {C}\ntaking dst snapshot tank/a@autosnap_2026-10-25_02:00:00dst_hourly\ntaking snapshot {B}\n"
+        f"CRITICAL ERROR: zfs snapshot {B} failed, 512 at /usr/sbin/sanoid line 644.\n"
+    )
+    assert parse_said(said) == Said(taken=(A, C, "tank/a@autosnap_2026-10-25_02:00:00dst_hourly"))
+
+
+HELD = f"cannot destroy snapshot {B}: it's being held. Run 'zfs holds -r {B}' to see holders.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (HELD, "it's being held"),
+        (f"cannot destroy snapshot {B}: dataset is busy\n", "dataset is busy"),
+        (
+            f"cannot destroy '{B}': snapshot has dependent clones\nuse '-R' to destroy …\n",
+            "snapshot has dependent clones",
+        ),
+        ("", "zfs did not say why"),
+    ],
+)
+def test_what_was_removed_and_what_stays(words: str, why: str) -> None:
+    pruned = (
+        f"INFO: pruning snapshots...\nINFO: pruning {A} ... \nINFO: removing destroyed snapshots from cache.\n"
+        f"INFO: pruning {B} ... \nINFO: pruning {C} ... \n"
+    )
+    said = f"{pruned}{words}could not remove {B} : 256 at /usr/sbin/sanoid line 360.\n"
+    assert parse_said(said) == Said(removed=(A, C), kept=((B, why),))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"INFO: deferring pruning of {A} - tank/a is currently in zfs send or receive.",
+        "INFO: deferring snapshot pruning - valid pruning lock held by other sanoid process.",
+        "INFO: deferring snapshot pruning (tank/a)...",
+    ],
+)
+def test_what_was_left_for_later(words: str) -> None:
+    pruning = f"INFO: pruning {A} ... \n" if "pruning of" in words else ""
+    assert parse_said(pruning + words) == Said(deferred=True)

@@ -1,0 +1,209 @@
+"""Real sanoid on real pools: what it takes and removes for us, what stays, and what it says when it cannot.
+
+Changes things: in virtual machines.
+"""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.job import Job, Keep, Snapshots
+from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.plan import Step
+from orchestrator.engines.sanoid import ENGINE
+from orchestrator.engines.sanoid.commands import look_command
+from orchestrator.engines.sanoid.options import SanoidOptions
+from orchestrator.engines.sanoid.words import World
+from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.ssh import ssh_argv
+from tests.lab.common import Ended, Machine
+from tests.lab.laboratory import Pair
+
+BOTH = pytest.mark.flavours("trixie", "bookworm")  # sanoid 2.2 and 2.1
+DAY = 86400
+JOB = 'engine = "sanoid"\nsource = "{source}"\n[snapshots]\n{rules}\n'
+PLACES = '[place.unused]\npath = "/backup"\n'
+
+
+def declare(machine: Machine, rules: str, more: str = "", source: str = "tank/photos") -> None:
+    """The job "snaps"."""
+    machine.job("snaps", JOB.format(source=source, rules=rules) + more, targets=PLACES)
+
+
+def run(machine: Machine) -> dict[str, Any]:
+    """The report of one run of it."""
+    told: dict[str, Any] = machine.poolferry("run", "snaps", "--json").json
+    return told
+
+
+def snapshots(machine: Machine, root: str = "tank/photos") -> dict[str, list[str]]:
+    """The names of all snapshots, by dataset."""
+    found: dict[str, list[str]] = {}
+    for line in machine.sh(["zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", "-s", "creation", root]).lines:
+        dataset, _, name = line.rpartition("@")
+        found.setdefault(dataset, []).append(name)
+    return found
+
+
+def kinds(names: list[str]) -> list[str]:
+    """What is behind the last _ of each."""
+    return sorted(name.rpartition("_")[2] for name in names)
+
+
+def age(machine: Machine, *dated: tuple[int, str]) -> None:
+    """Takes snapshots as if it were so many days ago, the oldest first."""
+    lines = [f'date -s "@$((now - {days * DAY}))" >/dev/null && zfs snapshot "{name}"' for days, name in dated]
+    script = "now=$(date +%s); set -e\n" + "\n".join(lines) + '\ndate -s "@$((now + 1))" >/dev/null\nzpool sync'
+    machine.sh(script)
+
+
+@BOTH
+def test_what_is_due_is_taken_once_and_at_one_instant(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create -p tank/photos/a && zfs create 'tank/photos/a/my own' && zfs create tank/other")
+    declare(master, "hourly = 24\ndaily = 7")
+    first = run(master)
+    assert first["outcome"] == "done", (first["why"], first["cure"], first["evidence"])
+    there = snapshots(master, "tank")
+    assert set(there) == {"tank/photos", "tank/photos/a", "tank/photos/a/my own"}
+    assert kinds(there["tank/photos"]) == ["daily", "hourly"]
+    assert there["tank/photos"] == there["tank/photos/a"] == there["tank/photos/a/my own"]
+    again = run(master)
+    assert again["outcome"] == "nothing-to-do", again
+    assert snapshots(master, "tank") == there
+
+
+def test_what_is_excluded_is_left_out_with_all_below(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create -p tank/photos/a && zfs create -p tank/photos/vm/x-tmp/y")
+    declare(master, "daily = 7", '[sanoid]\nexclude = ["vm/*-tmp"]\n')
+    assert run(master)["outcome"] == "done"
+    assert set(snapshots(master)) == {"tank/photos", "tank/photos/a", "tank/photos/vm"}
+
+
+@BOTH
+@pytest.mark.virtual  # it sets the clock
+def test_pruning_takes_only_what_its_rule_has_outlived(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create -p tank/photos")
+    names = {days: f"tank/photos@autosnap_{days}-days-ago_daily" for days in (9, 8, 7, 6, 1)}
+    others = (
+        (9, "tank/photos@by-hand"),
+        (9, "tank/photos@autosnap_old_monthly"),
+        (9, "tank/photos@autosnap_old_hourly"),
+    )
+    age(master, *others, *names.items())
+    master.sh(f"zfs hold keep {names[9]} && zfs clone {names[8]} tank/clone")
+    declare(master, "daily = 2")
+    told = run(master)
+    assert told["outcome"] == "done", told
+    left = [name.rpartition("@")[2] for name in (*(name for _, name in others), names[9], names[8], names[1])]
+    assert sorted(snapshots(master)["tank/photos"][:-1]) == sorted(left)
+    assert kinds(snapshots(master)["tank/photos"][-1:]) == ["daily"]
+
+
+def test_a_pool_that_cannot_be_written_is_a_failure_with_its_words(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create tank/photos && zpool export tank && zpool import -o readonly=on tank")
+    declare(master, "daily = 2")
+    told = run(master)
+    assert told["outcome"] == "failed"
+    assert "read-only" in told["why"], told
+
+
+def test_without_sanoid_or_its_dataset_the_run_says_so(master: Machine) -> None:
+    master.pool("tank")
+    declare(master, "daily = 2", source="tank/nowhere")
+    assert "dataset is not there" in run(master)["why"]
+    master.sh("mv /usr/sbin/sanoid /usr/sbin/sanoid.away")
+    try:
+        told = run(master)
+    finally:
+        master.sh("mv /usr/sbin/sanoid.away /usr/sbin/sanoid")
+    assert "sanoid is not installed" in told["why"], told
+    assert told["cure"].startswith("apt install sanoid")
+
+
+def test_rules_of_ones_own(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create -p tank/photos && zfs create tank/mail")
+    master.write("/root/rules/sanoid.conf", "[tank/mail]\nweekly = 3\nhourly = 0\ndaily = 0\nmonthly = 0\n")
+    declare(master, 'use = "/root/rules"')
+    assert run(master)["outcome"] == "done"
+    assert {name: kinds(found) for name, found in snapshots(master, "tank").items()} == {"tank/mail": ["weekly"]}
+    master.write("/root/rules/sanoid.conf", "[tank/mail]\nhighly = 3\n")
+    assert "highly" in run(master)["why"]
+
+
+def act(machine: Machine, step: Step) -> Ended:
+    """Does a step as the runner would, from that machine."""
+    assert isinstance(step.work, Pipeline)
+    for path, content in step.needs:
+        machine.write(path, content)
+    return machine.sh(list(ssh_argv(step.work.stages[0])))
+
+
+@pytest.mark.virtual  # it sets the clock
+def test_on_a_host_and_on_the_copy(pair: Pair) -> None:
+    """The source on another machine is taken there, and the copy here is pruned by [keep], down to the newest of a kind."""
+    source, copy = Location(path="tank/photos", host=Host(name="master", user="root")), Location(path="vault/photos")
+    pair.master.pool("tank")
+    pair.backup.pool("vault")
+    pair.master.sh("zfs create -p tank/photos/a")
+    pair.backup.sh("zfs create -p vault/photos")
+    job = Job(
+        name="photos", file="photos.toml", engine="sanoid", source=source, target=Place(name="vault", location=copy),
+        options=SanoidOptions(), keep=Keep(daily=2), snapshots=Snapshots(hourly=24),
+    )  # fmt: skip
+    look = pair.backup.sh(list(ssh_argv(look_command(source, downward=True))))
+    world: World = ENGINE.survey_snapshots(job, Scripted([(lambda _: True, answer(look.out))]))
+    (take,) = ENGINE.take(job, world, "/var/lib/poolferry/sanoid/photos")
+    assert "taking snapshot tank/photos@" in act(pair.backup, take).text
+    assert {name: kinds(found) for name, found in snapshots(pair.master).items()} == {
+        "tank/photos": ["hourly"],
+        "tank/photos/a": ["hourly"],
+    }
+    assert pair.master.sh("ls -d /tmp/tmp.*", check=False).text == ""
+    dated = [(days, f"vault/photos@autosnap_{days}_daily") for days in (5, 4, 1)]
+    hours = [(days, f"vault/photos@autosnap_{days}_hourly") for days in (5, 4)]
+    age(pair.backup, *dated[:2], *hours, dated[2])
+    (prune,) = ENGINE.prune_target(job, "/var/lib/poolferry/sanoid/photos")
+    act(pair.backup, prune)
+    assert snapshots(pair.backup, "vault")["vault/photos"] == [
+        "autosnap_4_daily",
+        "autosnap_4_hourly",
+        "autosnap_1_daily",
+    ]
+
+
+def newest(machine: Machine, dataset: str) -> str:
+    """The guid of its newest snapshot."""
+    return machine.sh(
+        ["zfs", "list", "-Hp", "-t", "snapshot", "-o", "guid", "-s", "createtxg", "-d", "1", dataset]
+    ).lines[-1]
+
+
+def test_a_chain_that_syncoid_began_goes_on(master: Machine) -> None:
+    master.pool("tank")
+    master.pool("vault")
+    master.sh("zfs create tank/photos && head -c 8M /dev/urandom > /tank/photos/first && zfs create tank/photos/a")
+    line = "syncoid -r tank/photos vault/replica"
+    master.sh(line, seconds=200)
+    master.sh("head -c 1M /dev/urandom > /tank/photos/second && zfs snapshot -r tank/photos@next")
+    master.sh("rm -rf /etc/poolferry")
+    master.write("/root/cron", f"30 2 * * * root {line}\n")
+    told = master.poolferry("import-syncoid", "--crontab", "/root/cron", "--to", "/etc/poolferry")
+    assert "jobs/photos.toml" in told.text, told.complaint
+    first = master.poolferry("run", "photos", "--json").json
+    assert first["outcome"] == "done", (first["why"], first["cure"], first["evidence"])
+    assert first["moved_bytes"] < 3 << 20, first
+    assert newest(master, "vault/replica") == newest(master, "tank/photos")
+    assert newest(master, "vault/replica/a") == newest(master, "tank/photos/a")
+    let_go = "zfs list -H -o name -t snapshot -r {} | grep @syncoid_ | xargs -r -d '\\n' -n 1 zfs destroy"
+    master.sh(f"{let_go.format('tank/photos')} && {let_go.format('vault/replica')}")
+    master.sh("head -c 1M /dev/urandom > /tank/photos/third && zfs snapshot -r tank/photos@last")
+    second = master.poolferry("run", "photos", "--json").json
+    assert second["outcome"] == "done", (second["why"], second["cure"], second["evidence"])
+    assert second["moved_bytes"] < 3 << 20, second
+    assert newest(master, "vault/replica") == newest(master, "tank/photos")

@@ -29,6 +29,7 @@ def judge_all(
             _judge_apart(draft, source, place)
             _judge_options(draft, source, place)
     _judge_owners(drafts, found)
+    _judge_rules(drafts)
     _judge_after(drafts, names)
     return found
 
@@ -130,6 +131,20 @@ def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
             if outer := owners.get((host, above)):
                 what = f'{path} lies inside {above}, where job "{outer}" writes'
                 by_name[name].sheet.say(("target",), what, "a place of its own")
+
+
+def _judge_rules(drafts: Sequence[Draft]) -> None:
+    """One dataset has one set of rules: a second one would remove what the first keeps."""
+    ruled: dict[Root, str] = {}
+    for draft in drafts:
+        source, rules = draft.keys.get("source"), draft.sections.get("snapshots")
+        if not source or not rules:
+            continue
+        for (host, path), name in ruled.items():
+            if host == machine(source) and relation(path, source.path):
+                told = f'job "{name}" has rules for the snapshots of {path} too'
+                draft.sheet.say(("snapshots",), told, "one [snapshots] for a dataset and what lies below it")
+        ruled.setdefault((machine(source), source.path), draft.name)
 
 
 def _above(path: str) -> list[str]:

@@ -83,6 +83,13 @@ def test_snapshots_are_the_jobs_own(tmp_path: Path) -> None:
     assert (snapshots.daily, snapshots.hourly, snapshots.autosnap, snapshots.recursive) == (7, 0, True, True)
 
 
+def test_one_dataset_has_one_set_of_rules(tmp_path: Path) -> None:
+    rules = "[snapshots]\ndaily = 7"
+    told = mistake(tmp_path, a=zfs("tank/home", more=rules), b=zfs("tank/home/ann", "red", more=rules))
+    assert 'b.toml:5: snapshots: job "a" has rules for the snapshots of tank/home too' in told
+    assert loaded(tmp_path / "two", a=zfs("tank/a", more=rules), b=zfs("tank/ab", more=rules)).jobs
+
+
 def test_a_job_that_copies_nothing_has_no_target(tmp_path: Path) -> None:
     job = 'engine = "sanoid"\nsource = "tank/photos"\n{}[snapshots]\ndaily = 7\n'
     found = loaded(tmp_path / "good", snaps=job.format(""), copy=zfs("tank/photos")).job("snaps")

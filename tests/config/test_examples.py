@@ -19,9 +19,10 @@ from orchestrator.config.schema import written_default
 from orchestrator.config.sheet import Sheet
 from orchestrator.domain.job import EVENTS, Hooks
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.sanoid.options import SanoidOptions
 from orchestrator.engines.zfs.options import ZfsOptions
 from tests.config.given import JOB, TARGETS, written
-from tests.config.shipped import RSYNC
+from tests.config.shipped import RSYNC, SHIPPED
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 README = (JOBS / "README.md").read_text()
@@ -32,6 +33,7 @@ TABLES: dict[str, type[Any]] = {
     "jobs/NAME.toml": JobKeys,
     "[rsync]": RSYNC["rsync"].options,
     "[zfs]": ZfsOptions,
+    "[sanoid]": SanoidOptions,
     **{f"[{name}]": model for name, model in SECTIONS.items()},
 }
 
@@ -88,7 +90,8 @@ def test_each_block_of_the_page_loads(tmp_path: Path, block: str) -> None:
 def test_the_example_files_load_together(tmp_path: Path) -> None:
     files = {f"jobs/{name}": (JOBS / name).read_text() for name in EXAMPLES}
     targets = (JOBS / "targets.example.toml").read_text()
-    configuration = load(written(tmp_path, {**files, "targets.toml": targets}), RSYNC)
+    configuration = load(written(tmp_path, {**files, "targets.toml": targets}), SHIPPED)
     assert [f"{job.name}.toml" for job in configuration.jobs] == EXAMPLES
-    assert {place.name for place in configuration.places} == {job.target.name for job in configuration.jobs}
+    aimed = {job.target.name for job in configuration.jobs if job.engine != "sanoid"}
+    assert {place.name for place in configuration.places} == aimed
     assert {name for name in EXAMPLES if f"[{name}]({name})" in README} == set(EXAMPLES)

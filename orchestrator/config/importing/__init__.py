@@ -20,10 +20,6 @@ from orchestrator.config.importing.work import Told, Work
 from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
 
-_NO_ROLLBACK = (
-    "a copy that was changed is refused, with what would be lost, where syncoid rolls it back unasked; "
-    '[zfs] may-destroy = ["rollback"] is the consent'
-)
 _USER = re.compile(r"[a-z_][a-z0-9_-]*")
 _LET_GO = (
     "the first run of each job goes on from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
@@ -96,7 +92,7 @@ def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
     sections: dict[str, Mapping[str, Value]] = {"": head, "zfs": keys["zfs"], "pipe": keys["pipe"]}
     sections |= {"snapshots": snapshots_section(source)} if source else {}
     sections |= {"keep": numbers(copy, without=("frequently",))} if copy else {}
-    work.add(where, JobText(name=name, origin=where, sections=sections), [*_timing(call), *notes])
+    work.add(where, JobText(name=name, origin=where, sections=sections), (*_timing(call), *notes))
     for policy, section in ((source, "snapshots"), (copy, "keep")):
         if policy:
             work.use(policy, section, name)
@@ -149,7 +145,7 @@ def _key(name: str) -> str:
 
 def _then(made: Mapping[str, Sequence[int]], conf: str | None) -> tuple[str, ...]:
     """What remains to be done by hand, in order."""
-    found = [_LET_GO, _NO_ROLLBACK] if any(made.values()) else []
+    found = [_LET_GO] if any(made.values()) else []
     for file, lines in made.items():
         if lines:
             numbered = ", ".join(map(str, dict.fromkeys(lines)))

@@ -23,6 +23,11 @@ _DIFFERENT = {
     "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
     "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
 }
+# Why carried over at all: syncoid leaves copies mounted, and the mountpoint of a child alone is a change to its parent.
+_ROLLBACK = (
+    'may-destroy = ["rollback"]: syncoid throws away without asking what was changed on a copy, so the first run needs it too; '
+    "take it out afterwards: poolferry keeps copies read-only, and refuses a changed one with what would be lost"
+)
 _SEND_DEFAULTS = set("Lcep")
 
 
@@ -32,6 +37,9 @@ def carry_options(told: Replication) -> tuple[Keys, Notes]:
     notes = [f"--{name} is not carried over: {why}" for name, why in _DIFFERENT.items() if told.has(name)]
     if told.has("no-stream"):
         keys["zfs"]["catch-up"] = "newest"
+    if not told.has("no-rollback"):
+        keys["zfs"]["may-destroy"] = ("rollback",)
+        notes.append(_ROLLBACK)
     for carry in (_excludes, _snapshot_names, _special, _rate, _ssh, _sudo):
         notes += carry(told, keys)
     return keys, notes

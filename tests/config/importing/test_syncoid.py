@@ -13,7 +13,7 @@ def parsed(line: str) -> Replication:
 
 
 def carried(options: str, source: str = "tank/photos") -> tuple[dict[str, dict[str, Value]], list[str]]:
-    return carry_options(parsed("|".join(filter(None, (options, source, "backup/photos")))))
+    return carry_options(parsed("|".join(filter(None, ("--no-rollback", options, source, "backup/photos")))))
 
 
 def test_places() -> None:
@@ -122,6 +122,13 @@ def test_what_does_not_is_told(options: str, word: str) -> None:
     _, notes = carried(options)
     assert len(notes) == 1
     assert word in notes[0]
+
+
+def test_a_changed_copy_is_rolled_back_as_before_until_that_is_taken_out() -> None:
+    keys, notes = carry_options(parsed("tank/photos|backup/photos"))
+    assert keys["zfs"]["may-destroy"] == ("rollback",)
+    assert "take it out" in notes[0]
+    assert "may-destroy" not in carried("")[0]["zfs"]
 
 
 def test_what_needs_sudo() -> None:

@@ -86,7 +86,7 @@ def test_snapshots_are_the_jobs_own(tmp_path: Path) -> None:
 def test_one_dataset_has_one_set_of_rules(tmp_path: Path) -> None:
     rules = "[snapshots]\ndaily = 7"
     told = mistake(tmp_path, a=zfs("tank/home", more=rules), b=zfs("tank/home/ann", "red", more=rules))
-    assert 'b.toml:5: snapshots: job "a" has rules for the snapshots of tank/home too' in told
+    assert 'b.toml:4: snapshots: job "a" has rules for the snapshots of tank/home too' in told
     assert loaded(tmp_path / "two", a=zfs("tank/a", more=rules), b=zfs("tank/ab", more=rules)).jobs
 
 

@@ -32,12 +32,22 @@ allow_option = click.option(
     "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"
 )
 
+aside_option = click.option(
+    "--aside", is_flag=True, help="datasets of the target that do not fit get another name, and are sent anew"
+)
+
+
+def _allowed(allow: Sequence[str], *, aside: bool) -> frozenset[str]:
+    """What may pass once."""
+    return frozenset((*allow, "aside") if aside else allow)
+
 
 @click.command(cls=Command, short_help="Look and decide; change nothing.")
 @click.argument("job", shell_complete=complete_job)
 @allow_option
+@aside_option
 @pass_frame
-def plan(frame: Frame, job: str, allow: Sequence[str]) -> int:
+def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
     """Look and decide: every command, why, and what would be destroyed. Changes nothing."""
     from orchestrator.domain.plan import Refusal
     from orchestrator.interfaces.signals import heard_by
@@ -47,7 +57,7 @@ def plan(frame: Frame, job: str, allow: Sequence[str]) -> int:
     declared = frame.configuration().job(job)
     stop = compose.stop_for(None)
     with heard_by(stop):
-        planned = _look(frame, declared, stop, frozenset(allow))
+        planned = _look(frame, declared, stop, _allowed(allow, aside=aside))
     decision, keeping = planned.decision, [(each.point.name, each.reason) for each in planned.going]
     refused = isinstance(decision, Refusal)
     steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]
@@ -75,9 +85,10 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
 @click.command(cls=Command)
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
 @allow_option
+@aside_option
 @click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
 @pass_frame
-def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None) -> int:
+def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, why: str | None) -> int:
     """Run jobs, one after the other: copy, prove, record."""
     from orchestrator.domain.run import EXIT
     from orchestrator.runner.run import run_job
@@ -87,7 +98,7 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], why: str | None)
     reports: list[RunReport] = []
     with opened(frame) as desk:
         for one in declared:
-            reports.append(desk.do(one, run_job, why=why or asked_by(), allowed=frozenset(allow)))
+            reports.append(desk.do(one, run_job, why=why or asked_by(), allowed=_allowed(allow, aside=aside)))
             if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
                 _tell(reports[-1])
             if desk.stopped:

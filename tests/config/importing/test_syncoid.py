@@ -106,7 +106,7 @@ def test_what_becomes_a_key(options: str, section: str, key: str, value: Value) 
         ("-r|--exclude=(a|b)".replace("|b", "b+"), "--exclude="),
         ("-r|--exclude=^other", "--exclude=^other"),
         ("-r|--exclude=a$", "below it too"),
-        ("--force-delete", "--allow aside"),
+        ("--force-delete", "--aside"),
         ("--delete-target-snapshots", "[keep]"),
         ("--use-hold", "zfs release"),
         ("--skip-parent", "--skip-parent"),

@@ -7,7 +7,7 @@ Pure.
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.engines.zfs.words import Bookmark, Flags, Kind, Snapshot, Token
+from orchestrator.engines.zfs.words import Bookmark, Encryption, Flags, Kind, Snapshot, Token
 
 SIZE = 4
 
@@ -113,6 +113,8 @@ class Pool:
         if name in self.nodes:
             raise ZfsError(f"cannot create '{name}': dataset already exists")
         above = self.node(parent)
+        if above.encrypted and not above.key_loaded and not more.get("raw") and more.get("encrypted") is not False:
+            raise ZfsError("inherited key must be loaded")
         made = Node(guid=self.new_guid(), txg=self.tick(), encrypted=above.encrypted)
         self.nodes[name] = replace(made, **more)  # type: ignore[arg-type]
 
@@ -188,7 +190,7 @@ class Pool:
         self.create(to, origin=f"{name}{of.mark}", encrypted=self.node(name).encrypted)
 
     def promote(self, name: str) -> None:
-        """The clone takes over its origin and all snapshots before it. Bookmarks stay where they are."""
+        """The clone takes over its origin with all snapshots and bookmarks before it."""
         clone = self.node(name)
         if clone.origin is None:
             raise ZfsError("not a cloned filesystem")
@@ -198,8 +200,14 @@ class Pool:
         taken = parent.snapshots[:place]
         if {one.name for one in taken} & {one.name for one in clone.snapshots}:
             raise ZfsError("conflicting snapshot name")
-        self.nodes[old] = replace(parent, snapshots=parent.snapshots[place:], origin=f"{name}@{mark}")
-        self.nodes[name] = replace(clone, snapshots=taken + clone.snapshots, origin=parent.origin)
+        gone = tuple(one for one in parent.bookmarks if one.createtxg <= taken[-1].createtxg)
+        stay = tuple(one for one in parent.bookmarks if one.createtxg > taken[-1].createtxg)
+        self.nodes[old] = replace(
+            parent, snapshots=parent.snapshots[place:], bookmarks=stay, origin=f"{name}@{mark}"
+        )  # fmt: skip
+        self.nodes[name] = replace(
+            clone, snapshots=taken + clone.snapshots, bookmarks=gone + clone.bookmarks, origin=parent.origin
+        )  # fmt: skip
         self._reorigin({f"{old}{one.mark}": f"{name}{one.mark}" for one in taken}, but=old)
 
     def _reorigin(self, moved: dict[str, str], but: str = "") -> None:
@@ -250,7 +258,7 @@ class Pool:
 
     def receive(
         self, name: str, packet: Packet, *, take: int = SIZE, resumes: bool = False, force: bool = False,
-        origin: str | None = None,
+        origin: str | None = None, encryption: Encryption | None = None,
     ) -> None:  # fmt: skip
         """One packet; after `take` bytes the stream ends."""
         node = self.nodes.get(name)
@@ -268,25 +276,41 @@ class Pool:
         else:
             if node and node.find(packet.guid):
                 return  # recv_skip: the stream is read, nothing is done, and the exit status is 0
-            self._admit(name, node, packet, force=force, origin=origin)
+            if node is None:
+                self._make(name, packet, origin, encryption)
+            else:
+                self._admit(name, node, packet, force=force)
         if take < SIZE:
-            self._keep_partial(name, packet, take, origin)
+            made = node is None or bool(node.partial and node.partial.made_dataset)
+            self.nodes[name] = replace(self.nodes[name], partial=Partial(packet=packet, done=take, made_dataset=made))
         else:
-            self._finish(name, packet, origin)
+            self._finish(name, packet)
 
-    def _admit(self, name: str, node: Node | None, packet: Packet, *, force: bool, origin: str | None) -> None:
-        """What ZFS checks before it takes the first byte."""
-        if node is None:
-            above = self.node(name.rpartition("/")[0])
-            if above.partial and above.partial.made_dataset:
-                raise ZfsError("parent is inconsistent")
-            if packet.from_guid is not None:
-                held = self.holding(packet.from_guid) if packet.clone else None
-                if held is None or held != origin:
-                    raise ZfsError("local origin for clone does not exist")
-            if packet.flags.embedded and not packet.flags.raw and above.encrypted:
-                raise ZfsError("incompatible embedded data stream feature with encrypted receive")
-            return
+    def _make(self, name: str, packet: Packet, origin: str | None, encryption: Encryption | None) -> None:
+        """A dataset that comes to be with the first byte it receives."""
+        above = self.node(name.rpartition("/")[0])
+        raw = packet.flags.raw
+        if packet.from_guid is not None:
+            if not packet.clone or origin is None or self.holding(packet.from_guid) != origin:
+                raise ZfsError("local origin for clone does not exist")
+            of = self.nodes[origin.partition("@")[0]]
+            sealed, key = of.encrypted, of.key_loaded
+        elif raw or not above.encrypted or encryption is Encryption.OFF:
+            sealed, key = raw, not raw
+        elif encryption is None:
+            raise ZfsError("without a word about encryption it depends on the stream's properties, and on keys")
+        else:
+            sealed, key = True, above.key_loaded
+        if sealed and not raw and not key:
+            raise ZfsError("inherited key must be loaded")
+        if sealed and not raw and packet.flags.embedded:
+            raise ZfsError("incompatible embedded data stream feature with encrypted receive")
+        self.nodes[name] = Node(
+            guid=self.new_guid(), txg=self.tick(), kind=packet.kind, origin=origin, encrypted=sealed, raw=raw, key_loaded=key
+        )  # fmt: skip
+
+    def _admit(self, name: str, node: Node, packet: Packet, *, force: bool) -> None:
+        """What ZFS checks of a dataset that is there before it takes the first byte."""
         if packet.from_guid is None or packet.clone:
             if not force or packet.clone or node.snapshots:
                 raise ZfsError(f"destination '{name}' exists must specify -F to overwrite it")
@@ -308,19 +332,7 @@ class Pool:
         marks = (f"{name}{one.mark}" for name, node in self.nodes.items() for one in node.snapshots if one.guid == guid)
         return next(marks, None)
 
-    def _keep_partial(self, name: str, packet: Packet, take: int, origin: str | None) -> None:
-        node = self.nodes.get(name)
-        if node is None:
-            self.create(name, kind=packet.kind, origin=origin)
-            node = self.nodes[name]
-            made = True
-        else:
-            made = bool(node.partial and node.partial.made_dataset)
-        self.nodes[name] = replace(node, partial=Partial(packet=packet, done=take, made_dataset=made))
-
-    def _finish(self, name: str, packet: Packet, origin: str | None) -> None:
-        if name not in self.nodes:
-            self.create(name, kind=packet.kind, origin=origin)
+    def _finish(self, name: str, packet: Packet) -> None:
         node = self.nodes[name]
         last = node.snapshots[-1].guid if node.snapshots else None
         if node.snapshots and last != packet.from_guid:
@@ -333,9 +345,6 @@ class Pool:
         first = not node.snapshots
         self.nodes[name] = replace(
             node, snapshots=(*node.snapshots, new), partial=None, written=0, placeholder=False, kind=packet.kind,
-            raw=packet.flags.raw if first else node.raw,
-            encrypted=(node.encrypted or packet.flags.raw) if first else node.encrypted,
-            key_loaded=not packet.flags.raw if first else node.key_loaded,
             large=node.large or packet.flags.large, flags=packet.flags if first else node.flags,
         )  # fmt: skip
 
@@ -344,6 +353,8 @@ class Pool:
         if node.partial is None:
             return  # "does not have any resumable receive state to abort"
         if node.partial.made_dataset:
+            if len(self.below(name)) > 1:
+                raise ZfsError(f"cannot destroy '{name}': dataset already exists")
             del self.nodes[name]
         else:
             self.nodes[name] = replace(node, partial=None)

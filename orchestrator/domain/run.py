@@ -12,6 +12,7 @@ class Kind(StrEnum):
     VERIFY = "verify"
     RESTORE = "restore"
     EXPORT = "export"
+    PINS = "pins"
 
 
 class Outcome(StrEnum):

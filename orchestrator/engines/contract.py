@@ -320,3 +320,45 @@ class Comparer(Protocol):
     ) -> Comparison | Refusal:
         """What both sides hold, what is not as it should be, and the steps that read the contents. Pure."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """Something of ours that keeps a snapshot, or the memory of one, on a pool.
+
+    `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where that is
+    known, else by its guid. `bytes`: room that only this keeps taken. `job`: who still wants it; None: nobody, so it may go.
+    """
+
+    kind: str
+    at: Location
+    target: str
+    since: datetime | None
+    bytes: int | None
+    job: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """All pins that a look found, and where it could not look."""
+
+    pins: tuple[Pin, ...]
+    unseen: tuple[tuple[Location, str], ...] = ()
+
+
+@runtime_checkable
+class Pinner(Protocol):
+    """An engine that leaves pins behind, on the source for each target."""
+
+    def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
+        """All pins on the pools of the jobs' sources and places, in one command for each pool. Reads."""
+        ...
+
+    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
+        """Which pins somebody still wants, each with the reason. Pure."""
+        ...
+
+    def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
+        """The steps that let go of what nobody wants, for each pool; the job stands for the pool. Pure."""
+        ...

@@ -3,8 +3,9 @@
 import os
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.plan import Rereading, Step
+from orchestrator.domain.plan import Refusal, Rereading, Step
 from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Comparer
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import going, protect, staying
 from orchestrator.runner.journal import Journal
@@ -20,7 +21,10 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
     if changed or not job.keep.everything or job.verify.every is not None:
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
-    if points and _reading_due(journal, points[-1]):
+    if points and isinstance(tools.engine, Comparer):
+        if reading_due(journal):
+            _compare(journal, writer, tools.engine)
+    elif points and points[-1].manifest is not None and reading_due(journal):
         hands.do((reading_step(points[-1], job.verify.workers),))
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
@@ -38,9 +42,22 @@ def reading_step(point: Point, workers: int) -> Step:
     )
 
 
-def _reading_due(journal: Journal, newest: Point) -> bool:
+def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
+    """The contents of both sides, as [verify] every promises. Raises: ProofFailed."""
+    from orchestrator.runner.comparing import compare_copy, require_same
+
+    notes = f"{journal.tools.state}/notes/verify-{journal.job.name}"
+    compared = compare_copy(journal, writer, engine, notes, point=None, content=True)
+    if isinstance(compared, Refusal):
+        journal.warn(f"nothing could be compared: {compared.why}")
+    else:
+        require_same(compared, journal)
+
+
+def reading_due(journal: Journal) -> bool:
+    """Whether [verify] every promises a reading of the newest point now."""
     every = journal.job.verify.every
-    if every is None or newest.manifest is None:
+    if every is None:
         return False
     read = [known.whole_at for known in journal.tools.history.views.points(journal.job.name) if known.whole_at]
     return not every or not read or (journal.now - max(read)).total_seconds() > every

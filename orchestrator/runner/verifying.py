@@ -1,5 +1,6 @@
-"""`verify`: a point is read again against its manifest, and the source with it when asked; the verdict is recorded. Changes things."""
+"""`verify`: a point is read again against its manifest, or compared with the source; the verdict is recorded. Changes things."""
 
+import contextlib
 import os
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
@@ -10,8 +11,11 @@ from orchestrator.domain.point import Point, Reading, Verdict
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.engines.contract import Comparer
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
+from orchestrator.runner.aftercare import reading_due
+from orchestrator.runner.comparing import compare_copy, judged
 from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.manifests import fetched
@@ -29,11 +33,18 @@ class Verified:
     source: Reading | None = None
 
 
-def verify_job(job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False) -> Verified:
-    """Reads one point (the newest, if none is named) and says what is not as promised."""
+def verify_job(
+    job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False, content: bool = False
+) -> Verified:
+    """Reads one point (the newest, if none is named) and says what is not as promised.
+
+    `content`: where a look at both sides is the usual proof, contents are compared too.
+    """
     journal = begin(job, tools, "verify" + (f" point {point}" if point else ""), Kind.VERIFY)
     journal.attempt_begun()
     try:
+        if isinstance(tools.engine, Comparer):
+            return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
         return _verify(journal, tools.writer(()), point, against_source)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
@@ -64,6 +75,26 @@ def _verify(journal: Journal, writer: Writer, name: str | None, against_source: 
         reading = read_again(work, journal, writer, notes)
         source = _read_source(chosen, journal, writer, notes) if against_source else None
     return Verified(report=_judge(journal, chosen, reading, source), point=chosen.name, reading=reading, source=source)
+
+
+def _compare(journal: Journal, writer: Writer, engine: Comparer, name: str | None, content: bool) -> Verified:
+    """The same for copies without a manifest. [verify] every asks for their contents too."""
+    job, tools = journal.job, journal.tools
+    chosen = choose_point(tools.engine.points(job, writer), point=name, at=None) if name else None
+    if not isinstance(chosen, Refusal):
+        content = content or reading_due(journal)
+        with held(job, tools.state, chosen.name) if chosen else contextlib.nullcontext():
+            compared = compare_copy(
+                journal, writer, engine, f"{tools.state}/notes/verify-{job.name}",
+                point=chosen.name if chosen else None, content=content,
+            )  # fmt: skip
+        if not isinstance(compared, Refusal):
+            report = judged(journal, compared, content=content)
+            point = compared.comparison.point
+            return Verified(report=report, point=point, reading=compared.reading, source=compared.source)
+        chosen = compared
+    report = journal.ended(Outcome.REFUSED, chosen.why, cure=chosen.cure, evidence=chosen.evidence)
+    return Verified(report=report, point=name, reading=None)
 
 
 def _read_source(point: Point, journal: Journal, writer: Writer, notes: str) -> Reading:

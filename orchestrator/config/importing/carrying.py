@@ -13,7 +13,7 @@ Notes = list[str]
 # Options without a like, and why. Those that only change what syncoid prints or checks are not worth a word.
 _DIFFERENT = {
     "skip-parent": "poolferry copies the source itself too, not only what lies below it",
-    "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --allow aside` renames it away",
+    "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --aside` renames it away",
     "delete-target-snapshots": "what goes on the target is for [keep] there; snapshots that only the copy has stay until then",
     "insecure-direct-connection": 'poolferry goes through ssh; [pipe] transport = "mbuffer" is its own open connection',
     "no-resume": "poolferry always goes on from where a cut transfer stopped",

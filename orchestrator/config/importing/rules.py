@@ -1,7 +1,6 @@
 """Where sanoid's rules go: into the job that copies the dataset, where that runs often enough, else into one of their own. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from orchestrator.config.importing.crontab import Call
 from orchestrator.config.importing.job_text import JobText, Value
@@ -18,6 +17,8 @@ def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
     """The rules for the very source of a replication that can be its [snapshots]."""
     policy = None if told.source.host else work.policies.get(told.source.path)
     if policy is None or policy.unlike or policy.inside or not policy.autosnap or not policy.kinds:
+        return None
+    if work.clash(policy.dataset):
         return None
     excepted = any(each.inside == policy.dataset for each in work.policies.values())
     if excepted or policy.below != told.has("recursive") or not _often_enough(policy.kinds[0], call.schedule):
@@ -62,19 +63,25 @@ def import_policy(work: Work, policy: Policy) -> None:
     if not policy.kinds or not (policy.autosnap or policy.autoprune):
         work.say(where, f"is not carried over: sanoid takes and removes no snapshots of {policy.dataset} by it")
         return
-    notes = [f"{key} is not carried over: a job file has no like of it" for key in policy.unlike]
-    exceptions = [each.dataset for each in work.policies.values() if each.inside == policy.dataset]
-    if exceptions:
-        notes.append(f"the rules of {', '.join(exceptions)} hold for all that lies below as well")
-    policy = replace(policy, below=policy.below or policy.inside is not None)
+    if other := work.clash(policy.dataset):
+        work.say(
+            where,
+            f"is not carried over: the job {other} has rules around it; leave [{policy.dataset}] to sanoid itself",
+        )
+        return
+    name = work.name(policy.dataset, "-snapshots")
+    work.ruled[policy.dataset] = name
     head: dict[str, Value] = {
         "engine": "sanoid", "source": policy.dataset, "schedule": _OFTEN.get(policy.kinds[0], _DAILY),
     }  # fmt: skip
-    left = tuple(name.removeprefix(f"{policy.dataset}/") for name in exceptions)
+    inside = [each.dataset for each in work.policies.values() if each.inside == policy.dataset]
+    left = tuple(dataset.removeprefix(f"{policy.dataset}/") for dataset in inside)
     sections: dict[str, Mapping[str, Value]] = {"": head, "snapshots": snapshots_section(policy)}
     if left:
         sections["sanoid"] = {"exclude": left}
-    work.add(where, JobText(name=work.name(policy.dataset, "-snapshots"), origin=where, sections=sections), notes)
+    notes = [f"{key} is not carried over: a job file has no like of it" for key in policy.unlike]
+    notes += [f"what lies below {dataset} is left out with it" for dataset in inside]
+    work.add(where, JobText(name=name, origin=where, sections=sections), notes)
 
 
 def _often_enough(kind: str, schedule: str | None) -> bool:

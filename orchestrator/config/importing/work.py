@@ -27,15 +27,27 @@ class Work:
         self.told: list[Told] = []
         self.policies: Mapping[str, Policy] = {policy.dataset: policy for policy in policies}
         self.used: set[str] = set()  # datasets whose rules went into a job that copies
+        self.ruled: dict[str, str] = {}  # datasets with [snapshots], and the job that has them
         self._conf = conf
 
     def say(self, where: str, text: str, job: str | None = None) -> None:
         """Something about one line."""
         self.told.append(Told(where=where, job=job, text=text))
 
+    def clash(self, dataset: str) -> str | None:
+        """The job whose [snapshots] rule this dataset, one above it or one below: a job file may tell no second ones."""
+        near = (
+            name
+            for ruled, name in self.ruled.items()
+            if f"{ruled}/".startswith(f"{dataset}/") or f"{dataset}/".startswith(f"{ruled}/")
+        )
+        return next(near, None)
+
     def use(self, policy: Policy, section: str, job: str) -> None:
         """The rules of one dataset went into a section of a job that copies it."""
         self.used.add(policy.dataset)
+        if section == "snapshots":
+            self.ruled[policy.dataset] = job
         self.say(self.at(policy), f"became [{section}] in jobs/{job}.toml", job)
 
     def at(self, policy: Policy) -> str:

@@ -1,6 +1,7 @@
 """zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid. Reads."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any, NoReturn
 
 from orchestrator.domain.changes import Changes
@@ -8,10 +9,20 @@ from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import show_size
-from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.engines.contract import (
+    Advice,
+    Asked,
+    Comparison,
+    DestinationSeen,
+    LeftOut,
+    Meter,
+    Pins,
+    Recorded,
+    Wanted,
+)
 from orchestrator.engines.zfs import failures
 from orchestrator.engines.zfs.meter import ZfsMeter
 from orchestrator.engines.zfs.options import ZfsOptions, copy_location, mistakes
@@ -123,6 +134,54 @@ class ZfsEngine:
 
     def fetch(self, file: Location, local: str) -> Pipeline:
         raise ValueError("a dataset holds no files of ours")
+
+    def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
+        from orchestrator.engines.zfs.digesting import Both, able_command, parse_able
+        from orchestrator.engines.zfs.survey import run
+
+        world = survey(job, asked, reader)
+        if not (content and world.source.datasets and world.target.datasets):
+            return Both(world=world, able=None)
+        source, target = (
+            parse_able(run(reader, able_command(side.root)).stdout.splitlines(), side.root)
+            for side in (world.source, world.target)
+        )
+        return Both(world=world, able=(source, target))
+
+    def plan_comparison(
+        self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
+    ) -> Comparison | Refusal:
+        from orchestrator.engines.zfs import comparing, digesting
+        from orchestrator.engines.zfs.case import Case
+
+        judged = comparing.judge(Case(job, seen.world, asked), point=point)
+        return judged if isinstance(judged, Refusal) else digesting.plan(job, seen, judged, asked)
+
+    def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
+        from orchestrator.engines.zfs import pins
+        from orchestrator.engines.zfs.survey import run
+
+        seen, unseen = list[pins.SeenPool](), list[tuple[Location, str]]()
+        for pool, job in pins.pools_of(jobs).items():
+            try:
+                told = run(reader(job), pins.look_command(pool)).stdout.splitlines()
+                seen.append(pins.parse_look(told, pool, job))
+            except (OrchestratorError, ValueError) as error:
+                unseen.append((pool, str(error)))
+                continue
+            if pool.path not in seen[-1].pools.values():
+                unseen.append((pool, "the pool is not imported"))
+        return pins.SeenPins(pools=tuple(seen), unseen=tuple(unseen))
+
+    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
+        from orchestrator.engines.zfs.pins import judge
+
+        return judge(jobs, seen, now)
+
+    def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
+        from orchestrator.engines.zfs.pins import plan_letting_go
+
+        return plan_letting_go(seen, pins)
 
 
 def _no_trees(point: Point) -> NoReturn:

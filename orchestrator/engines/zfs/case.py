@@ -39,6 +39,11 @@ class Case:
         return tuple(name for name in sorted(datasets) if name not in left_out)
 
     @cached_property
+    def known(self) -> frozenset[str]:
+        """The same names, to look one up."""
+        return frozenset(self.names)
+
+    @cached_property
     def owners(self) -> dict[int, str]:
         """Which dataset of the source holds a snapshot, by its guid."""
         datasets = self.world.source.datasets.items()

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.zfs.case import Case
-from orchestrator.engines.zfs.words import Bookmark, Dataset, Flags, FullSend, IncrementalSend, Send, Snapshot
+from orchestrator.engines.zfs.words import (
+    Bookmark,
+    Dataset,
+    Encryption,
+    Flags,
+    FullSend,
+    IncrementalSend,
+    Send,
+    Snapshot,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +49,9 @@ def _thinned(case: Case, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
 
 
 def sends(
-    dataset: str, ahead: Ahead, base: Snapshot | Bookmark | None, flags: Flags, why: str, origin: str | None = None
-) -> Iterator[Send]:
+    dataset: str, ahead: Ahead, base: Snapshot | Bookmark | None, flags: Flags, why: str, *, origin: str | None = None,
+    encryption: Encryption | None = None,
+) -> Iterator[Send]:  # fmt: skip
     """The fewest sends: -I wherever all between is picked, -i across gaps, from a bookmark and from a clone's origin.
 
     Why: `zfs send -I` starts from no bookmark.
@@ -51,7 +61,7 @@ def sends(
             yield _increment(dataset, base, run, flags, why)
         else:
             if base is None:
-                yield FullSend(dataset=dataset, snapshot=run[0], flags=flags, why=why)
+                yield FullSend(dataset=dataset, snapshot=run[0], flags=flags, why=why, encryption=encryption)
             else:
                 yield _increment(dataset, base, run[:1], flags, why, origin)
             if len(run) > 1:

@@ -35,6 +35,12 @@ class Judged:
 
 def judge(case: Case, *, point: str | None) -> Judged | Refusal:
     """The verdict on the whole copy, up to the newest snapshots that both sides hold; or on one point."""
+    if "" not in case.world.source.datasets:
+        return Refusal(
+            why=f"the source {case.world.source.root} is not there",
+            evidence=(),
+            cure="`zpool import` its pool, or `zfs list` for its name",
+        )
     judged = _judge_point(case, point) if point is not None else _judge_copy(case)
     if judged.newest or judged.findings:
         return judged

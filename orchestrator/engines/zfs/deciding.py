@@ -9,8 +9,8 @@ from orchestrator.engines.zfs.bases import Base, find_base
 from orchestrator.engines.zfs.case import Case, parent_of
 from orchestrator.engines.zfs.catching_up import look_ahead, sends
 from orchestrator.engines.zfs.clones import clone_start
-from orchestrator.engines.zfs.flags import first_flags, frozen_flags
-from orchestrator.engines.zfs.lane import Lane, Lanes
+from orchestrator.engines.zfs.flags import first_flags, frozen_flags, is_raw
+from orchestrator.engines.zfs.lane import Cover, Lane, Lanes, below, encryption_below
 from orchestrator.engines.zfs.resume import Stale, judge
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -28,15 +28,16 @@ def decide_lane(case: Case, name: str, done: Lanes, origin: str | None) -> Lane:
     lane = _decide(case, name, done, origin, above)
     if lane.there or lane.comes:
         return lane
-    return replace(lane, blocks=lane.refusal or (above.blocks if above else None))
+    return replace(lane, blocks=(above.blocks if above else None) or lane.refusal)
 
 
 def _decide(case: Case, name: str, done: Lanes, origin: str | None, above: Lane | None) -> Lane:
     moved = above is not None and above.moved
     target = None if moved else case.world.target.datasets.get(name)
     if target is None:
-        return _begin(case, Lane(name=name, moved=moved), done, origin, onto=None)
-    here = Lane(name=name, there=True, sealed=target.encrypted)
+        here = Lane(name=name, moved=moved, cover=below(_cover_above(case, name, done)))
+        return _begin(case, here, done, origin, onto=None)
+    here = Lane(name=name, there=True, cover=_cover_of(case, target))
     if name in case.world.receiving:
         return replace(here, there=bool(target.snapshots), refusal=_refuse_busy(case, name))
     return _go_on(case, here, target, done, origin) if target.snapshots else _fill(case, here, target, done, origin)
@@ -102,7 +103,7 @@ def _fill(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | No
     source = case.world.source.datasets[name]
     if target.token is None and not (target.partial and target.placeholder):
         return _begin(case, here, done, origin, onto=target)
-    flags = first_flags(case, name, source, under_encryption=_is_sealed_above(case, name, done))
+    flags = first_flags(case, name, source, sealed=_cover_above(case, name, done) is Cover.SEALED)
     verdict = flags if isinstance(flags, Refusal) else judge(case, name, None, flags)
     if isinstance(verdict, Refusal):
         return replace(here, there=target.placeholder, refusal=verdict)
@@ -127,13 +128,13 @@ def _begin(
         # An empty dataset of ours above it would keep what is refused there from coming as what it is.
         why = f"{case.target_name(here.name)} waits for what lies above it"
         return replace(here, refusal=divergence.refuse_waiting(why, blocks))
-    under = _is_sealed_above(case, here.name, done)
-    flags = first_flags(case, here.name, source, under_encryption=under)
+    above = _cover_above(case, here.name, done)
+    flags = first_flags(case, here.name, source, sealed=above is Cover.SEALED)
     if isinstance(flags, Refusal):
         return replace(here, refusal=flags)
     if onto and (refusal := divergence.refuse_in_the_way(case, here.name, source, onto, raw=flags.raw)):
         return _beside(case, here, refusal, done, origin)
-    here = replace(here, comes=True, sealed=flags.raw or under)
+    here = replace(here, comes=True, cover=Cover.RAW if flags.raw else below(above))
     start = clone_start(case, here.name, done, origin) if onto is None else None
     if isinstance(start, Refusal):
         return replace(here, comes=False, refusal=start)
@@ -141,13 +142,14 @@ def _begin(
         snapshot, flags = start
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
         return replace(
-            here, deeds=(*before, *sends(here.name, ahead, snapshot, flags, why, origin)), flags=flags
+            here, deeds=(*before, *sends(here.name, ahead, snapshot, flags, why, origin=origin)), flags=flags
         )  # fmt: skip
     why = "the target holds nothing of it" if onto is None else "the target holds only its place, made by us and empty"
     whole = (
         f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}",
     )
-    deeds = (*before, *sends(here.name, ahead, None, flags, why))
+    encryption = encryption_below(above) if onto is None and not flags.raw else None
+    deeds = (*before, *sends(here.name, ahead, None, flags, why, encryption=encryption))
     return replace(here, deeds=deeds, flags=flags, warnings=whole if source.origin else ())
 
 
@@ -156,15 +158,24 @@ def _beside(case: Case, here: Lane, refusal: Refusal, done: Lanes, origin: str |
     aside = divergence.set_aside(case, here.name, refusal)
     if isinstance(aside, Refusal):
         return replace(here, refusal=aside)
+    for busy in case.world.receiving:
+        if not here.name or busy.startswith(f"{here.name}/"):
+            return replace(here, refusal=_refuse_busy(case, busy))
     lane = _begin(case, replace(here, base=None), done, origin, onto=None, before=(aside,))
     if lane.empty or lane.refusal:
         return replace(here, refusal=lane.refusal or refusal)
     return replace(lane, moved=True)
 
 
-def _is_sealed_above(case: Case, name: str, done: Lanes) -> bool:
-    """Whether what lies above the copy is encrypted, so that it would be too."""
-    return done[parent_of(name)].sealed if name else case.world.target.inherits_encryption
+def _cover_above(case: Case, name: str, done: Lanes) -> Cover:
+    """How what lies above the copy is encrypted, so that it would be too."""
+    if name:
+        return done[parent_of(name)].cover
+    return Cover.SEALED if case.world.target.inherits_encryption else Cover.OPEN
+
+
+def _cover_of(case: Case, target: Dataset) -> Cover:
+    return Cover.OPEN if not target.encrypted else Cover.RAW if is_raw(case, target) else Cover.SEALED
 
 
 def _parted(case: Case, name: str, base: Base, target: Dataset) -> tuple[str, ...]:

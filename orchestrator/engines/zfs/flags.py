@@ -11,13 +11,13 @@ from orchestrator.engines.zfs.words import Dataset, Flags
 OPEN = 'raw = "no" and may-decrypt = true in [zfs]'
 
 
-def first_flags(case: Case, name: str, source: Dataset, *, under_encryption: bool) -> Flags | Refusal:
-    """The flags of a chain that begins now. `under_encryption`: where it goes, all is encrypted by what lies above."""
+def first_flags(case: Case, name: str, source: Dataset, *, sealed: bool) -> Flags | Refusal:
+    """The flags of a chain that begins now. `sealed`: the target encrypts all that lies there."""
     if source.encrypted and case.options.raw != "no":
         return Flags(raw=True)
     # Embedded blocks cannot be received into an encrypted dataset (openzfs #12480).
-    flags = Flags(embedded=not under_encryption and not source.encrypted)
-    return _refuse_readable(case, name, source, sealed=under_encryption) or flags
+    flags = Flags(embedded=not sealed and not source.encrypted)
+    return _refuse_readable(case, name, source, sealed=sealed) or flags
 
 
 def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Flags | Refusal:
@@ -36,10 +36,15 @@ def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Fla
 
 
 def derived_flags(case: Case, source: Dataset, target: Dataset) -> Flags:
-    """The flags of a chain that others began, from what is there: a raw copy is its own encryption root, or a copy's child."""
-    root, top = target.encryption_root or "", case.target_name("")
-    raw = source.encrypted and target.encrypted and (root == top or root.startswith(f"{top}/"))
+    """The flags of a chain that others began, from what is there."""
+    raw = source.encrypted and is_raw(case, target)
     return Flags(raw=raw, embedded=raw or not (source.encrypted or target.encrypted))
+
+
+def is_raw(case: Case, target: Dataset) -> bool:
+    """Whether a copy is encrypted as its source is: a raw one is its own encryption root, or lies below one that is."""
+    root, top = target.encryption_root or "", case.target_name("")
+    return target.encrypted and (root == top or root.startswith(f"{top}/"))
 
 
 def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
@@ -49,7 +54,7 @@ def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
     return Refusal(
         why=f"{whole} was received {was}, and what follows cannot be {then}",
         evidence=(f'raw = "{now}" in [zfs]', f"the copy's flags: {flags}"),
-        cure=f'write raw = "auto", or begin that copy anew: poolferry run {case.job.name} --allow aside',
+        cure=f'write raw = "auto", or begin that copy anew: poolferry run {case.job.name} --aside',
         guard="aside",
     )
 
@@ -64,7 +69,7 @@ def _refuse_readable(case: Case, name: str, source: Dataset, *, sealed: bool) ->
             why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
             evidence=(f'raw = "{case.options.raw}" in [zfs]', "nothing above the copy is encrypted"),
             cure=f'write raw = "auto" to send it as it lies (a copy that is readable already begins anew: '
-            f"poolferry run {case.job.name} --allow aside); or consent with {OPEN}",
+            f"poolferry run {case.job.name} --aside); or consent with {OPEN}",
         )
     if not source.key_loaded:
         return Refusal(

@@ -1,6 +1,7 @@
 """One dataset's part of a plan, as a value. Pure."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.quick import dataclass
@@ -8,6 +9,7 @@ from orchestrator.engines.zfs.bases import Base
 from orchestrator.engines.zfs.words import (
     Bookmark,
     Deed,
+    Encryption,
     Flags,
     FullSend,
     IncrementalSend,
@@ -16,12 +18,30 @@ from orchestrator.engines.zfs.words import (
 )
 
 
+class Cover(StrEnum):
+    """What a copy lies under, for those below it."""
+
+    OPEN = "not encrypted"
+    SEALED = "encrypted by the target, with its key"
+    RAW = "encrypted by the source: a raw copy"
+
+
+def below(above: Cover) -> Cover:
+    """The cover of what does not come raw."""
+    return Cover.SEALED if above is Cover.SEALED else Cover.OPEN
+
+
+def encryption_below(above: Cover) -> Encryption | None:
+    """What a dataset that does not come raw is to get."""
+    return {Cover.OPEN: None, Cover.SEALED: Encryption.AS_ABOVE, Cover.RAW: Encryption.OFF}[above]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """One dataset's part of a plan.
 
     `base`: what both sides hold now; `there`: what the target has of it now stays; `comes`: the copy's dataset, or its
-    first snapshot, comes to be; `moved`: what the target had there is renamed away; `sealed`: the copy is encrypted;
+    first snapshot, comes to be; `moved`: what the target had there is renamed away; `cover`: how the copy is encrypted;
     `empty`: the source has nothing to send it from; `blocks`: the refusal for which nothing can be made below it.
     """
 
@@ -31,7 +51,7 @@ class Lane:
     there: bool = False
     comes: bool = False
     moved: bool = False
-    sealed: bool = False
+    cover: Cover = Cover.OPEN
     empty: bool = False
     flags: Flags | None = None
     refusal: Refusal | None = None

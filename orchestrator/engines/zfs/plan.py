@@ -8,12 +8,13 @@ from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import telling
 from orchestrator.engines.zfs.case import Case, parent_of
 from orchestrator.engines.zfs.deciding import decide_lane
-from orchestrator.engines.zfs.lane import Lane
+from orchestrator.engines.zfs.lane import Cover, Lane
 from orchestrator.engines.zfs.ordering import put_in_order
 from orchestrator.engines.zfs.resume import is_foreign
 from orchestrator.engines.zfs.staging import Stages, put_in_stages
 from orchestrator.engines.zfs.words import (
     Decided,
+    Encryption,
     EndReceive,
     KeepBases,
     LetGoBases,
@@ -89,26 +90,22 @@ def _refuse_sides(case: Case) -> Refusal | None:
 def _end_receives(case: Case) -> tuple[EndReceive, ...]:
     """Receives of ours that are still alive: the job is locked, so the run that began them is gone, and its link dead."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
-    return tuple(
-        EndReceive(dataset=name, pid=case.world.receiving[name], why=why)
-        for name in case.names
-        if name in case.world.receiving and not _is_foreign(case, name)
-    )
+    alive = sorted(case.world.receiving.items())
+    return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
 
 
-def _is_foreign(case: Case, name: str) -> bool:
-    """Whether what is being received there is, by its token, none of this job's snapshots."""
+def _is_ours(case: Case, name: str) -> bool:
+    """Whether what is being received there is this job's: by its token, or, where that tells nothing, by the place."""
     there = case.world.target.datasets.get(name)
     token = case.world.tokens.get(there.token) if there and there.token else None
-    return token is not None and is_foreign(case, name, token)
+    return name in case.known if token is None else not is_foreign(case, name, token)
 
 
 def _decide_lanes(case: Case) -> dict[str, Lane]:
     """Each dataset's lane, parents and origins first; and places for children whose parents send nothing."""
     names = case.names
     found = {name: origin for name in names if (origin := case.origin(name))}
-    known = set(names)
-    order, origins = put_in_order(names, {name: origin[0] for name, origin in found.items() if origin[0] in known})
+    order, origins = put_in_order(names, {name: origin[0] for name, origin in found.items() if origin[0] in case.known})
     lanes: dict[str, Lane] = {}
     for name in order:
         lanes[name] = decide_lane(case, name, lanes, origins.get(name))
@@ -125,7 +122,9 @@ def _place_above(name: str, lanes: dict[str, Lane]) -> None:
         lane = lanes[name]
         if lane.comes or lane.there:
             return
-        lanes[name] = replace(lane, deeds=(*lane.deeds, MakePlaceholder(dataset=name)), comes=True)
+        raw_above = bool(name) and lanes[parent_of(name)].cover is Cover.RAW
+        place = MakePlaceholder(dataset=name, encryption=Encryption.OFF if raw_above else None)
+        lanes[name] = replace(lane, deeds=(*lane.deeds, place), comes=True)
 
 
 def _current(lanes: tuple[Lane, ...]) -> str | None:

@@ -85,7 +85,7 @@ _BASES = (
     _says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
         OutsideError, "the target is a clone, and a whole stream cannot replace it",
-        "`zfs promote` it there, or begin that copy anew: run again with --allow aside",
+        "`zfs promote` it there, or begin that copy anew: run again with --aside",
     ),
     _says(
         r"has dependent clones",
@@ -97,12 +97,12 @@ _ENCRYPTION = (
     _says(
         r"raw receive on top of existing unencrypted|cannot be used to destroy an encrypted|overwrite an unencrypted",
         OutsideError, "one side is encrypted and the other is not, so the stream does not fit what is there",
-        "begin that copy anew beside the old one: run again with --allow aside",
+        "begin that copy anew beside the old one: run again with --aside",
     ),
     _says(
         r"IV set guid m",
         OutsideError, "the target's newest snapshot was not received raw, so a raw stream cannot follow it",
-        "begin that copy anew beside the old one: run again with --allow aside",
+        "begin that copy anew beside the old one: run again with --aside",
     ),
     _says(
         r"was received as a raw stream, but this incremental is not raw",
@@ -112,7 +112,7 @@ _ENCRYPTION = (
     _says(
         r"encryption key does not match existing key",
         OutsideError, "the stream's key is not the copy's: it was changed on one side",
-        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or begin anew with --allow aside",
+        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or begin anew with --aside",
     ),
     _says(
         r"may not be sent with properties without the raw flag",
@@ -179,6 +179,11 @@ _RIGHTS = (
         r"sudo: .*(password|terminal|askpass|not allowed)|may not run sudo|is not in the sudoers",
         PermissionDenied, "sudo does not let this user run zfs without a password",
         "a line in sudoers: USER ALL=(root) NOPASSWD: /usr/sbin/zfs; or `zfs allow` without sudo",
+    ),
+    _says(
+        r"unshare: ",
+        PermissionDenied, "contents can be read by root alone, who may mount snapshots",
+        "verify as root; or write sudo = true in [zfs], and allow `sudo -n unshare` on that machine",
     ),
     _says(
         r"(?i)permission denied|operation not permitted|insufficient privileges",

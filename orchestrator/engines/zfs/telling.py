@@ -20,6 +20,7 @@ from orchestrator.engines.zfs.words import (
 )
 
 _SHOWN = 5
+_LISTED = 50
 
 
 def summary_of(decided: Decided) -> str:
@@ -86,12 +87,18 @@ def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
         return first
     others = len(refusals) - 1
     rest = datasets - len(refusals)
-    evidence = first.evidence if not others else tuple(
-        line for one in refusals[:_SHOWN] for line in (one.why, *(f"  {told}" for told in one.evidence))
-    )  # fmt: skip
-    more = (f"and {len(refusals) - _SHOWN} more",) if len(refusals) > _SHOWN else ()
+    evidence = _evidence(refusals) if others else first.evidence
     tail = f"; {show_count(others, 'more refusal')}" if others else ""
     nothing = f"; nothing else is to be done for the other {rest}" if rest else ""
     guards = {one.guard for one in refusals}
     guard = guards.pop() if len(guards) == 1 else first.guard
-    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence + more, cure=first.cure, guard=guard)
+    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, cure=first.cure, guard=guard)
+
+
+def _evidence(refusals: Sequence[Refusal]) -> tuple[str, ...]:
+    """Every refusal by its reason; the first few with their evidence."""
+    lines: list[str] = []
+    for place, one in enumerate(refusals[:_LISTED]):
+        lines += [one.why, *(f"  {told}" for told in one.evidence if place < _SHOWN)]
+    more = (f"and {len(refusals) - _LISTED} more",) if len(refusals) > _LISTED else ()
+    return (*lines, *more)

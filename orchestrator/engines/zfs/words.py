@@ -168,6 +168,16 @@ class World:
 # What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
 
 
+class Encryption(StrEnum):
+    """What a dataset that does not come raw gets below an encrypted one.
+
+    Why: by itself it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
+    """
+
+    AS_ABOVE = "as above"  # `-x encryption`: the target encrypts all that lies there
+    OFF = "off"  # `-o encryption=off`: what lies above is a raw copy, and its key is the source's
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullSend:
     """The whole of a snapshot, into a dataset that is not there, or is our placeholder."""
@@ -176,6 +186,7 @@ class FullSend:
     snapshot: Snapshot
     flags: Flags
     why: str
+    encryption: Encryption | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +261,7 @@ class MakePlaceholder:
 
     dataset: str
     above: bool = False
+    encryption: Encryption | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

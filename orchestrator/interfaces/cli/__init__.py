@@ -19,6 +19,7 @@ ROOMS = {
     "plan": "running", "run": "running",
     "status": "looking", "history": "looking", "show": "looking", "points": "looking",
     "verify": "bringing", "restore": "bringing",
+    "pins": "pinning",
     "import-syncoid": "importing",
 }  # fmt: skip
 

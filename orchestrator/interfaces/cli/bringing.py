@@ -28,9 +28,13 @@ POINT = click.option("--point", metavar="POINT", help="a restore point's name, o
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @POINT
 @click.option("--source", is_flag=True, help="read the source too: tells damage there from changes")
+@click.option("--content", is_flag=True, help="of datasets too, read every file on both sides, not only guids")
 @pass_frame
-def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool) -> int:
-    """Read copies again and compare every file with what was promised; of all jobs without a name."""
+def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool, content: bool) -> int:
+    """Read copies again and compare every file with what was promised; of all jobs without a name.
+
+    Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
+    """
     from orchestrator.domain.run import EXIT
     from orchestrator.interfaces.verdicts import verified_value
     from orchestrator.interfaces.wording import report_lines
@@ -42,7 +46,7 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool)
     done: list[Verified] = []
     with opened(frame) as desk:
         for one in jobs:
-            verified = desk.do(one, verify_job, point=point, against_source=source)
+            verified = desk.do(one, verify_job, point=point, against_source=source, content=content)
             done.append(verified)
             show_report(frame, verified.report, report_lines(verified.report))
             if desk.stopped:

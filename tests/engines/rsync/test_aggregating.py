@@ -67,13 +67,11 @@ def test_folders_stay_whole_where_they_are_light() -> None:
     assert sorted(path for lane in paths(made) for path in lane) == [name.encode() for name in "abcdefgh"]
     assert [lane.size for lane in made.lanes] == [16 * MIB, 16 * MIB]
     assert [lane.entries for lane in made.lanes] == [20, 20]
-    assert made.shared_directories == (b".",)
 
 
-def test_a_heavy_folder_is_shared_and_told_parents_first() -> None:
+def test_a_heavy_folder_is_shared() -> None:
     entries = [file("small", 1), *(file(f"heavy/deep/{number}", MIB) for number in range(4)), folder("heavy/none")]
     made = lanes(entries, 4, cost=1)
-    assert made.shared_directories == (b".", b"heavy", b"heavy/deep")
     assert [lane.size // MIB for lane in made.lanes] == [1, 1, 1, 1]
     assert {path for lane in paths(made) for path in lane} == {
         b"small", b"heavy/none", *(b"heavy/deep/%d" % number for number in range(4)),
@@ -87,7 +85,6 @@ def test_a_heavy_folder_is_shared_and_told_parents_first() -> None:
 def test_what_cannot_be_shared_out_is_one_lane(entries: list[Entry]) -> None:
     made = lanes(entries, 4)
     assert paths(made) == [(b".",)]
-    assert made.shared_directories == ()
     assert made.lanes[0].size == sum(each.size for each in entries if each.kind == b"f")
 
 
@@ -224,14 +221,14 @@ def test_random_trees_are_shared_out_as_the_naive_model_says(
 def covers_exactly(made: Lanes, entries: list[Entry]) -> None:
     tree = whole_tree(entries)
     covered = Counter(each for lane in paths(made) for path in lane for each in subtree(path, tree))
-    covered.update(path for path in made.shared_directories if path != b".")
+    above = {folder for lane in paths(made) for path in lane for folder in folders_above(path)}
+    covered.update(above)  # those are made by each lane that needs them, and named by none
     assert covered == Counter(tree)
-    root = [path for lane in paths(made) for path in lane if path == b"."] + [*made.shared_directories[:1]]
-    assert root == [b"."]
-    named = [path for lane in paths(made) for path in lane]
-    for place, path in enumerate(made.shared_directories[1:], start=1):
-        assert (path.rpartition(b"/")[0] or b".") in made.shared_directories[:place]
-        assert any(below.startswith(path + b"/") for below in named)  # else no lane would make the directory
+
+
+def folders_above(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def keeps_links_together(made: Lanes, entries: list[Entry]) -> None:

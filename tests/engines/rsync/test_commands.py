@@ -18,7 +18,6 @@ from orchestrator.domain.job import Job, Pipe
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.rsync.commands import (
-    Reach,
     append_command,
     choose_compression,
     copy_command,
@@ -93,8 +92,7 @@ FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
     ("rate", replace(job(), pipe=Pipe(rate_limit=Bytes(5 << 20))), world(), {}, "--bwlimit=5120", ""),
     ("least rate", replace(job(), pipe=Pipe(rate_limit=Bytes(1))), world(), {}, "--bwlimit=1", ""),
     ("least patience", replace(job(), pipe=Pipe(stall_after=Seconds(0.1))), world(), {}, "--timeout=1", ""),
-    ("lane", job(), world(), {"reach": Reach.SUBTREES}, "--from0 --files-from=- --recursive", "--dirs"),
-    ("settling", job(), world(), {"reach": Reach.ENTRIES}, "--from0 --files-from=- --dirs --no-recursive", "--recursive"),
+    ("lane", job(), world(), {"lane": True}, "--from0 --files-from=- --recursive", "--dirs --no-implied-dirs"),
     ("tidying a work tree", job(), world(), {"tidy": True}, "--delete-before", "--delete-delay"),
     ("a mirror with consent", mirror(), world(), {"tidy": True}, "--delete-delay", "--delete-before --link-dest"),
     ("a mirror without", mirror(), world(), {}, "--whole-file", "--delete-delay --delete-before"),

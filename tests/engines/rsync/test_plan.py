@@ -219,11 +219,10 @@ def test_damaged_files_are_copied_again_and_never_linked() -> None:
 
 LANES = Lanes(
     lanes=(Lane(paths=(b"a", b"b"), size=Bytes(4096), entries=9), Lane(paths=(b"c",), size=Bytes(99), entries=1)),
-    shared_directories=(b".", b"d"),
 )
 
 
-def test_lanes_side_by_side_then_the_folders_they_share() -> None:
+def test_lanes_side_by_side() -> None:
     found = planned(job(parallel=2), world(lanes=LANES))
     side_by_side = found.stages[1]
     assert [step.does for step in side_by_side] == ["copy /srv/photos, lane 1 of 2", "copy /srv/photos, lane 2 of 2"]
@@ -234,10 +233,7 @@ def test_lanes_side_by_side_then_the_folders_they_share() -> None:
     ]
     assert side_by_side[0].why == "2 parts, 4.0 KiB: lanes are equally heavy"
     assert all(step.accounts for step in side_by_side)
-    settle = found.stages[2][0]
-    assert settle.does == "settle the folders that lanes shared"
-    assert settle.needs == (("/notes/shared", b"./.\0./d\0"),)
-    assert not settle.accounts
+    assert found.stages[2][0].does == "sweep the tree"
 
 
 def test_after_a_cut_lanes_are_followed_by_one_over_all() -> None:

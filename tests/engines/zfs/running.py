@@ -7,13 +7,14 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any, assert_never
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.options import ZfsOptions
+from orchestrator.engines.zfs.options import ZfsOptions, options_of
 from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -21,6 +22,7 @@ from orchestrator.engines.zfs.words import (
     Dataset,
     Decided,
     Deed,
+    Encryption,
     EndReceive,
     FullSend,
     IncrementalSend,
@@ -153,7 +155,8 @@ class Ferry:
             case SetAside():
                 self.target.rename(name, deed.to)
             case MakePlaceholder():
-                self.target.create(there if deed.above else name, placeholder=True)
+                more = {"encrypted": False} if deed.encryption is Encryption.OFF else {}
+                self.target.create(there if deed.above else name, placeholder=True, **more)
             case KeepBases() | LetGoBases():
                 self._keep(deed)
             case FullSend() | IncrementalSend() | ResumedSend():
@@ -178,7 +181,9 @@ class Ferry:
     def _send(self, deed: Send, cut: int | None) -> None:
         name = f"{self.copy}/{deed.dataset}" if deed.dataset else self.copy
         left = cut
+        encryption = deed.encryption if isinstance(deed, FullSend) else None
         for packet in self._packets(deed):
+            assert self.fits(packet.name), f"{packet.name} is left out"
             resumes = isinstance(deed, ResumedSend)
             partial = self.target.nodes[name].partial if resumes and name in self.target.nodes else None
             had = partial.done if partial else 0
@@ -186,7 +191,9 @@ class Ferry:
             node = self.target.nodes.get(name)
             force = bool(node and node.placeholder)
             origin = self.target.holding(packet.from_guid) if packet.clone and packet.from_guid is not None else None
-            self.target.receive(name, packet, take=take, resumes=resumes, force=force, origin=origin)
+            self.target.receive(
+                name, packet, take=take, resumes=resumes, force=force, origin=origin, encryption=encryption
+            )
             self.moved += take - had
             left = None if left is None else left - (take - had)
             if take < SIZE:
@@ -224,11 +231,27 @@ class Ferry:
         """Whether the target's dataset holds the source's newest snapshot, or one that came after it, by guid."""
         here = self.source.nodes[self._at(name)]
         there = self.target.nodes.get(f"{self.copy}/{name}" if name else self.copy)
-        if not here.snapshots or there is None:
-            return not here.snapshots
-        newest = here.snapshots[-1].createtxg
+        wanted = [one for one in here.snapshots if self.fits(one.name)]
+        if not wanted or there is None:
+            return not wanted
+        newest = wanted[-1].createtxg
         held: list[Snapshot | Bookmark] = [*here.snapshots, *here.bookmarks]
         return any(there.find(one.guid) for one in held if one.createtxg >= newest)
+
+    def fits(self, mark: str) -> bool:
+        """Whether the job's filters let a name pass."""
+        options = options_of(self.job)
+        return _matches(mark, options.snapshots) and not _matches(mark, options.skip_snapshots)
+
+    def carries(self, name: str) -> bool:
+        """Whether the job carries a dataset at all."""
+        options, parts = options_of(self.job), name.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return not name or (options.recursive and not any(_matches(one, options.exclude) for one in above))
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def ferry(*snapshots: str, **options: Any) -> Ferry:
@@ -280,6 +303,6 @@ def _encryption_root(pool: Pool, whole: str) -> str:
     return _encryption_root(pool, above)
 
 
-def encrypt(pool: Pool, name: str, *, loaded: bool = True) -> None:
+def encrypt(pool: Pool, name: str, *, encrypted: bool = True, loaded: bool = True) -> None:
     """Makes a dataset an encrypted one, as if it had always been."""
-    pool.nodes[name] = replace(pool.nodes[name], encrypted=True, key_loaded=loaded)
+    pool.nodes[name] = replace(pool.nodes[name], encrypted=encrypted, key_loaded=loaded)

@@ -5,7 +5,7 @@ Changes things.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from orchestrator.domain.quick import dataclass
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.events import Event
-    from orchestrator.domain.job import Job
+    from orchestrator.domain.job import Job, Snapshots
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract import Snapshotter
     from orchestrator.history.store import History
@@ -74,6 +74,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
             check=found.mistakes,
             lands=found.lands,
             stays=found.stays,
+            rules=_rules if found.wants_datasets else None,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -83,6 +84,13 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
     def __len__(self) -> int:
         return len(tuple(iter(self)))
+
+
+def _rules(snapshots: "Snapshots", source: "Location", copy: "Location | None") -> "Iterable[tuple[str, str, str]]":
+    """What sanoid has to say to the rules that it is given."""
+    from orchestrator.engines.sanoid.options import snapshot_mistakes
+
+    return snapshot_mistakes(snapshots, source, copy)
 
 
 def configuration(where: Directories) -> "Configuration":

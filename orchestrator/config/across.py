@@ -25,8 +25,9 @@ def judge_all(
     found = {name: place for name, place in targets.items() if place}
     for draft in drafts:
         source, place = _source(draft), found.get(draft.name)
-        if source and place and not (draft.engine and draft.engine.stays):
-            _judge_apart(draft, source, place)
+        if source and place:
+            if not (draft.engine and draft.engine.stays):
+                _judge_apart(draft, source, place)
             _judge_options(draft, source, place)
     _judge_owners(drafts, found)
     _judge_rules(drafts)
@@ -112,6 +113,10 @@ def _judge_options(draft: Draft, source: Location, place: Place) -> None:
     if engine and engine.check and options is not None and verify is not None:
         for key, what, wanted in engine.check(options, source, place.location, verify):
             draft.sheet.say(tuple(key.split(".")), what, wanted)
+    snapshots = draft.sections.get("snapshots")
+    if engine and engine.rules and snapshots:
+        for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
+            draft.sheet.say(tuple(key.split(".")), what, wanted)
 
 
 def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
@@ -135,16 +140,17 @@ def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
 
 def _judge_rules(drafts: Sequence[Draft]) -> None:
     """One dataset has one set of rules: a second one would remove what the first keeps."""
-    ruled: dict[Root, str] = {}
+    ruled: dict[Root, tuple[str, bool]] = {}
     for draft in drafts:
         source, rules = draft.keys.get("source"), draft.sections.get("snapshots")
         if not source or not rules:
             continue
-        for (host, path), name in ruled.items():
-            if host == machine(source) and relation(path, source.path):
+        for (host, path), (name, below) in ruled.items():
+            how = relation(path, source.path) if host == machine(source) else None
+            if how == "is" or (how == "holds" and below) or (how == "lies inside" and rules.recursive):
                 told = f'job "{name}" has rules for the snapshots of {path} too'
                 draft.sheet.say(("snapshots",), told, "one [snapshots] for a dataset and what lies below it")
-        ruled.setdefault((machine(source), source.path), draft.name)
+        ruled.setdefault((machine(source), source.path), (draft.name, rules.recursive))
 
 
 def _above(path: str) -> list[str]:

@@ -16,6 +16,9 @@ from orchestrator.domain.units import Seconds
 Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]
 """Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
 
+Rules = Callable[[Snapshots, Location, Location | None], Iterable[tuple[str, str, str]]]
+"""[snapshots], the source and the copy, if there is one, to keys that do not fit together, as in Check."""
+
 SECTIONS: dict[str, type[Any]] = {
     "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying,
 }  # fmt: skip
@@ -29,8 +32,8 @@ LATER = {
 class EngineSection:
     """What an engine adds to a job file: its section, and whether it copies datasets instead of paths.
 
-    `lands`: where in a place the copy of a source lies, when it is not the place itself. `stays`: it works on the source
-    alone, so its jobs name no target.
+    `rules`: what is wrong with a job's [snapshots]. `lands`: where in a place the copy of a source lies, when it is not
+    the place itself. `stays`: it works on the source alone, so its jobs name no target.
     """
 
     name: str
@@ -39,6 +42,7 @@ class EngineSection:
     check: Check | None = None
     lands: Callable[[Any, Location, Location], Location] | None = None
     stays: bool = False
+    rules: Rules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,11 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
     """What follows a copy. A removal that fails is a warning: the copy itself is good."""
     job, tools = journal.job, journal.tools
     points: tuple[Point, ...] | None = None
-    if changed or not job.keep.everything or job.verify.every is not None:
+    if changed or not job.keep.everything or job.verify.every is not None or tools.engine.stays:
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
+        tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
     if points and isinstance(tools.engine, Comparer):
         if reading_due(journal):
             _compare(journal, writer, tools.engine)

@@ -211,7 +211,5 @@ def _cure(job: str, reading: Reading) -> str:
             f"`poolferry run {job} --aside` copies anew beside the damaged copy"
         )
     if counts.get(Verdict.MISSING):
-        return (
-            f"`poolferry run {job}`; what lies before the newest copy it cannot send any more, but with --aside"
-        )
+        return f"`poolferry run {job}`; what lies before the newest copy it cannot send any more, but with --aside"
     return f"somebody changed the copy: `poolferry plan {job}` says what that means for the next run"

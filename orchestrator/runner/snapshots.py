@@ -26,10 +26,14 @@ def prune_snapshots(journal: Journal, writer: Writer) -> None:
     if snapshotter is None:
         return
     if job.snapshots is not None and job.snapshots.autoprune:
-        world = snapshotter.survey_snapshots(job, writer)
-        _try(lambda: snapshotter.prune_source(job, world, _folder(journal)), snapshotter, journal, writer)
+        _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
     if not job.keep.everything:
         _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+
+
+def _prune_source(snapshotter: Snapshotter, journal: Journal, writer: Writer) -> Sequence[Step]:
+    world = snapshotter.survey_snapshots(journal.job, writer)
+    return snapshotter.prune_source(journal.job, world, _folder(journal))
 
 
 def _try(plan: Callable[[], Sequence[Step]], snapshotter: Snapshotter, journal: Journal, writer: Writer) -> None:

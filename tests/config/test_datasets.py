@@ -88,6 +88,11 @@ def test_one_dataset_has_one_set_of_rules(tmp_path: Path) -> None:
     told = mistake(tmp_path, a=zfs("tank/home", more=rules), b=zfs("tank/home/ann", "red", more=rules))
     assert 'b.toml:4: snapshots: job "a" has rules for the snapshots of tank/home too' in told
     assert loaded(tmp_path / "two", a=zfs("tank/a", more=rules), b=zfs("tank/ab", more=rules)).jobs
+    alone = f"{rules}\nrecursive = false"
+    assert loaded(tmp_path / "apart", a=zfs("tank/a", more=alone), b=zfs("tank/a/b", "red", more=rules)).jobs
+    assert "rules for the snapshots of tank/a/b too" in mistake(
+        tmp_path / "above", a=zfs("tank/a/b", more=rules), b=zfs("tank/a", "red", more=rules)
+    )
 
 
 def test_a_job_that_copies_nothing_has_no_target(tmp_path: Path) -> None:

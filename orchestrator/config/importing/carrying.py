@@ -23,11 +23,13 @@ _DIFFERENT = {
     "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
     "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
 }
-# Why carried over at all: syncoid leaves copies mounted, and the mountpoint of a child alone is a change to its parent.
+# Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone is a change to its parent. Why only
+# as a comment: syncoid throws away by default, but what destroys needs its owner's own word here.
 _ROLLBACK = (
-    'may-destroy = ["rollback"]: syncoid throws away without asking what was changed on a copy, so the first run needs it too; '
-    "take it out afterwards: poolferry keeps copies read-only, and refuses a changed one with what would be lost"
+    'may-destroy = ["rollback"] stands in the file as a comment: syncoid throws away without asking what was changed on a copy; '
+    "if the first run refuses such a copy and nothing there is worth keeping, take the # away for that one run"
 )
+_COMMENTED = "# may-destroy"
 _SEND_DEFAULTS = set("Lcep")
 
 
@@ -38,7 +40,7 @@ def carry_options(told: Replication) -> tuple[Keys, Notes]:
     if told.has("no-stream"):
         keys["zfs"]["catch-up"] = "newest"
     if not told.has("no-rollback"):
-        keys["zfs"]["may-destroy"] = ("rollback",)
+        keys["zfs"][_COMMENTED] = ("rollback",)
         notes.append(_ROLLBACK)
     for carry in (_excludes, _snapshot_names, _special, _rate, _ssh, _sudo):
         notes += carry(told, keys)

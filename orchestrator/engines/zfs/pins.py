@@ -36,7 +36,7 @@ x=$(zfs list -Hp -r -t bookmark -o name,creation "$1" 2>&1 >&3) || case $x in
 esac
 printf "=snapshots\n"; s=$(zfs list -Hp -r -t snapshot -o userrefs,used,guid,name "$1") || exit
 s=$(printf "%s\n" "$s" | grep "^[1-9]"); printf "%s\n=holds\n" "$s"
-printf "%s\n" "$s" | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c 'zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"' sh || exit
+printf "%s\n" "$s" | grep . | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c 'zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"' sh || exit
 printf "=end\n"
 """
 
@@ -196,8 +196,8 @@ def judge(jobs: Iterable[Job], seen: SeenPins, now: datetime) -> Pins:
 def _target_guid(job: Job, seen: SeenPins) -> int | None:
     """The guid of the pool that a job copies to; None: it was not seen now."""
     there = _pool_of(job.target.location)
-    pool = next((pool for pool in seen.pools if pool.root == there), None)
-    return next((guid for guid, name in pool.pools.items() if name == there.path), None) if pool else None
+    machine = [pool for pool in seen.pools if pool.root.host == there.host]
+    return next((guid for pool in machine for guid, name in pool.pools.items() if name == there.path), None)
 
 
 def _covers(job: Job, dataset: str, pool: Location) -> bool:

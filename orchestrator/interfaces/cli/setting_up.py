@@ -109,6 +109,8 @@ def _meaning(job: "Job", when: str) -> str:
     from orchestrator.domain.units import show_duration
 
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
+    if job.snapshots is not None and job.source == job.target.location:
+        return f"{job.name}: {job.engine} takes snapshots of {show_name(str(job.source))}, {when}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"

@@ -75,6 +75,7 @@ class Pool:
     nodes: dict[str, Node] = field(default_factory=dict)
     holds: set[tuple[int, str]] = field(default_factory=set)  # (snapshot's guid, tag)
     receiving: dict[str, int] = field(default_factory=dict)
+    readable: set[str] = field(default_factory=set)  # copies of encrypted data that lie open
     txg: int = 100
 
     def __post_init__(self) -> None:
@@ -343,6 +344,8 @@ class Pool:
         if any(one.name == new.name for one in node.snapshots):
             raise ZfsError(f"cannot restore to {name}@{new.name}: destination already exists")
         first = not node.snapshots
+        if packet.encrypted and not node.encrypted:
+            self.readable.add(name)
         self.nodes[name] = replace(
             node, snapshots=(*node.snapshots, new), partial=None, written=0, placeholder=False, kind=packet.kind,
             large=node.large or packet.flags.large, flags=packet.flags if first else node.flags,

@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 from orchestrator import __version__
-from orchestrator.interfaces.cli import main
+from orchestrator.interfaces import cli
+from orchestrator.interfaces.cli import ROOMS, main
 from tests.interfaces.ferry import Ferry
 
 WRONG = [
@@ -71,6 +74,12 @@ def test_wrong_usage_of_the_real_command(ferry: Ferry) -> None:
     ]
     told = ferry.run("status", "--nonsense", "--json")
     assert (told.code, told.value["error"]) == (2, "No such option '--nonsense'.")
+
+
+def test_every_command_is_found_where_it_is_said_to_be() -> None:
+    modules = [each.name for each in iter_modules(cli.__path__)]
+    found = {name: getattr(import_module(f"{cli.__name__}.{name}"), "COMMANDS", ()) for name in modules}
+    assert {command.name: room for room, commands in found.items() for command in commands} == ROOMS
 
 
 def test_without_a_command_the_help_is_shown(ferry: Ferry) -> None:

@@ -111,6 +111,27 @@ def test_output_can_be_kept_and_heard(tmp_path: Path) -> None:
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_kept_is_heard_while_it_comes(tmp_path: Path) -> None:
+    kept, heard = tmp_path / "kept", list[bytes]()
+    kept.write_bytes(b"earlier\n")
+
+    def hear(piece: bytes) -> None:
+        heard.append(piece)
+        (tmp_path / "on").touch()
+
+    waits = f"echo one; until [ -e {tmp_path}/on ]; do sleep 0.02; done; echo two"
+    result = Writer().stream(writes(sh(waits), keeps=kept), on_output=hear)
+    assert (b"".join(heard), len(heard), result.moved) == (b"one\ntwo\n", 2, 8)
+    assert kept.read_bytes() == b"earlier\none\ntwo\n"
+
+
+def test_what_is_kept_does_not_pass_through_our_hands(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    result = Writer().stream(writes(("readlink", "/proc/self/fd/1"), keeps=kept), on_output=lambda _: None)
+    assert result.well
+    assert kept.read_text() == f"{kept}\n"
+
+
 def test_a_file_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
     before = open_descriptors()
     result = Writer().stream(writes(("true",), ("touch", str(tmp_path / "x")), keeps=tmp_path / "no" / "file"))

@@ -83,7 +83,8 @@ def test_the_merge_is_what_looking_up_gives(
             expected += filter(None, [judge(promises[path], heres[path], digests.get(path, ""))])
     ordered = sorted(digests.items(), key=lambda pair: order(pair[0]))
     assert list(compare(promised, found, digests=ordered)) == expected
-    assert list(extras(promised, found)) == [finding for finding in expected if finding.verdict is Verdict.EXTRA]
+    names = ([entry.path for entry in side] for side in (promised, found))
+    assert list(extras(*names)) == [finding for finding in expected if finding.verdict is Verdict.EXTRA]
     assert [(one or two) for one, two in joined(promised, found)] == [
         promises.get(p) or heres[p] for p in sorted({*promises, *heres}, key=order)
     ]

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Host, Location
-from orchestrator.verify.listing import listing_command, parse_listing, split_records
-from tests.verify.trees import HOSTILE, entries, hostile_tree, make_tree
+from orchestrator.verify.entry import line_of, with_digest
+from orchestrator.verify.listing import listing_command, parse_listing, plain_line, split_records
+from tests.verify.trees import HOSTILE, entries, hostile_tree, make_tree, records, run
 
 
 def test_every_kind_and_every_hostile_name(tmp_path: Path) -> None:
@@ -78,3 +79,36 @@ def test_the_root_of_the_machine_is_a_path_as_any_other() -> None:
 def test_an_entry_of_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind"):
         parse_listing(b"a//U\t0\t0.0000000000\t0\t0\t0\t0\t0\t")
+
+
+@pytest.mark.parametrize("seconds", ["-3", "-0", "0", "00", "1", "5", "1772600767"])
+@pytest.mark.parametrize("nanos", ["0", "000000001", "5", "999999999"])
+def test_a_plain_line_is_the_entrys_own(seconds: str, nanos: str) -> None:
+    record = f"a b/c//f\t12\t{seconds}.{nanos:0>9}0\t4755\t0\t1000\t3\t77\t".encode()
+    line = plain_line(record, "xxh128:1")
+    assert line in (None, line_of(with_digest(parse_listing(record), "xxh128:1")))
+    assert (line is None) == (seconds[0] in "-0")
+
+
+def test_what_is_no_plain_file_is_no_plain_line(tmp_path: Path) -> None:
+    tree = hostile_tree(tmp_path / "tree")
+    (tree / "folder").mkdir()
+    (tree / "link").symlink_to("x")
+    told = {}
+    for record in records(tree, tmp_path):
+        entry, line = parse_listing(record), plain_line(record, "xxh128:1")
+        told[entry.path] = line is not None
+        assert line in (None, line_of(with_digest(entry, "xxh128:1")))
+    assert all(told[name] == (not set(name) & set(b"\\\n\t\r")) for name in HOSTILE)
+    assert not any(told[name] for name in (b"", b"folder", b"link"))
+
+
+def test_a_listing_of_names_tells_the_same_names(tmp_path: Path) -> None:
+    tree = hostile_tree(tmp_path / "tree")
+    make_tree(tree, {".~ours~/x": b"", "folder/.~ours~/x": b"", "folder/apart": b"", "apart/x": b""})
+    told = []
+    for names in (False, True):
+        command = listing_command(Location(path=str(tree)), exclude=(b".~ours~",), apart=(b"apart",), names=names)
+        told.append(sorted(record.partition(b"//")[0] for record in split_records([run(command)])))
+    assert told[0] == told[1]
+    assert set(told[0]) == {*HOSTILE, b"", b"folder", b"folder/apart"}

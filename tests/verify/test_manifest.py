@@ -3,6 +3,7 @@
 Changes things: temporary files.
 """
 
+import gzip
 import os
 import subprocess
 import zlib
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.verify import sorting
 from orchestrator.verify.entry import Entry, order
-from orchestrator.verify.manifest import Totals, read_manifest, write_manifest
+from orchestrator.verify.manifest import Totals, read_manifest, read_names, write_manifest
+from orchestrator.verify.packed import FORMAT
 from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
 from tests.verify.trees import CREATED, HEADER
 
@@ -125,6 +127,23 @@ def test_a_part_of_the_tree(path: str) -> None:
     assert [entry.path for entry in read_manifest(path, prefix=b"a")[1]] == [b"", b"b", b"b/c"]
     assert [entry.path for entry in read_manifest(path, prefix=b"a/b/c")[1]] == [b""]
     assert list(read_manifest(path, prefix=b"none")[1]) == []
+    for prefix in (b"", b"a", b"a/b/c", b"none"):
+        entries = read_manifest(path, prefix=prefix)[1]
+        assert list(read_names(path, prefix=prefix)) == [entry.path for entry in entries]
+
+
+def test_names_alone_are_whole_in_order_or_refused(path: str) -> None:
+    write_manifest(path, HEADER, MANY)
+    assert list(read_names(path)) == [entry.path for entry in MANY]
+    whole = Path(path).read_bytes()
+    for damaged in (whole[: len(whole) // 2], whole + b"x", gzip.compress(FORMAT + b"\nno line\n")):
+        Path(path).write_bytes(damaged)
+        with pytest.raises(ProofFailed):
+            list(read_names(path))
+    lines = gzip.decompress(whole).split(b"\n")
+    Path(path).write_bytes(gzip.compress(b"\n".join([*lines[:7], lines[8], lines[7], *lines[9:]])))
+    with pytest.raises(ProofFailed, match="out of order"):
+        list(read_names(path))
 
 
 @settings(deadline=None, max_examples=50)

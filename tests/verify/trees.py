@@ -17,7 +17,7 @@ from orchestrator.verify.collect import Collector, Taken
 from orchestrator.verify.compare import extras
 from orchestrator.verify.entry import EXACT, Entry, Tolerance
 from orchestrator.verify.listing import listing_command, parse_listing, split_records
-from orchestrator.verify.manifest import Header, read_manifest
+from orchestrator.verify.manifest import Header, read_manifest, read_names
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import Spool, sorted_records
 
@@ -88,8 +88,9 @@ def read_again(
     for number, (output, _, _) in enumerate(outputs(pipelines)):
         collector.feed(number, output)
     if names:
-        promised = read_manifest(os.fspath(manifest), prefix=prefix)[1]
-        collector.add(extras(promised, entries(tree, Path(manifest).parent)))
+        listing = run(listing_command(Location(path=os.fspath(tree)), names=True))
+        found = (record.removesuffix(b"//") for record in sorted(split_records([listing])))
+        collector.add(extras(read_names(os.fspath(manifest), prefix=prefix), found))
     return collector.reading(took_s=1.0)
 
 

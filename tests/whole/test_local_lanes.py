@@ -48,6 +48,26 @@ def test_lanes_make_the_same_tree(house: House, lanes: int) -> None:
     assert house.call("verify", "photos").code == 0
 
 
+@pytest.mark.parametrize("lanes", LANES)
+def test_folders_that_lanes_share_are_as_in_the_source(house: House, lanes: int) -> None:
+    """Each lane makes the folders above its parts, and writes into them beside the others."""
+    shared = [house.source, *(house.source / path for path in ("a", "a/deep", "a/deep/deeper", "b"))]
+    for folder in shared:
+        for number in range(40):
+            house.write(f"{folder.relative_to(house.source)}/{number}", random.randbytes(random.randrange(2000)))
+    for number, folder in enumerate(reversed(shared)):
+        os.setxattr(folder, "user.number", b"%d" % number)
+        folder.chmod((0o700, 0o2775, 0o555, 0o1777, 0o750)[number])
+        os.utime(folder, ns=(0, 1_000_000_007 * (number + 1)))
+    ran = house.run(house.job(rsync={"parallel": lanes}))
+    assert ran.outcome == "done", ran
+    assert sum(f"of {lanes}" in step["does"] for step in ran["steps"]) == lanes
+    assert facts(house.source) == facts(house.point())
+    house.write("b/new", "new")
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+
+
 def test_lanes_carry_hostile_names(house: House) -> None:
     hostile_tree(house)
     for name in NAMES:

@@ -103,7 +103,9 @@ def _fill(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | No
     source = case.world.source.datasets[name]
     if target.token is None and not (target.partial and target.placeholder):
         return _begin(case, here, done, origin, onto=target)
-    flags = first_flags(case, name, source, sealed=_cover_above(case, name, done) is Cover.SEALED)
+    start = clone_start(case, name, done, origin)
+    sealed = _cover_above(case, name, done) is Cover.SEALED
+    flags = start[1] if isinstance(start, tuple) else first_flags(case, name, source, sealed=sealed)
     verdict = flags if isinstance(flags, Refusal) else judge(case, name, None, flags)
     if isinstance(verdict, Refusal):
         return replace(here, there=target.placeholder, refusal=verdict)
@@ -141,16 +143,13 @@ def _begin(
     if start is not None:
         snapshot, flags = start
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
-        return replace(
-            here, deeds=(*before, *sends(here.name, ahead, snapshot, flags, why, origin=origin)), flags=flags
-        )  # fmt: skip
+        deeds = (*before, *sends(here.name, ahead, snapshot, flags, why, origin=origin))
+        return replace(here, deeds=deeds, flags=flags)
     why = "the target holds nothing of it" if onto is None else "the target holds only its place, made by us and empty"
-    whole = (
-        f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}",
-    )
     encryption = encryption_below(above) if onto is None and not flags.raw else None
     deeds = (*before, *sends(here.name, ahead, None, flags, why, encryption=encryption))
-    return replace(here, deeds=deeds, flags=flags, warnings=whole if source.origin else ())
+    whole = f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}"
+    return replace(here, deeds=deeds, flags=flags, warnings=(whole,) if source.origin else ())
 
 
 def _beside(case: Case, here: Lane, refusal: Refusal, done: Lanes, origin: str | None) -> Lane:

@@ -23,18 +23,22 @@ def set_aside(case: Case, name: str, refusal: Refusal) -> SetAside | Refusal:
 
 
 def refuse_own(case: Case, name: str, base: Base, target: Dataset) -> RollBack | Refusal:
-    """The target has snapshots of its own after the base, or was written to: back to the base with consent, else a refusal."""
+    """The target has snapshots of its own after the base, or was written to: back to the base with consent, else a refusal.
+
+    Aside, where it is asked for, destroys nothing and goes first.
+    """
     whole = case.target_name(name)
     dies = tuple(f"{whole}{snapshot.mark}" for snapshot in base.own)
     if target.written:
         dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
     cloned = tuple(told for told in dies if told in case.origins)
-    if ROLLBACK in case.options.may_destroy and not cloned:
+    consent = ROLLBACK in case.options.may_destroy
+    if consent and not cloned and ASIDE not in case.asked.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
         return RollBack(dataset=name, to=base.there, dies=dies, why=why)
     what = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else "was written to"
     why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
-    if ROLLBACK in case.options.may_destroy:
+    if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
     return Refusal(why=why, evidence=_evidence(base, dies), cure=_cure(case, base, whole), guard=ASIDE)
 
@@ -76,10 +80,11 @@ def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], 
 
 def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) -> Refusal:
     """The target's dataset holds snapshots, and the source has none of them: another dataset, or one made anew."""
-    whole, newest = case.target_name(name), target.snapshots[-1]
-    evidence = [f"newest of {len(target.snapshots)} there: {newest.mark} (guid {newest.guid})"]
-    if source.newest:
-        evidence.append(f"newest of {len(source.snapshots)} here: {source.newest.mark} (guid {source.newest.guid})")
+    whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
+    evidence = [
+        f"newest of {len(target.snapshots)} there: {there.mark} (guid {there.guid})",
+        f"newest of {len(source.snapshots)} here: {here.mark} (guid {here.guid})",
+    ]
     if same := {one.name for one in source.snapshots} & {one.name for one in target.snapshots}:
         evidence.append(f"same name, other snapshot: @{min(same)}")
     if elsewhere := next(

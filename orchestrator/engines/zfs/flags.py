@@ -1,7 +1,9 @@
-"""How a chain is sent: raw or not, and with which letters; decided with its first send and kept from then on. Pure.
+"""How a chain is sent: raw or not, and with which letters; decided with its first send and kept from then on.
 
 Why: ZFS takes no raw increment on what was received otherwise, and no increment without -L after one with it. What was
 sent raw stays sealed; what was not lies readable on the target, so that needs consent.
+
+Pure.
 """
 
 from orchestrator.domain.plan import Refusal
@@ -30,9 +32,8 @@ def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Fla
         return _refuse_change(case, name, flags)
     if flags.raw:
         return flags
-    return (
-        _refuse_readable(case, name, source, sealed=target.encrypted) or _refuse_locked(case, name, target) or flags
-    )  # fmt: skip
+    readable = _refuse_readable(case, name, source, sealed=target.encrypted, chain=flags)
+    return readable or _refuse_locked(case, name, target) or flags
 
 
 def derived_flags(case: Case, source: Dataset, target: Dataset) -> Flags:
@@ -59,23 +60,26 @@ def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
     )
 
 
-def _refuse_readable(case: Case, name: str, source: Dataset, *, sealed: bool) -> Refusal | None:
+def _refuse_readable(
+    case: Case, name: str, source: Dataset, *, sealed: bool, chain: Flags | None = None
+) -> Refusal | None:
     """A send that is not raw reads what is encrypted: it needs the key, and consent where the copy is not sealed again."""
     whole = case.source_name(name)
     if not source.encrypted:
         return None
     if not sealed and not case.options.may_decrypt:
+        anew = f", and begin that copy anew: poolferry run {case.job.name} --allow aside" if chain else ""
         return Refusal(
             why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
-            evidence=(f'raw = "{case.options.raw}" in [zfs]', "nothing above the copy is encrypted"),
-            cure=f'write raw = "auto" to send it as it lies (a copy that is readable already begins anew: '
-            f"poolferry run {case.job.name} --aside); or consent with {OPEN}",
+            evidence=(f"the copy's flags: {chain}" if chain else f'raw = "{case.options.raw}" in [zfs]',),
+            cure=f'write raw = "auto" to send it as it lies{anew}; or consent with {OPEN}',
+            guard="aside" if chain else None,
         )
     if not source.key_loaded:
         return Refusal(
             why=f"the key of {whole} is not loaded, so it cannot be read to be sent",
             evidence=(f'raw = "{case.options.raw}" in [zfs]',),
-            cure=f'zfs load-key {source.encryption_root or whole}; or write raw = "auto": that needs no key',
+            cure=f'zfs load-key {source.encryption_root or whole}; or write raw = "auto": a new copy then needs no key',
         )
     return None
 

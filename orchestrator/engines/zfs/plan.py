@@ -9,6 +9,7 @@ from orchestrator.engines.zfs import telling
 from orchestrator.engines.zfs.case import Case, parent_of
 from orchestrator.engines.zfs.deciding import decide_lane
 from orchestrator.engines.zfs.lane import Cover, Lane
+from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.ordering import put_in_order
 from orchestrator.engines.zfs.resume import is_foreign
 from orchestrator.engines.zfs.staging import Stages, put_in_stages
@@ -39,7 +40,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
         stages=stages,
         resumes=decided.resumes,
         warnings=decided.warnings,
-        parallel=Case(job, world, asked).options.parallel,
+        parallel=options_of(job).parallel,
         refusals=decided.refusals,
     )
 

@@ -1,7 +1,9 @@
-"""Whether a receive that was cut can go on, and why not. A token covers one snapshot; what follows is sent after it. Pure.
+"""Whether a receive that was cut can go on, and why not. A token covers one snapshot; what follows is sent after it.
 
 Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so renamed ones resume. What can never go on is
 thrown away and told; what is not ours is left alone and refused.
+
+Pure.
 """
 
 from orchestrator.domain.plan import Refusal

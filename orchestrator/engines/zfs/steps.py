@@ -61,7 +61,7 @@ def build(job: Job, world: World, decided: Decided, _asked: Asked) -> tuple[Stag
 def _making(decided: Decided) -> Deed | None:
     """The deed after which the root's newest snapshot is on the target."""
     sends = (deed for stage in decided.stages for deed in stage if isinstance(deed, Send) and deed.dataset == "")
-    return next((deed for deed in reversed(tuple(sends)) if deed.snapshot.name == decided.current), None)
+    return next((deed for deed in sends if deed.snapshot.name == decided.current), None)
 
 
 def _lanes(job: Job, stage: tuple[Deed, ...]) -> int:

@@ -18,7 +18,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, scripts
 from orchestrator.engines.rsync.lanes import Lanes
-from orchestrator.engines.rsync.survey import survey, survey_points
+from orchestrator.engines.rsync.survey import runner, survey, survey_points, survey_target
 from orchestrator.engines.rsync.words import World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Result
@@ -299,3 +299,26 @@ def test_both_programs_are_asked_for_a_far_side() -> None:
     assert seen.here is not None
     assert seen.there is not None
     assert (seen.here.version, seen.there.version) == ((3, 5, 0), (3, 1, 3))
+
+
+def test_one_look_at_a_target_tells_all_of_it(trees: Trees) -> None:
+    trees.write("a")
+    trees.point(OLD)
+    for name in ("work", "trash"):
+        (trees.target / ".poolferry" / name).mkdir()
+    (trees.target / "latest").symlink_to(f"points/{OLD}")
+    (trees.target / "points/deep").mkdir()
+    (trees.target / "points/deep/er").touch()
+    (trees.target / "what\nis this").mkdir()
+    seen = trees.look().target
+    assert (seen.latest, [each.name for each in seen.points], seen.work, seen.litter) == (OLD, [OLD], True, ("trash",))
+    assert seen.foreign == ("what\nis this",)
+    assert seen.mounted == (trees.target.stat().st_dev != trees.target.parent.stat().st_dev)
+    (trees.target / "latest").unlink()
+    (trees.target / "latest").mkdir()
+    assert trees.look().target.latest is None
+
+
+def test_a_target_that_is_a_filesystem_of_its_own(tmp_path: Path) -> None:
+    seen = survey_target(job(target=Location(path="/proc")), runner(Reader()))
+    assert (seen.exists, seen.mounted) == (True, True)

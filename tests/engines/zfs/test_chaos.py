@@ -1,9 +1,11 @@
 """Anything may happen between two runs and in the middle of one: it ends well or in a reasoned refusal, and loses nothing."""
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -209,25 +211,49 @@ def ends_well(chaos: Chaos) -> tuple[Refusal, ...]:
     return refused
 
 
-@settings(max_examples=300, deadline=None)
-@given(EVENTS)
-def test_whatever_happens_it_ends(events: list[Event]) -> None:
-    chaos = Chaos()
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "rollback": {"may_destroy": ("rollback",)},
+    "newest": {"catch_up": "newest"},
+    "filtered": {"snapshots": ("s*", "auto*"), "skip_snapshots": ("s*3", "s*7")},
+    "flat": {"recursive": False},
+    "excluding": {"exclude": ("x", "*/y", "c*")},
+    "raw": {"encrypted": True},
+    "without consent": {"encrypted": True, "raw": "no"},
+    "readable": {"encrypted": True, "raw": "no", "may_decrypt": True},
+    "sealed": {"sealed": True},
+    "sealed anew": {"sealed": True, "encrypted": True, "raw": "no"},
+    "sealed and raw": {"sealed": True, "encrypted": True},
+}
+
+
+def check(way: Mapping[str, Any], events: Sequence[Event]) -> None:
+    chaos = Chaos(**way)
     happen(chaos, EVERYTHING, events)
     ends_well(chaos)
+    assert "may_decrypt" in way or not chaos.target.readable
+    if way in (WAYS["sealed"], WAYS["sealed anew"]):
+        assert all(chaos.target.nodes[name].encrypted for name in chaos.target.below(COPY))
 
 
-@settings(max_examples=200, deadline=None)
-@given(EVENTS)
-def test_with_consent_to_roll_back_it_ends_too(events: list[Event]) -> None:
-    chaos = Chaos(may_destroy=("rollback",))
-    happen(chaos, EVERYTHING, events)
-    ends_well(chaos)
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(list(WAYS)), EVENTS)
+def test_whatever_happens_it_ends(way: str, events: list[Event]) -> None:
+    check(WAYS[way], events)
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_happens_over_many_seeds(way: str) -> None:
+    for seed in range(25):
+        chance = random.Random(f"{way} {seed}")
+        numbers = chance.randrange(5, 70)
+        check(WAYS[way], [(chance.randrange(1000), chance.randrange(12), chance.randrange(12)) for _ in range(numbers)])
+
+
+@settings(max_examples=100, deadline=None)
 @given(EVENTS)
 def test_what_only_happens_on_the_source_is_never_refused(events: list[Event]) -> None:
+    """Taking, renaming and destroying snapshots, and cuts: it always goes on from what both hold, and sends nothing twice."""
     chaos = Chaos()
     happen(chaos, GENTLE, events)
     for refusal in ends_well(chaos):

@@ -107,6 +107,13 @@ def test_what_was_for_another_pool_may_go_once_all_places_were_seen() -> None:
     assert judged(hold("tank/photos", LOST, days=99), jobs=two)[0][0] == "red"
 
 
+def test_a_machine_tells_of_all_its_pools() -> None:
+    only_tank = SeenPins(pools=seen(cursor("tank/photos", LOST)).pools[:1], unseen=((Location(path="vault"), "no"),))
+    assert [pin.job for pin in judge((job(),), only_tank, NOW).pins] == [None]
+    far = (job(host=HOST),)  # of the same name, on a machine that was not seen
+    assert [pin.job for pin in judge(far, only_tank, NOW).pins] == ["photos"]
+
+
 def test_another_pool_of_the_same_name_is_another_pool() -> None:
     reformatted = cursor("tank/photos", RED)
     assert judged(reformatted) == [(None, "no job copies it to that pool any more")]

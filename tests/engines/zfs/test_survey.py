@@ -230,7 +230,7 @@ def test_sizes_are_asked_in_one_program_for_the_first_fifty() -> None:
     told = "".join(f"size\t{number}\n" for number in (*range(100, 120), "-", *range(121, 150)))
     asked = Scripted([(lambda _: True, answer(told.encode()))])
     weighed = weigh(sends(60), asked)
-    assert len(asked.asked) == 1
+    assert [len(words(told)) for told in asked.asked] == [4 * 50]
     expected = [step.expected for step in weighed.steps]
     assert expected == [*range(100, 120), None, *range(121, 150), *[None] * 11]
     assert [_without(step) for step in weighed.steps] == [_without(step) for step in sends(60).steps]

@@ -13,8 +13,8 @@ TEST_PACKAGES := openssh-server openssl e2fsprogs shellcheck
 # What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 
-# $(call scripts,INTERPRETER): the executables without a suffix that run under it, by their first line.
-scripts = $(shell find hooks .ci -type f ! -name '*.*' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
+# $(call scripts,INTERPRETER): the executables that are no modules and run under it, by their first line.
+scripts = $(shell find hooks .ci tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
 
 # $(call installed,PACKAGES): installs with apt what dpkg does not know, or says what a person must install.
 # A freshly installed ssh server is neither started nor enabled: the tests run their own on loopback.

@@ -29,6 +29,22 @@ _OPTIONS = (
     "--dpkgopt=path-exclude=/lib/firmware/*",
 )
 # Enough of the guest's Python to compile the working tree on the host, where nothing is emulated.
+# A build ends with whoever started it, compilers and mounts included: a namespace of its own takes them along. Its first
+# process is a shell, because some package's script sends TERM to process 1.
+_BOUND: tuple[str, ...] = ("setpriv", "--pdeathsig", "KILL")
+if os.geteuid() == 0:
+    _BOUND += (
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        '"$@"; exit $?',
+        "sh",
+    )
 _LIBRARIES = "lib/x86_64-linux-gnu/"
 _PYTHON = (
     "bin/python3.*",
@@ -66,16 +82,21 @@ def _gather(given: Path, flavour: str) -> None:
 
 def _bootstrap(folder: Path, flavour: str, given: Path) -> None:
     argv = [
-        # A build outlives nobody: without this it would go on for minutes.
-        "setpriv", "--pdeathsig", "TERM", "mmdebstrap", *_OPTIONS, "--include=" + ",".join((*KERNEL, *TOOLS)),
+        *_BOUND, "mmdebstrap", *_OPTIONS, "--include=" + ",".join((*KERNEL, *TOOLS)),
         f"--customize-hook=copy-in {given} /", '--customize-hook=chroot "$1" sh /lab-in/setup.sh',
         flavour, folder / "root.tar", *sources(flavour),
     ]  # fmt: skip
     log = folder / "build.log"
     with log.open("wb") as out:
-        done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        words = [str(word) for word in argv]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=_environment(folder))
     if done.returncode:
         raise LabError(f"mmdebstrap ended with {done.returncode}:\n" + log.read_text(errors="replace")[-3000:])
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """What root builds lies in the folder, and goes with it; another user's mapped self could not come in there."""
+    return {**os.environ, "TMPDIR": str(folder)} if os.geteuid() == 0 else dict(os.environ)
 
 
 def _make_disk(folder: Path) -> None:

@@ -7,12 +7,18 @@ import re
 import time
 from collections.abc import Callable, Generator
 
-from orchestrator.domain.command import Pipeline
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Nothing, Refusal, Step
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs import ENGINE
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.line import pipeline_line
 from orchestrator.process.result import Result, broken
 from orchestrator.process.stop import Stop
+from tests.engines.zfs.sides import NOW
 from tests.lab.common import Machine
 
 _STATUSES = re.compile(rb"\nstatuses((?: \d+)+)\n$")
@@ -52,6 +58,17 @@ class InGuest(Writer):
         del stop, stall_after, on_output, on_tick, on_bytes, on_errors
         return self._run(pipeline)
 
+    def one(self, *stages: Command) -> Result:
+        """Runs commands joined by pipes, whatever they do."""
+        return self._run(Pipeline(stages=stages))
+
+    def fails(self, *stages: Command) -> OrchestratorError:
+        """What the engine makes of a pipeline that fails."""
+        pipeline = Pipeline(stages=stages)
+        result = self._run(pipeline)
+        assert not result.well, result
+        return ENGINE.explain(broken(pipeline, result, self.ssh_options))
+
     def _run(self, pipeline: Pipeline) -> Result:
         line = pipeline_line(pipeline, self.ssh_options)
         self.ran.append(line)
@@ -70,3 +87,38 @@ class InGuest(Writer):
             last_words=("",) * (len(exits) - 1) + (said,),
             took_s=time.monotonic() - begun,
         )
+
+
+def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Decision, ...]:
+    """A run without its records: look, decide, do, prove, look again, until there is nothing more to do, or a refusal.
+
+    Raises: OrchestratorError for what fails; AssertionError when it does not come to an end.
+    """
+    asked = Asked(now=NOW, notes="/notes", allowed=frozenset(allowed))
+    decisions: list[Decision] = []
+    for _ in range(looks):
+        decision = ENGINE.plan(job, ENGINE.survey(job, asked, hands), asked)
+        decisions.append(decision)
+        if isinstance(decision, Refusal):
+            return tuple(decisions)
+        for stage in decision.stages:
+            do(hands, stage)
+        if isinstance(decision, Nothing) or decision.refusals:
+            return tuple(decisions)
+    raise AssertionError([getattr(decision, "summary", decision) for decision in decisions])
+
+
+def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
+    """Does the steps of a stage one after the other, then proves them. Raises: OrchestratorError."""
+    for step in stage:
+        assert isinstance(step.work, Pipeline)
+        result = hands.stream(step.work)
+        if not result.well:
+            raise ENGINE.explain(broken(step.work, result, hands.ssh_options))
+    ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, hands)
+
+
+def guids(machine: Machine, dataset: str) -> dict[str, str]:
+    """By name below the dataset, the guid of each snapshot."""
+    lines = machine.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", "name,guid", dataset]).lines
+    return dict(line.removeprefix(dataset).split("\t") for line in lines)

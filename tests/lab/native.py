@@ -3,7 +3,8 @@
 It offers what can be done without a second machine: commands, the working tree's program with a configuration and a state
 of its own, files, pools. There is no USB, no wire, no power to cut: tests that need those are marked `virtual` and skipped.
 A pool keeps the name it was asked for: where the host has one of that name, zpool refuses and the test fails at once.
-Honestly: the project's own runs happen in virtual machines; this module has been imported and checked, hardly run.
+Honestly: the project's own runs happen in virtual machines. In one of them test_lab.py tries this module; how the whole
+set of tests does on a host with a configuration of its own is for `make test-zfs` there to say.
 
 Changes things.
 """

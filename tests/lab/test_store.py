@@ -123,8 +123,8 @@ def test_machines_end_with_whoever_started_them() -> None:
         "run = folder.path / '1' / 'master'\n"
         "run.mkdir(parents=True)\n"
         "(run / 'pid').touch()\n"
-        "quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}\n"
-        "machine = subprocess.Popen(["tail", "-f", run / "pid"], start_new_session=True, **quiet)\n"
+        "quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}\n"
+        "machine = subprocess.Popen(['tail', '-f', run / 'pid'], start_new_session=True, **quiet)\n"
         "(run / 'pid').write_text(str(machine.pid))\n"
         "print(folder.path, flush=True)\n"
         "time.sleep(600)\n"
@@ -133,7 +133,7 @@ def test_machines_end_with_whoever_started_them() -> None:
     try:
         assert owner.stdout is not None
         folder = Path(owner.stdout.readline().strip())
-        assert len(strays(folder)) == 2  # the machine and the watcher
+        wait_until(lambda: len(strays(folder)) == 2, 10)  # the machine and the watcher
     finally:
         owner.kill()
         owner.communicate()

@@ -178,7 +178,7 @@ _RIGHTS = (
     _says(
         r"sudo: .*(password|terminal|askpass|not allowed)|may not run sudo|is not in the sudoers",
         PermissionDenied, "sudo does not let this user run zfs without a password",
-        "a line in sudoers: USER ALL=(root) NOPASSWD: /usr/sbin/zfs; or `zfs allow` without sudo",
+        "a line in sudoers: USER ALL=(root) NOPASSWD: /usr/sbin/zfs, /usr/bin/kill; or `zfs allow` without sudo",
     ),
     _says(
         r"unshare: ",

@@ -195,3 +195,9 @@ def test_a_cut_clone_goes_on_as_its_origin_was() -> None:
     assert isinstance(decided, Decided)
     assert [type(send) for send in _sends(decided)] == [ResumedSend]
     assert world.newest_is_there("k")
+
+
+def test_an_encrypted_source_needs_the_targets_key_too_where_it_is_not_raw() -> None:
+    world = begun(secret(raw="no", sealed=True))
+    encrypt(world.target, COPY, loaded=False)
+    assert refused(world).why.startswith(f"the key of {COPY} is not loaded on the target")

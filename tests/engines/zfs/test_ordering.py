@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.engines.zfs.case import parent_of
 from orchestrator.engines.zfs.ordering import levels, put_in_order
 from orchestrator.engines.zfs.words import Decided, FullSend, IncrementalSend, MakePlaceholder
-from tests.engines.zfs.running import ferry
+from tests.engines.zfs.running import asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -48,6 +48,14 @@ def test_any_tangle_is_put_in_order(origins: dict[str, str]) -> None:
 def test_only_a_circle_costs_a_clone_its_origin() -> None:
     origins = {"c": "b", "b": "a", "a": "d/x", "d/z": "c"}
     assert put_in_order(tuple(sorted(NAMES)), origins)[1] == origins
+
+
+def test_two_circles_in_one_another() -> None:
+    """A clone that lost its origin still waits for its parent, which goes in a circle of its own."""
+    origins = {"aa": "m/p/c", "m/p": "k", "k": "m/p/c", "m": "z", "z": "m/p/c"}
+    order, kept = put_in_order(("", "aa", "k", "m", "m/p", "m/p/c", "z"), origins)
+    assert order == ("", "m", "m/p", "m/p/c", "aa", "k", "z")
+    assert kept == {"aa": "m/p/c", "k": "m/p/c", "z": "m/p/c"}
 
 
 def test_levels_count_only_what_comes() -> None:
@@ -157,3 +165,16 @@ def test_places_are_made_for_children_of_what_sends_nothing() -> None:
         "the target holds only its place, made by us and empty"
     ]
     assert world.newest_is_there("x")
+
+
+def test_a_clone_does_not_start_from_what_is_renamed_away() -> None:
+    world = ferry("a", catch_up="newest")
+    world.run()
+    world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[0].guid, f"{ROOT}/k")
+    world.source.snapshot(f"{ROOT}/k", "k1")
+    world.source.snapshot(ROOT, "b")
+    world.target.snapshot(COPY, "mine")
+    decided = world.run(asked("aside"))
+    assert isinstance(decided, Decided)
+    assert "sent whole" in decided.warnings[0]
+    assert world.newest_is_there("k")

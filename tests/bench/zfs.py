@@ -1,0 +1,89 @@
+"""python -m tests.bench.zfs: measures datasets on real OpenZFS, in the lab, next to the bare programs and to others'. Judges nothing.
+
+Every number comes from one run of this on one machine: ratios of what was measured in turns, in one restored machine (two
+for what travels). A promise that is not kept is a word in the table and no failure. Changes things.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tests.bench.__main__ import size
+from tests.bench.machine import machine, told
+from tests.bench.rows import Row, left_out, table
+from tests.bench.zfs_running import running
+from tests.bench.zfs_planning import planning
+from tests.bench.zfs_streaming import streaming
+from tests.lab.common import LabError
+from tests.lab.emulator import qemu_version
+from tests.lab.laboratory import Lab, missing
+
+_HOW = """\
+A ratio is ours over theirs. The machines are emulated: a program's start weighs more in them than on a real machine, and
+seconds depend on what else this one does ("load before"); commands do not. Processor: what the whole machine used."""
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Row]:
+    """The rows as they come. What cannot be measured here is a row that says why."""
+    parts: dict[str, Callable[[Lab], Iterable[Row]]] = {
+        "a": lambda lab: streaming(lab, local=asked.local, far=asked.far, rounds=asked.rounds),
+        "b": lambda lab: running(lab, sizes=asked.datasets, snapshots=asked.snapshots, rounds=asked.rounds),
+    }
+    if "c" in asked.only:
+        yield from planning(asked.rounds)
+    chosen = [name for name in asked.only if name in parts]
+    if not chosen:
+        return
+    if why := missing():
+        yield from (left_out(name, "in the lab", why) for name in chosen)
+        return
+    with Lab() as lab:
+        lab.prepare()
+        for name in chosen:
+            try:
+                yield from parts[name](lab)
+            except (LabError, RuntimeError, OSError) as error:
+                yield left_out(name, "stopped", str(error))
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """The numbers of "10,100". Raises: ValueError."""
+    return tuple(int(one) for one in text.split(","))
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """What was asked for."""
+    asked = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
+    asked.add_argument("--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)")
+    asked.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
+    asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
+    asked.add_argument("--far", type=size, default=32 << 20, help="bytes of a stream between two: 2.5 MB/s (32M)")
+    asked.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
+    asked.add_argument("--only", type=lambda text: text.split(","), default=["a", "b", "c"], help="a,b,c")
+    asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    return asked.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    """Measures and prints; 0 whatever the numbers are."""
+    asked = arguments(words)
+    about = {**machine(Path(tempfile.gettempdir())), "lab": qemu_version() if not missing() else missing()}
+    rows = []
+    for row in measure(asked):
+        rows.append(row)
+        said = row.note if row.middle is None else f"{row.middle:.3g} {row.unit} ({row.note})"
+        print(f"({row.part}) {row.what}: {said}", file=sys.stderr, flush=True)
+    if asked.json:
+        print(json.dumps({"format": 1, "machine": about, "rows": [row.value for row in rows]}, indent=2))
+    else:
+        print(f"{told(about)}\n\n{table(rows)}\n\n{_HOW}")
+    return 0
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    sys.exit(main(sys.argv[1:]))

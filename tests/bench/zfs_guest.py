@@ -1,0 +1,58 @@
+"""What a command costs in a machine of the lab: its seconds, the machine's processor time, the programs it started.
+
+Changes things.
+"""
+
+import struct
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.virtual import VirtualMachine
+
+# The kernel's own accounting sees every process of every tool alike, and costs next to nothing. Source: acct(2), acct(5).
+_ACCOUNT = "/var/tmp/account"  # noqa: S108 - of the machine, which nobody shares
+_BEGIN = f": > {_ACCOUNT}; python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).acct(b\"{_ACCOUNT}\"))'"
+_END = f"python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).acct(None))'; cat {_ACCOUNT}"
+_RECORD = struct.Struct("<B47x16s")
+_FORKED = 1  # it never became another program
+ZFS = ("zfs", "zpool")
+_TICKS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Of one command. `programs`: how often each was started, by name."""
+
+    seconds: float
+    processor: float
+    programs: Counter[str]
+
+    @property
+    def zfs(self) -> int:
+        """How many zfs and zpool commands it took."""
+        return sum(self.programs[name] for name in ZFS)
+
+
+def cost(machine: VirtualMachine, words: Sequence[str], *, patience: float = 7200) -> Cost:
+    """Runs it to its end. Raises: LabError when it fails."""
+    machine.sh(_BEGIN)
+    used, began = processor(machine), time.perf_counter()
+    machine.sh(list(words), seconds=patience)
+    took = time.perf_counter() - began
+    return Cost(seconds=took, processor=processor(machine) - used, programs=programs(machine.sh(_END).out))
+
+
+def programs(account: bytes) -> Counter[str]:
+    """How often each program was started, by the names in an account."""
+    whole = len(account) - len(account) % _RECORD.size
+    records = _RECORD.iter_unpack(account[:whole])
+    return Counter(name.split(b"\0", 1)[0].decode(errors="replace") for flags, name in records if not flags & _FORKED)
+
+
+def processor(machine: VirtualMachine) -> float:
+    """Seconds of processor time that the machine has used so far."""
+    fields = Path(f"/proc/{machine.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

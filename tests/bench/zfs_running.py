@@ -1,0 +1,71 @@
+"""(b) Commands and seconds of a run with nothing to do, and with one new snapshot of each dataset, next to others. Changes things."""
+
+from collections.abc import Iterator, Sequence
+
+from tests.bench.rows import Row
+from tests.bench.zfs_guest import Cost, cost
+from tests.bench.zfs_pools import copy_pool, make_trees, snapshot, tree
+from tests.bench.zfs_tools import FERRY, PEERS, Tool, held_by, pools
+from tests.lab.laboratory import Lab
+from tests.lab.peers import give_peers
+from tests.lab.virtual import VirtualMachine
+
+TOOLS = (FERRY, *PEERS)
+NEW, NOTHING = "one new snapshot each", "nothing to do"
+_MANY = 100  # a turn of four tools takes long then
+Costs = dict[tuple[str, str], list[Cost]]
+
+
+def running(lab: Lab, *, sizes: Sequence[int], snapshots: int, rounds: int) -> Iterator[Row]:
+    """Rows for each size, each case, each of the others."""
+    machine = lab.machine()
+    try:
+        give_peers(lab, machine)
+        make_trees(machine, sizes, snapshots)
+        copy_pool(machine, pools(TOOLS))
+        for count in sizes:
+            often = rounds if count < _MANY else max(1, rounds // 2) if count == _MANY else 1
+            took = _turns(machine, count, snapshots, often)
+            for case in (NOTHING, NEW):
+                for peer in PEERS:
+                    yield from _rows(f"{case}, {count} datasets × {snapshots} snapshots", case, peer, took)
+    finally:
+        lab.give_back(machine)
+
+
+def _turns(machine: VirtualMachine, count: int, snapshots: int, rounds: int) -> Costs:
+    took: Costs = {(tool.name, case): [] for tool in TOOLS for case in (NEW, NOTHING)}
+    for tool in TOOLS:
+        tool.prepare(machine, count)
+        cost(machine, tool.command(count))  # what it wants to remember of a pool that it meets for the first time
+    for turn in range(rounds):
+        name = snapshot(count, snapshots + turn)
+        machine.sh(["zfs", "snapshot", "-r", f"{tree(count)}@{name}"], seconds=600)
+        for case in (NEW, NOTHING):
+            for tool in TOOLS if turn % 2 == 0 else TOOLS[::-1]:
+                took[tool.name, case].append(cost(machine, tool.command(count)))
+        for tool in TOOLS:
+            if (held := held_by(machine, tool.pool, count, name)) != count:
+                raise RuntimeError(f"{tool.name} brought {name} to {held} of {count} datasets")
+    return took
+
+
+def _rows(what: str, case: str, peer: Tool, took: Costs) -> Iterator[Row]:
+    ours, theirs = took[FERRY.name, case], took[peer.name, case]
+    together = list(zip(ours, theirs, strict=True))
+    less = 0.99 if peer.promised else None  # fewer and faster; for the others, no slower
+    note = f"{ours[-1].zfs} : {theirs[-1].zfs} zfs and zpool commands"
+    commands = tuple(our.zfs / their.zfs for our, their in together)
+    yield Row(part="b", what=f"commands: {what}, to {peer.name}", values=commands, most=less, note=note)
+    seconds = tuple(our.seconds / their.seconds for our, their in together)
+    note = f"{_middle([one.seconds for one in ours]):.1f} s : {_middle([one.seconds for one in theirs]):.1f} s; {_used(ours, theirs)}"
+    yield Row(part="b", what=f"seconds: {what}, to {peer.name}", values=seconds, most=less or 1.0, note=note)
+
+
+def _used(ours: Sequence[Cost], theirs: Sequence[Cost]) -> str:
+    one, other = _middle([cost.processor for cost in ours]), _middle([cost.processor for cost in theirs])
+    return f"processor {one:.1f} s : {other:.1f} s = {one / other:.2f}"
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]

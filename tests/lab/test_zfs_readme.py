@@ -1,0 +1,60 @@
+"""The README's dataset tour is run on real pools: each `#` line of its console blocks, in order, as root.
+
+Numbers, times, names of our bookmarks and the lines of progress may differ. `WRITE_README=1` writes the output anew.
+
+Changes things.
+"""
+
+import os
+import re
+
+import pytest
+
+from tests.lab.common import Machine
+from tests.test_readme import README, shape, written_into
+
+_BLOCK = re.compile(r"^```console\n(# .*?)^```$", re.MULTILINE | re.DOTALL)
+_JOB = """\
+engine = "zfs"
+source = "tank/photos"
+target = "vault"
+
+[snapshots]
+daily = 14
+
+[keep]
+daily = 60
+"""
+_GUID = re.compile(r"poolferry_[0-9a-f_]+|autosnap_[0-9:_-]+_daily|\d{16,20}")
+
+
+@pytest.mark.timeout(300)
+def test_the_tour_prints_what_the_readme_shows(master: Machine) -> None:
+    master.pool("tank", "1G")
+    master.pool("vault", "1G")
+    master.sh("zfs create tank/photos && zfs create vault/replicas && seq 300000 > /tank/photos/2026.jpg")
+    master.job("photos", _JOB, targets='[place.vault]\ndataset = "vault/replicas"\n')
+    text = README.read_text()
+    blocks = list(_BLOCK.finditer(text))
+    assert blocks
+    written = ["".join(_run(command, master) for command in _commands(block[1])) for block in blocks]
+    if os.environ.get("WRITE_README"):
+        README.write_text(written_into(text, blocks, written))
+        return
+    for block, came in zip(blocks, written, strict=True):
+        assert _settled(came) == _settled(block[1])
+
+
+def _commands(block: str) -> list[str]:
+    return [line[2:] for line in block.splitlines() if line.startswith("# ")]
+
+
+def _run(command: str, machine: Machine) -> str:
+    done = machine.sh(f"exec 2>&1; export COLUMNS=160 TZ=UTC; {command}", check=False, seconds=120)
+    return f"# {command}\n{done.out.decode()}"
+
+
+def _settled(text: str) -> list[str]:
+    """Without lines of progress, which come when they come."""
+    lines = shape(_GUID.sub("NAME", text))
+    return [line for line in lines if not re.match(r"photos: 0%", line)]

@@ -33,11 +33,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Commands joined by pipes. `reads`: a file for the first one's input; `keeps`: a file that collects the output."""
+    """Commands joined by pipes. `reads`: a file for the first one's input; `keeps`: a file that collects the output.
+
+    `counts`: the stage behind which bytes are counted, where somebody wants to know.
+    """
 
     stages: tuple[Command, ...]
     reads: str | None = None
     keeps: str | None = None
+    counts: int = 0
 
     @property
     def effect(self) -> Effect:

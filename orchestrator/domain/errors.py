@@ -10,6 +10,7 @@
     │  ├─ BaseGone · TokenStale                                                       NOW
     │  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
     ├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
+    ├─ LookAgain               a plan that only cleared the way is done                NOW
     ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
     └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 
@@ -153,6 +154,12 @@ class Unexplained(OutsideError):
 
 class ProofFailed(OrchestratorError):
     """A step ended well and its promise does not hold."""
+
+
+class LookAgain(OrchestratorError):
+    """No failure: what was in the way is gone, and what comes next is for another look to tell."""
+
+    retry = Retry.NOW
 
 
 class PartlyRefused(OrchestratorError):

@@ -90,6 +90,7 @@ class Plan:
     resumes: str | None = None  # what an earlier run left, that this plan goes on from
     anew: bool = False  # nothing of an earlier run is used, so what it noted is void
     warnings: tuple[str, ...] = ()
+    again: bool = False  # what comes next depends on what this leaves: the same run looks again
     parallel: int | None = None  # lanes side by side at most; None: all of a stage
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
 

@@ -140,7 +140,7 @@ class Writer(Reader):
         `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
         appended; with neither it joins the last words. With both the program writes into the file itself, and
         `on_output` gets each half second what came meanwhile. Each half second `on_tick` is called, and `on_bytes` with all
-        bytes that went from the first stage to the second; asking for it is what makes them counted. `on_errors` gets
+        bytes that went on from the stage that `pipeline.counts` names; asking for it is what makes them counted. `on_errors` gets
         all that the stages say on stderr, of which the result keeps only the end. What a callback raises ends the pipeline and comes out here.
 
         Why not through our hands: a program that tells of each of 100,000 files would wake us as often, for 0.8 s of work.

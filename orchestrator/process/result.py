@@ -23,7 +23,7 @@ class StopReason(StrEnum):
 class Result:
     """The end of a pipeline. `exits`: per stage, negative for signals, None where unknown; nothing when `stopped`.
 
-    `moved`: bytes between the first two stages when counted, else what was added to `keeps`, else None (unknown).
+    `moved`: bytes that went on from the counted stage, else what was added to `keeps`, else None (unknown).
     """
 
     exits: tuple[int | None, ...]

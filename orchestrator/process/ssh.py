@@ -7,8 +7,11 @@ from orchestrator.domain.place import Host
 
 # Never a question: nobody sits at the keyboard. It stands first because ssh keeps the first value it sees.
 _FIRM = ("-oBatchMode=yes",)
-# A dead peer is noticed within a minute. After the job's own options, so that those win.
-_USUAL = ("-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-T", "-x")
+# A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
+# the job's own options, so that those win.
+_USUAL = (
+    "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x",
+)  # fmt: skip
 _LOCALE = "LC_ALL=C.UTF-8"
 
 

@@ -66,7 +66,7 @@ class Wires:
             self.kept = self._hold(self._ours, os.open(pipeline.keeps, how, 0o600))
             self._kept_before = self._kept_told = os.fstat(self.kept).st_size
         for index in range(len(pipeline.stages) - 1):
-            after, sink = self._joint(counted and index == 0)
+            after, sink = self._joint(counted and index == pipeline.counts)
             self.ends.append((source, sink))
             source = after
         self.ends.append((source, self._last_sink(output)))

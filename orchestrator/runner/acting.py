@@ -3,7 +3,7 @@
 import shutil
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import PartlyRefused, TargetFull
+from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import Nothing, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
@@ -59,6 +59,8 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
     turn_page(asked.notes)
     hands = Hands(journal, writer, asked.notes, parallel=plan.parallel)
     _do(plan, hands, world)
+    if plan.again:
+        raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
     shutil.rmtree(asked.notes, ignore_errors=True)

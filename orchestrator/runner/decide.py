@@ -1,6 +1,6 @@
 """Guard, then the engine's plan, then what shall stay: one decision for one look. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -56,3 +56,16 @@ def protect(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
     """Points that stay whatever [keep] says, each with the reason: the newest sound one, and those being read."""
     newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
     return newest | dict.fromkeys(busy, "a restore or a reading is using it")
+
+
+def retaining(job: Job, now: datetime) -> Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None:
+    """Which names [keep] would keep on the target, for those that catch up; None: it keeps all."""
+    if job.keep.everything:
+        return None
+
+    def retain(dated: tuple[tuple[str, datetime], ...]) -> frozenset[str]:
+        root = job.target.location
+        points = [Point(name=name, taken=taken, tree=root, manifest=None) for name, taken in dated]
+        return frozenset(each.point.name for each in staying(points, job, now=now, protected={}) if each.keep)
+
+    return retain

@@ -9,7 +9,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import Asked, Engine
 from orchestrator.planners.retention import Decision as Staying
 from orchestrator.process.executor import Reader
-from orchestrator.runner.decide import decide, going, protect, staying
+from orchestrator.runner.decide import decide, going, protect, retaining, staying
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.locks import points_being_read
 
@@ -34,7 +34,9 @@ def plan_job(
     job: Job, engine: Engine, reader: Reader, known: Known, *, state: str, now: datetime, allowed: frozenset[str]
 ) -> Planned:
     """Looks and decides. Raises: OrchestratorError when a look fails."""
-    asked = Asked(now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts)
+    asked = Asked(
+        now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts, retain=retaining(job, now)
+    )
     world = engine.survey(job, asked, reader)
     decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):

@@ -5,6 +5,7 @@ never to the step. Changes things.
 """
 
 import os
+from dataclasses import replace
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.job import Job
@@ -92,4 +93,9 @@ def _asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     remembered = tools.history.memory(job.name)
-    return Asked(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
+    asked = Asked(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
+    if not tools.engine.wants_datasets:
+        return asked
+    from orchestrator.runner.decide import retaining
+
+    return replace(asked, retain=retaining(job, asked.now))

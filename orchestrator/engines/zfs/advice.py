@@ -7,7 +7,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import Advice
-from orchestrator.engines.zfs import commands, parse
+from orchestrator.engines.zfs import commands, parse, transport
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.parse import ABSENT, Look, May
 from orchestrator.engines.zfs.survey import HEALTHY, run
@@ -15,9 +15,10 @@ from orchestrator.process.executor import Reader
 
 _LEAST = (2, 1)
 SENDING = ("bookmark", "destroy", "hold", "release", "send")
-RECEIVING = (
-    "canmount", "create", "destroy", "mount", "readonly", "receive", "rename", "rollback", "userprop",
-)  # fmt: skip
+RECEIVING = tuple(
+    "canmount create destroy mount mountpoint quota readonly receive refquota refreservation rename reservation rollback "
+    "sharenfs sharesmb userprop".split()
+)
 
 
 def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
@@ -42,7 +43,7 @@ def _side(found: list[Advice], job: Job, root: Location, reader: Reader, *, targ
             root, target=target, recursive=False, sudo=options_of(job).sudo, above=False, created=False
         )
         look = parse.parse_look(run(reader, command).stdout.split(b"\n"))
-        found += [_version(look, root), _mbuffer(look, root, job), _pool(look, root, target=target)]
+        found += [_version(look, root), _mbuffer(look, root, job), *_wire(look, root, job), _pool(look, root, target=target)]
         if look.health in HEALTHY:
             found += _rights(look, root, reader, target=target)
         return look.version
@@ -69,12 +70,23 @@ def _version(look: Look, root: Location) -> Advice:
     return Advice(good=False, subject=subject, text=text, hinders=False)
 
 
+def _wire(look: Look, root: Location, job: Job) -> tuple[Advice, ...]:
+    """Whether mbuffer may make its own connection, and between which addresses."""
+    if root.host is None or not transport.is_open(job):
+        return ()
+    subject = f"transport to {root.host}"
+    if refusal := transport.refuse_wire(job, root.host, look.wire):
+        return (Advice(good=False, subject=subject, text=f"{refusal.why}: {refusal.cure}"),)
+    ends = f"between {look.wire.here} and {look.wire.there}" if look.wire else ""
+    return (Advice(good=True, subject=subject, text=f"mbuffer, in the clear {ends}, ports {transport.PORTS}"),)
+
+
 def _mbuffer(look: Look, root: Location, job: Job) -> Advice:
     subject = f"mbuffer {_at(root)}"
     if look.mbuffer:
         return Advice(good=True, subject=subject, text="is there")
-    limited = job.pipe.rate_limit is not None and root.host is None
-    why = "[pipe] rate-limit needs it" if limited else "without it disk and network wait for each other"
+    limited = transport.is_open(job) or (job.pipe.rate_limit is not None and root.host is None)
+    why = "[pipe] asks for it" if limited else "without it disk and network wait for each other"
     return Advice(good=False, subject=subject, text=f"is not installed: {why}; apt install mbuffer", hinders=limited)
 
 

@@ -1,5 +1,6 @@
 """Every command line of the zfs engine, each flag with its reason beside it. Pure."""
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +9,7 @@ from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.zfs import scripts
-from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Flags, Kind, Side
+from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Side
 
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
@@ -17,19 +18,19 @@ _SOURCE_PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keyst
 _TARGET_PROPERTIES = (
     f"{_SOURCE_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
 )
-# What a stream must not change on the target: it would mount over the host, publish, or refuse for want of room.
-_ASIDE = {
-    Kind.FILESYSTEM: (
-        "mountpoint", "sharenfs", "sharesmb", "quota", "refquota", "reservation", "refreservation",
-    ),
+# What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
+_ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
+_ROOM = {
+    Kind.FILESYSTEM: ("quota", "refquota", "reservation", "refreservation"),
     Kind.VOLUME: ("reservation", "refreservation"),
-}  # fmt: skip
+}
 # What zfs does not let a volume have; it warns, or refuses the stream. Source: zfsprops(7).
 _NOT_OF_VOLUMES = frozenset(
     "aclinherit aclmode acltype atime canmount casesensitivity defaultuserquota devices exec filesystem_limit mountpoint "
     "nbmand normalization overlay quota recordsize refquota relatime setuid sharenfs sharesmb snapdir snapshot_limit "
     "special_small_blocks utf8only version vscan xattr zoned".split()
 )
+_OPEN = ("-o", "encryption=off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +173,14 @@ def receive_words(
     flags: Flags | None,
     protect: tuple[str, ...] = (),
     onto_placeholder: bool = False,
+    encryption: Encryption | None = None,
     origin: str | None = None,
 ) -> tuple[str, ...]:
     """Receives into a dataset, resumably (-s) and mounting nothing (-u).
 
     `properties`: the stream brings some; those kept aside stay as received values, which `zfs inherit -S` takes back.
+    Why room is set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1 lets
+    the next increment's in.
     `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
     """
     words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else [])]
@@ -185,6 +189,7 @@ def receive_words(
         words += ["-o", f"{name}={value}"]
     if origin is not None:
         words += ["-o", f"origin={origin}"]  # else zfs searches the pool for the guid, and may find another copy
+    words += {None: (), Encryption.AS_ABOVE: ("-x", "encryption"), Encryption.OFF: _OPEN}[encryption]
     if properties:
         for name in _aside(kind, protect, given):
             words += ["-x", name]
@@ -195,7 +200,7 @@ def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
     """What a copy gets when it is made. noauto: nothing may mount it by itself. readonly: nothing may change it."""
     if not first:
         return {}
-    given = {"readonly": "on"}
+    given = {"readonly": "on", **dict.fromkeys(_ROOM[kind], "none")}
     if kind is Kind.FILESYSTEM:
         given["canmount"] = "noauto"
     if flags is not None:
@@ -204,14 +209,14 @@ def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
 
 
 def _aside(kind: Kind, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:
-    for name in dict.fromkeys((*_ASIDE[kind], *protect)):
+    for name in dict.fromkeys((*_ELSEWHERE, *_ROOM[kind], *protect)):
         if name not in given and not (kind is Kind.VOLUME and name in _NOT_OF_VOLUMES):
             yield name
 
 
 def buffer_command(pipe: Pipe, *, lanes: int) -> Command:
     """Evens out the flow between disk and network, and slows it down to the lane's share of the rate."""
-    rate = ("-r", str(max(1, pipe.rate_limit // lanes))) if pipe.rate_limit else ()
+    rate = ("-r", str(_share(pipe, lanes))) if pipe.rate_limit else ()
     return Command(argv=("mbuffer", "-q", "-s", "128k", "-m", _memory(pipe), *rate), effect=Effect.READS)
 
 
@@ -224,6 +229,41 @@ def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
     if side.root.host is not None and side.mbuffer:
         return script(scripts.SEND, _memory(pipe), *words, effect=Effect.READS, where=at(side))
     return zfs(*words, effect=Effect.READS, where=at(side))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """mbuffer's own connection: from the sender, by the address that the receiver sees, to the receiver."""
+
+    sender: str
+    receiver: str
+    port: int
+
+
+def connect_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe, *, lanes: int | None) -> Command:
+    """The end of an open connection that sends what `words` make; with `lanes`, no faster than a lane's share of the rate."""
+    rate = str(_share(pipe, lanes)) if lanes and pipe.rate_limit else ""
+    values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
+    return script(scripts.CONNECT, *values, *words, effect=Effect.READS, where=at(side))
+
+
+def listen_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe) -> Command:
+    """The end that receives: into zfs where that is on a host; here into our own buffer, and so on."""
+    values = (f"{line.sender}:{line.port}", _patience(pipe))
+    if side.root.host is None:
+        return script(scripts.LISTEN, *values, *words, effect=Effect.READS, where=At())
+    effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
+    words = ("buffered", _memory(pipe), *words)
+    return script(f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=at(side))
+
+
+def _patience(pipe: Pipe) -> str:
+    """For the far end, whom nobody can tell when the link is dead; longer than our own."""
+    return str(max(30, 2 * math.ceil(pipe.stall_after)))
+
+
+def _share(pipe: Pipe, lanes: int) -> int:
+    return max(1, (pipe.rate_limit or 0) // lanes)
 
 
 def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
@@ -258,10 +298,10 @@ def rename_command(dataset: str, to: str, where: At) -> Command:
     return zfs("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
 
 
-def placeholder_command(dataset: str, where: At) -> Command:
+def placeholder_command(dataset: str, where: At, *, encryption: Encryption | None = None) -> Command:
     """Makes a dataset that is never mounted and says whose it is."""
-    words = ("create", "-u", "-o", "canmount=off", "-o", "readonly=on", "-o", f"{PLACEHOLDER}=on", dataset)
-    return zfs(*words, effect=Effect.WRITES, where=where)
+    words = ("create", "-u", "-o", "canmount=off", "-o", "readonly=on", "-o", f"{PLACEHOLDER}=on")
+    return zfs(*words, *(_OPEN if encryption is Encryption.OFF else ()), dataset, effect=Effect.WRITES, where=where)
 
 
 def no_placeholder_command(dataset: str, where: At) -> Command:

@@ -15,6 +15,7 @@ from orchestrator.engines.zfs.words import (
     Kind,
     Side,
     Snapshot,
+    Wire,
     held_pool,
     parse_flags,
 )
@@ -50,6 +51,7 @@ class Look:
     snapshots: Mapping[str, Sequence[Snapshot]]
     bookmarks: Mapping[str, Sequence[Bookmark]]
     created: Mapping[int, datetime]
+    wire: Wire | None = None
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -74,6 +76,7 @@ class _Reading:
         self._part = ""
         self._here: list[str] = []
         self._pool: list[str] = []
+        self._wire: list[str] = []
         self._seen: set[str] = set()
         self._above: dict[str, tuple[int | None, bool]] = {}
         self._properties: dict[str, dict[str, tuple[str, str]]] = {}
@@ -101,6 +104,8 @@ class _Reading:
             self._here = rest
         elif self._part == "=pool":
             self._pool = rest
+        elif self._part == "=wire":
+            self._wire = rest
 
     def _property(self, line: str) -> None:
         name, kind, *value, source = _fields(line, 4)
@@ -129,6 +134,8 @@ class _Reading:
             there="=datasets" in self._seen and "=absent" not in self._seen, whole="=end" in self._seen,
             above=self._above, properties=self._properties, snapshots=self._snapshots, bookmarks=self._bookmarks,
             created=self._created,
+            # Source: ssh(1), SSH_CONNECTION: address and port of the client, then of the server.
+            wire=Wire(here=self._wire[0], there=self._wire[2]) if len(self._wire) == 4 else None,
         )  # fmt: skip
 
 
@@ -157,7 +164,7 @@ def side_of(look: Look, root: Location) -> Side:
     available = parse_number(own[0]) if own else look.above[near][0] if near else None
     return Side(
         root=root, pool_guid=look.pool_guid, version=look.version, available=available,
-        programs=look.root or look.sudo, sudo=look.sudo, mbuffer=look.mbuffer,
+        programs=look.root or look.sudo, sudo=look.sudo, mbuffer=look.mbuffer, wire=look.wire,
         above=frozenset(above if look.there else look.above), datasets=datasets,
         inherits_encryption=near is not None and look.above[near][1],
     )  # fmt: skip

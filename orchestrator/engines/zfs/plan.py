@@ -5,7 +5,7 @@ from dataclasses import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import telling
+from orchestrator.engines.zfs import telling, transport
 from orchestrator.engines.zfs.case import Case, parent_of
 from orchestrator.engines.zfs.deciding import decide_lane
 from orchestrator.engines.zfs.lane import Cover, Lane
@@ -40,6 +40,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
         stages=stages,
         resumes=decided.resumes,
         warnings=decided.warnings,
+        again=decided.again,
         parallel=options_of(job).parallel,
         refusals=decided.refusals,
     )
@@ -85,7 +86,7 @@ def _refuse_sides(case: Case) -> Refusal | None:
     if "" not in target.datasets and below and pool not in target.above:
         cure = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
         return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), cure=cure)
-    return None
+    return transport.refuse(case.job, source, target)
 
 
 def _end_receives(case: Case) -> tuple[EndReceive, ...]:

@@ -206,6 +206,31 @@ _HOSTS = (
         HostUnreachable, "the host did not answer", "check that the host runs, and sshd on it",
     ),
 )  # fmt: skip
+_OPEN = (
+    _says(
+        r"a stranger connected",
+        OutsideError, "somebody else connected to mbuffer's port before the sender did; nothing of it was received",
+        'find out who, on the sending machine; until then write transport = "ssh" in [pipe]',
+    ),
+    _says(
+        r"rejected connection from",
+        OutsideError, "the sender's connection comes from another address than its ssh connection",
+        'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
+    ),
+    _says(
+        r"could not bind to socket",
+        StreamBroken, "mbuffer's port was taken", "the next attempt takes another one",
+    ),
+    _says(
+        r"mbuffer: \w+: (error connecting|unable to connect) to .*|no sender has connected",
+        HostUnreachable, "mbuffer's own connection could not be made",
+        'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
+    ),
+    _says(
+        r"watchdog timeout",
+        Stalled, "nothing moved for too long, so mbuffer gave up", GOES_ON,
+    ),
+)  # fmt: skip
 _SURPRISES = (
     _says(
         r"\bexists\s+must specify -F|destination already exists|dataset already exists|bookmark exists",
@@ -245,4 +270,4 @@ _CUTS = (
     ),
     _ends((129, 130, 141, 143), StreamBroken, "the stream was ended in the middle", GOES_ON),
 )  # fmt: skip
-TABLE = (*_TOKENS, *_BASES, *_ENCRYPTION, *_ROOM, *_POOLS, *_RIGHTS, *_HOSTS, *_SURPRISES, *_CUTS)
+TABLE = (*_TOKENS, *_BASES, *_ENCRYPTION, *_ROOM, *_POOLS, *_RIGHTS, *_OPEN, *_HOSTS, *_SURPRISES, *_CUTS)

@@ -15,6 +15,7 @@ command -v mbuffer >/dev/null && m=mbuffer
 [ ! -r /sys/module/zfs/version ] || read -r v </sys/module/zfs/version
 [ -n "$v" ] || v=$(zfs version) || exit
 printf "=here %s %s %s %s\\n" "$u" "$s" "$m" "$(printf "%s\\n" "$v" | head -n 1)"
+[ -z "$SSH_CONNECTION" ] || printf "=wire %s\\n" "$SSH_CONNECTION"
 k=/proc/spl/kstat/zfs/$2
 if [ -r "$k/guid" ] && [ -r "$k/state" ]; then read -r g <"$k/guid"; read -r h <"$k/state"
 else
@@ -127,6 +128,46 @@ n=$1; shift; mbuffer -q -s 128k -m "$n" | zfs "$@"
 """
 ZFS = """
 zfs "$@"
+"""
+
+# mbuffer's own connection, for any stream. The connecting end makes up a key, says it on its stdout, which reaches the
+# listening end through ssh, and sends it ahead of the stream: so nobody else can feed the receiver, who refuses all that does
+# not begin with it. What comes after the key on that way tells that all was sent; its end without that word, that nobody will.
+# An attempt that is refused has taken nothing from its input: the other end does not listen yet.
+# Arguments: address:port, memory, seconds of patience, rate or nothing, then what makes the stream.
+CONNECT = """
+a=$1; n=$2; w=$3; r=$4; shift 4
+k=$(od -An -N16 -tx1 /dev/urandom | tr -d " \\n"); printf "%s\\n" "$k"; exec 3>&1
+reach() {
+i=0
+while [ "$i" -lt 100 ]; do
+e=$(mbuffer -q -4 -s 128k -m "$n" ${r:+-r "$r"} --tcptimeo "${w}s" -W "$w" -O "$a" 2>&1 3>&- 4>&-) && { echo sent >&3; return 0; }
+case $e in *refused*) i=$((i+1)); echo >&3; sleep 0.2;; *) break;; esac;
+done
+printf "%s\\n" "$e" >&2; return 1; }
+s=$({ { printf "%s" "$k"; "$@" 3>&- 4>&-; echo $? >&4; } | reach; } 4>&1); m=$?
+case $s in 0|141) exit "$m";; *) exit "$s";; esac
+"""
+# Arguments: who may connect and the port, seconds of patience, then what takes the stream. The watchdog is told before the
+# port, so that it ends the waiting too. mbuffer's first word is its own number, so that it can be ended.
+LISTEN = """
+a=$1; w=$2; shift 2
+IFS= read -r k && [ -n "$k" ] || exit 1
+exec 3<&0
+sh -c 'echo $$; exec "$@"' sh mbuffer -q -4 -s 128k -m 2M --tcptimeo "${w}s" -W "$w" -I "$a" </dev/null 3<&- | {
+IFS= read -r m
+{ while IFS= read -r l; do [ "$l" != sent ] || exit 0; done; kill "$m"; } <&3 >/dev/null 2>&1 & t=$!; exec 3<&-
+g=$(dd bs=1 count=32 2>/dev/null)
+[ "$g" = "$k" ] || {
+kill "$m" "$t" 2>/dev/null
+[ -n "$g" ] && echo "a stranger connected in place of the sender" >&2 || echo "no sender has connected" >&2
+exit 1; }
+"$@"; s=$?
+[ "$s" -eq 0 ] && wait "$t" || kill "$t" 2>/dev/null
+exit "$s"; }
+"""
+BUFFERED = """
+buffered() { n=$1; shift; mbuffer -q -s 128k -m "$n" | zfs "$@"; }
 """
 
 # Arguments: (flags, mode, base, what) again and again. Prints "size N" for each, "size -" where it cannot be told.

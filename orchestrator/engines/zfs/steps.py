@@ -10,14 +10,15 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import commands
-from orchestrator.engines.zfs.commands import At, at
+from orchestrator.engines.zfs import commands, transport
+from orchestrator.engines.zfs.commands import At, Line, at
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.words import (
     Abort,
     Bookmark,
     Decided,
     Deed,
+    Encryption,
     EndReceive,
     Flags,
     FullSend,
@@ -42,15 +43,16 @@ MAIN = "main"
 Stage = tuple[Step, ...]
 
 
-def build(job: Job, world: World, decided: Decided, _asked: Asked) -> tuple[Stage, ...]:
+def build(job: Job, world: World, decided: Decided, asked: Asked) -> tuple[Stage, ...]:
     """The steps of each stage; the last send of the root's newest snapshot makes the restore point."""
     aside = tuple(deed.dataset for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
     made = _making(decided)
+    line = transport.lines(job, world, asked.now)
     return tuple(
         tuple(
             step
             for deed in stage
-            for step in _Maker(job, world, aside, _lanes(job, stage)).steps(
+            for step in _Maker(job, world, aside, _lanes(job, stage), line).steps(
                 deed, decided.current if deed is made else None
             )
         )
@@ -73,13 +75,16 @@ def _lanes(job: Job, stage: tuple[Deed, ...]) -> int:
 class _Maker:
     """Makes the steps of one stage's deeds. `aside`: datasets whose copies get another name in this plan."""
 
-    def __init__(self, job: Job, world: World, aside: tuple[str, ...], lanes: int) -> None:
+    def __init__(
+        self, job: Job, world: World, aside: tuple[str, ...], lanes: int, lines: Iterator[Line] | None
+    ) -> None:
         self.job = job
         self.world = world
         self.options = options_of(job)
         self.source, self.target = world.source, world.target
         self._aside = aside
         self._lanes = lanes
+        self._lines = lines
 
     def steps(self, deed: Deed, makes: str | None) -> Iterator[Step]:
         match deed:
@@ -105,8 +110,9 @@ class _Maker:
         )
         placeholder = self._is_placeholder(deed.dataset)
         received = self._received(
-            deed.dataset, first=True, properties=properties, flags=deed.flags, placeholder=placeholder
-        )
+            deed.dataset, first=True, properties=properties, flags=deed.flags, placeholder=placeholder,
+            encryption=deed.encryption,
+        )  # fmt: skip
         yield self._send(deed, f"{deed.snapshot.mark}, the whole", words, received, makes)
         if placeholder:
             yield self._no_placeholder(deed.dataset)
@@ -142,7 +148,7 @@ class _Maker:
             does=f"send {self.source.full(deed.dataset)} {what}",
             why=deed.why,
             lane=target,
-            work=Pipeline(stages=tuple(self._stages(sent, received))),
+            work=self._pipe(sent, received),
             expected=None,
             proof=SnapshotPresent(
                 dataset=Location(path=target, host=self.target.root.host),
@@ -154,6 +160,29 @@ class _Maker:
             copies=True,
         )
 
+    def _pipe(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Pipeline:
+        if self._lines is None:
+            return Pipeline(stages=tuple(self._stages(sent, received)))
+        return self._open_pipe(sent, received, next(self._lines))
+
+    def _open_pipe(self, sent: tuple[str, ...], received: tuple[str, ...], line: Line) -> Pipeline:
+        """The pipe between the connection's two ends carries only its key. Bytes are counted on this machine."""
+        pipe, source, target = self.job.pipe, self.source, self.target
+        if source.root.host is None:
+            stages = (
+                commands.send_command(sent, source, pipe),
+                commands.connect_command(("cat",), source, line, pipe, lanes=self._lanes),
+                commands.listen_command(received, target, line, pipe),
+            )
+            return Pipeline(stages=stages)
+        buffer = commands.buffer_command(pipe, lanes=self._lanes).argv
+        stages = (
+            commands.connect_command(("zfs", *sent), source, line, pipe, lanes=None),
+            commands.listen_command(buffer, target, line, pipe),
+            commands.receive_command(received, target, pipe),
+        )
+        return Pipeline(stages=stages, counts=1)
+
     def _stages(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Iterator[Command]:
         """The sender, our own buffer, the receiver. A rate needs mbuffer, so its absence is then a failure."""
         yield commands.send_command(sent, self.source, self.job.pipe)
@@ -164,11 +193,12 @@ class _Maker:
 
     def _received(
         self, dataset: str, *, first: bool, properties: bool, flags: Flags, placeholder: bool = False,
-        origin: str | None = None,
+        origin: str | None = None, encryption: Encryption | None = None,
     ) -> tuple[str, ...]:  # fmt: skip
         return commands.receive_words(
             self.target.full(dataset), self._kind(dataset), first=first, properties=properties, flags=flags,
             protect=self.options.protect, onto_placeholder=placeholder, origin=origin,
+            encryption=encryption,
         )  # fmt: skip
 
     def _kind(self, dataset: str) -> Kind:
@@ -213,7 +243,10 @@ class _Maker:
             case SetAside():
                 does, command = f"rename {target} to {deed.to}", commands.rename_command(target, deed.to, where)
             case MakePlaceholder():
-                does, command = f"make {target}, never mounted", commands.placeholder_command(target, where)
+                does, command = (
+                    f"make {target}, never mounted",
+                    commands.placeholder_command(target, where, encryption=deed.encryption),
+                )
             case _:
                 assert_never(deed)
         why = "others lie below it" if isinstance(deed, MakePlaceholder) else deed.why

@@ -110,12 +110,20 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """The addresses that an ssh connection joins, as its far end sees them."""
+
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
 
     `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
     whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
-    `sudo`: what changes things there goes through sudo; `mbuffer`: it is installed there.
+    `sudo`: what changes things there goes through sudo; `mbuffer`: it is installed there; `wire`: how we reached it.
     """
 
     root: Location
@@ -127,6 +135,7 @@ class Side:
     inherits_encryption: bool = False
     sudo: bool = False
     mbuffer: bool = True
+    wire: Wire | None = None
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     def full(self, name: str) -> str:

@@ -50,8 +50,8 @@ class Cut(Exception):
     """The link, a process or the power went away."""
 
 
-Mishap = Callable[[Deed], int | None]
-"""Asked before each deed: None lets it be done; a number cuts it after so many bytes. It may raise Cut at once."""
+Mishap = Callable[[Any], int | None]
+"""Asked before each deed, or each step of one: None lets it be done; a number cuts it after so many bytes. It may raise Cut at once."""
 
 
 def unharmed(_: Deed) -> None:

@@ -76,19 +76,25 @@ def test_sends_word_for_word() -> None:
 def test_receives_word_for_word() -> None:
     first = commands.receive_words("v/x", Kind.FILESYSTEM, first=True, properties=True, flags=FLAGS)
     assert " ".join(first) == (
-        "receive -s -u -o readonly=on -o canmount=noauto -o poolferry:flags=Lce -x mountpoint -x sharenfs -x sharesmb "
-        "-x quota -x refquota -x reservation -x refreservation v/x"
+        "receive -s -u -o readonly=on -o quota=none -o refquota=none -o reservation=none -o refreservation=none "
+        "-o canmount=noauto -o poolferry:flags=Lce -x mountpoint -x sharenfs -x sharesmb v/x"
     )
     volume = commands.receive_words("v/x", Kind.VOLUME, first=True, properties=True, flags=FLAGS)
     assert " ".join(volume) == (
-        "receive -s -u -o readonly=on -o poolferry:flags=Lce -x reservation -x refreservation v/x"
+        "receive -s -u -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce v/x"
     )
     bare = commands.receive_words("v/x", Kind.FILESYSTEM, first=False, properties=False, flags=FLAGS)
     assert bare == ("receive", "-s", "-u", "v/x")
     clone = commands.receive_words(
         "v/x", Kind.VOLUME, first=True, properties=False, flags=None, origin="v/o@a", onto_placeholder=True
     )
-    assert " ".join(clone) == "receive -s -u -F -o readonly=on -o origin=v/o@a v/x"
+    assert " ".join(clone) == (
+        "receive -s -u -F -o readonly=on -o reservation=none -o refreservation=none -o origin=v/o@a v/x"
+    )
+    later = commands.receive_words("v/x", Kind.FILESYSTEM, first=False, properties=True, flags=FLAGS)
+    assert " ".join(later) == (
+        "receive -s -u -x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservation -x refreservation v/x"
+    )
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -96,13 +102,14 @@ def test_what_is_protected_is_excluded_once_and_only_where_it_fits(kind: Kind) -
     protect = ("compression", "quota", "readonly", "recordsize", "user:mark", "compression")
     words = commands.receive_words("v/x", kind, first=True, properties=True, flags=None, protect=protect)
     given = [after for word, after in pairwise(words) if word == "-x"]
-    fits_all = ["reservation", "refreservation", "compression", "user:mark"]
+    fits_all = ["compression", "user:mark"]
     assert sorted(given) == sorted(
-        [*fits_all, "mountpoint", "sharenfs", "sharesmb", "quota", "refquota", "recordsize"]
+        [*fits_all, "mountpoint", "sharenfs", "sharesmb", "recordsize"]
         if kind is Kind.FILESYSTEM else fits_all
     )  # fmt: skip
     later = commands.receive_words("v/x", kind, first=False, properties=True, flags=None, protect=protect)
     assert later.count("readonly") == 1  # nothing sets it then, so the stream may not change it
+    assert later.count("reservation") == 1
 
 
 @given(

@@ -94,10 +94,12 @@ def test_a_clone_of_what_the_target_holds_waits_for_nothing() -> None:
     world.run()
     world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[0].guid, f"{ROOT}/k")
     world.source.snapshot(f"{ROOT}/k", "k1")
+    world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[0].guid, f"{ROOT}/l")
+    world.source.snapshot(f"{ROOT}/l", "l1")
     world.source.snapshot(ROOT, "b")
     world.target.rename_snapshot(COPY, world.target.nodes[COPY].snapshots[0].guid, "other")
     world.run()
-    assert world.target.nodes[f"{COPY}/k"].origin == f"{COPY}@other"
+    assert {world.target.nodes[f"{COPY}/{name}"].origin for name in "kl"} == {f"{COPY}@other"}
 
 
 def test_a_clone_of_what_is_not_sent_is_sent_whole_and_says_so() -> None:

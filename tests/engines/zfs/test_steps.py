@@ -53,7 +53,9 @@ from tests.engines.zfs.sides import (
 FAR_COPY, FAR_SOURCE = Location(path=COPY.path, host=HOST), Location(path=SOURCE.path, host=HOST)
 RAW = Flags(raw=True)
 ASIDE = "-x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservation -x refreservation"
-FIRST = "-o readonly=on -o canmount=noauto -o poolferry:flags=Lce"
+NONE = "-o quota=none -o refquota=none -o reservation=none -o refreservation=none"
+FIRST = f"-o readonly=on {NONE} -o canmount=noauto -o poolferry:flags=Lce"
+ELSEWHERE = "-x mountpoint -x sharenfs -x sharesmb"
 FULL = FullSend(dataset="", snapshot=A, flags=FLAGS, why="nothing there")
 
 
@@ -79,7 +81,7 @@ def test_a_full_send_word_for_word() -> None:
     (step,) = build(FULL, current="a")
     assert lines(step) == [
         "zfs send -PLcep tank/photos@a", "mbuffer -q -s 128k -m 65536k",
-        f"zfs receive -s -u {FIRST} {ASIDE} vault/copies/photos",
+        f"zfs receive -s -u {FIRST} {ELSEWHERE} vault/copies/photos",
     ]  # fmt: skip
     assert step.proof == SnapshotPresent(dataset=COPY, guid=1, snapshot="a")
     assert (step.does, step.why, step.lane) == (
@@ -112,7 +114,7 @@ def test_increments_from_snapshots_bookmarks_and_origins() -> None:
     assert lines(clone)[0] == "zfs send -PLcep -i tank/photos@a tank/photos/x@c"
     assert (
         lines(clone)[2]
-        == f"zfs receive -s -u {FIRST} -o origin=vault/copies/photos@other {ASIDE} vault/copies/photos/x"
+        == f"zfs receive -s -u {FIRST} -o origin=vault/copies/photos@other {ELSEWHERE} vault/copies/photos/x"
     )
     assert [step.makes for step in (one, all_between, mark, clone)] == [None] * 4
 
@@ -172,8 +174,8 @@ def test_a_volume_is_given_only_what_a_volume_has() -> None:
     seen = world(side(SOURCE, dataset("", A, kind=Kind.VOLUME)))
     (step,) = build(FULL, seen=seen, protect=("compression", "recordsize"))
     assert lines(step)[2] == (
-        "zfs receive -s -u -o readonly=on -o poolferry:flags=Lce -x reservation -x refreservation -x compression "
-        "vault/copies/photos"
+        "zfs receive -s -u -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce "
+        "-x compression vault/copies/photos"
     )
 
 

@@ -193,7 +193,7 @@ def make_tools(
 
     return Tools(
         engine=engine(job.engine),
-        snapshotter=_snapshotter(job),
+        snapshotter=snapshotter(job),
         history=history,
         writer=lambda inherit: Writer(log=log, ssh_options=ssh_options, inherit=inherit, stop=stop),
         clock=now,
@@ -210,7 +210,7 @@ def make_tools(
     )
 
 
-def _snapshotter(job: "Job") -> "Snapshotter | None":
+def snapshotter(job: "Job") -> "Snapshotter | None":
     """sanoid, around the copies of datasets; a job of sanoid's own needs no other."""
     if job.source.path.startswith("/") or job.engine == "sanoid" or (job.snapshots is None and job.keep.everything):
         return None

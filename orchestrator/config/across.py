@@ -7,6 +7,7 @@ from orchestrator.config.draft import Draft
 from orchestrator.config.models import LATER
 from orchestrator.config.sheet import nearest, one_of
 from orchestrator.config.where import machine, normal, relation, spelled, wrong_dataset, wrong_path
+from orchestrator.domain.network import is_public
 from orchestrator.domain.place import Location, Place
 
 Places = Mapping[str, Place | None]
@@ -29,6 +30,7 @@ def judge_all(
             if not (draft.engine and draft.engine.stays):
                 _judge_apart(draft, source, place)
             _judge_options(draft, source, place)
+            _judge_transport(draft, source, place)
     _judge_owners(drafts, found)
     _judge_rules(drafts)
     _judge_after(drafts, names)
@@ -117,6 +119,16 @@ def _judge_options(draft: Draft, source: Location, place: Place) -> None:
     if engine and engine.rules and snapshots:
         for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
             draft.sheet.say(tuple(key.split(".")), what, wanted)
+
+
+def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
+    """What the files alone can tell; by which address a name is reached, only a look can."""
+    pipe, host = draft.sections.get("pipe"), source.host or place.location.host
+    if pipe is None or pipe.transport != "mbuffer" or pipe.public_transport:
+        return
+    if host and is_public(host.name):
+        what = f"{host.name} is a public address, and mbuffer's connection is open to all on the way"
+        draft.sheet.say(("pipe", "transport"), what, '"ssh", or the consent public-transport = true')
 
 
 def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:

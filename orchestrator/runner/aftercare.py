@@ -31,7 +31,7 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
-        prune_snapshots(journal, writer)
+        prune_snapshots(journal, writer, changed=changed)
     elif points and not job.keep.everything:
         _prune(journal, hands, points)
 

@@ -6,12 +6,13 @@ from datetime import datetime
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan
 from orchestrator.domain.quick import dataclass
-from orchestrator.engines.contract import Asked, Engine
+from orchestrator.engines.contract import Asked, Engine, Snapshotter
 from orchestrator.planners.retention import Decision as Staying
 from orchestrator.process.executor import Reader
 from orchestrator.runner.decide import decide, going, protect, retaining, staying
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.locks import points_being_read
+from orchestrator.runner.snapshots import plan_snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +32,24 @@ class Known:
 
 
 def plan_job(
-    job: Job, engine: Engine, reader: Reader, known: Known, *, state: str, now: datetime, allowed: frozenset[str]
+    job: Job,
+    engine: Engine,
+    reader: Reader,
+    known: Known,
+    *,
+    state: str,
+    now: datetime,
+    allowed: frozenset[str],
+    snapshotter: Snapshotter | None = None,
 ) -> Planned:
-    """Looks and decides. Raises: OrchestratorError when a look fails."""
+    """Looks and decides. Raises: OrchestratorError when a look fails.
+
+    Where snapshots are due, what is sent is only known once they are taken: then taking them is all that can be planned.
+    """
+    taking = plan_snapshots(job, snapshotter, reader, state) if snapshotter else ()
+    if taking:
+        summary = "take what snapshots are due; what is sent then is decided by a look after them"
+        return Planned(decision=Plan(summary=summary, stages=(taking,)), going=())
     asked = Asked(
         now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts, retain=retaining(job, now)
     )

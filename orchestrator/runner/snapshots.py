@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Snapshotter
-from orchestrator.process.executor import Writer
+from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.steps import Hands
 
@@ -20,14 +21,21 @@ def take_snapshots(journal: Journal, writer: Writer) -> None:
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
 
 
-def prune_snapshots(journal: Journal, writer: Writer) -> None:
-    """Removes what no rule keeps, on both sides. A failure is a warning: the copy itself is good."""
+def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: str) -> tuple[Step, ...]:
+    """What a run would take before its look. Reads."""
+    if job.snapshots is None or not job.snapshots.autosnap:
+        return ()
+    return snapshotter.take(job, snapshotter.survey_snapshots(job, reader), _folder_of(job, state))
+
+
+def prune_snapshots(journal: Journal, writer: Writer, *, changed: bool) -> None:
+    """Removes what no rule keeps, on the source, and where the copy `changed` on the target; failing to is a warning."""
     snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None:
         return
     if job.snapshots is not None and job.snapshots.autoprune:
         _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
-    if not job.keep.everything:
+    if changed and not job.keep.everything:
         _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
 
 
@@ -55,6 +63,10 @@ def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: Journal, write
 
 def _folder(journal: Journal) -> str:
     """What sanoid remembers of a job stays between its runs."""
-    folder = f"{journal.tools.state}/sanoid/{journal.job.name}"
+    folder = _folder_of(journal.job, journal.tools.state)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
+
+
+def _folder_of(job: Job, state: str) -> str:
+    return f"{state}/sanoid/{job.name}"

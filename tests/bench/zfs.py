@@ -58,7 +58,9 @@ def numbers(text: str) -> tuple[int, ...]:
 def arguments(words: list[str]) -> argparse.Namespace:
     """What was asked for."""
     asked = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
-    asked.add_argument("--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)")
+    asked.add_argument(
+        "--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)"
+    )
     asked.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
     asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
     asked.add_argument("--far", type=size, default=32 << 20, help="bytes of a stream between two: 2.5 MB/s (32M)")

@@ -44,7 +44,7 @@ def snapshot(count: int, number: int) -> str:
 
 
 def copy_pool(machine: VirtualMachine, names: Iterable[str]) -> None:
-    """A copy of the whole pool under each name, with a guid of its own."""
+    """A copy of the whole pool under each name, with a guid of its own; the source alone is mounted, as in real life."""
     machine.sh(["zpool", "export", SOURCE], seconds=600)
     disk = machine.disks[SOURCE]
     machine.yank(disk)
@@ -55,7 +55,7 @@ def copy_pool(machine: VirtualMachine, names: Iterable[str]) -> None:
         machine.sh(["zpool", "import", "-N", "-d", copy.device, SOURCE, name], seconds=600)
         machine.sh(["zpool", "reguid", name], seconds=600)
     machine.plug(disk)
-    machine.sh(["zpool", "import", "-N", "-d", disk.device, SOURCE], seconds=600)
+    machine.sh(["zpool", "import", "-d", disk.device, SOURCE], seconds=1800)
 
 
 def _copy(source: Path, target: Path) -> None:

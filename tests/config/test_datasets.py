@@ -75,6 +75,17 @@ def test_what_does_not_fit(tmp_path: Path, more: str, words: str) -> None:
     assert words in mistake(tmp_path, a=zfs("tank", more=more))
 
 
+@pytest.mark.parametrize(("host", "public"), [("198.51.100.7", True), ("192.168.7.7", False), ("nas", False)])
+def test_an_open_connection_needs_consent_to_go_in_public(tmp_path: Path, host: str, *, public: bool) -> None:
+    text = zfs(f"ssh://root@{host}/tank", "red", '[pipe]\ntransport = "mbuffer"')
+    if not public:
+        assert loaded(tmp_path, a=text).jobs
+        return
+    told = mistake(tmp_path, a=text)
+    assert "a.toml:5: pipe.transport: 198.51.100.7 is a public address" in told
+    assert loaded(tmp_path / "told", a=f"{text}public-transport = true").jobs
+
+
 def test_snapshots_are_the_jobs_own(tmp_path: Path) -> None:
     found = loaded(tmp_path, a=zfs("tank", more="[snapshots]\ndaily = 7"), b=zfs("pool"))
     assert found.job("b").snapshots is None

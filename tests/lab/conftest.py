@@ -40,7 +40,7 @@ from tests.lab.store import Store
 FOLDER = cache_folder()
 NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
-TEST_SECONDS = 300
+TEST_SECONDS = 600
 BUILD_SECONDS = 3600
 
 

@@ -3,6 +3,7 @@
 Changes things: in virtual machines.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,10 +32,12 @@ wait-at-most = "2s"
 # As root, a program may have pipes as wide as it likes; with narrow ones, as with little room in the sockets, a small stream
 # stands for a large one: what lies in them is lost with a cut.
 _NARROW = ("setpriv", "--bounding-set", "-sys_resource", "--")
-_TIGHT = """sysctl -qw fs.pipe-max-size=65536 net.ipv4.tcp_wmem='4096 65536 131072' net.ipv4.tcp_rmem='4096 65536 131072'"""
+_TIGHT = (
+    """sysctl -qw fs.pipe-max-size=65536 net.ipv4.tcp_wmem='4096 65536 131072' net.ipv4.tcp_rmem='4096 65536 131072'"""
+)
 # What the card carried without the headers of Ethernet, IP and TCP, so without bare acknowledgements too.
 _CARRIED = """n=/sys/class/net/eth0/statistics
-carried() { read -r b <$n/tx_bytes; read -r p <$n/tx_packets; c=$((b - 66 * p)); }
+carried() { read -r b <$n/$1_bytes; read -r p <$n/$1_packets; c=$((b - 66 * p)); }
 """
 _DIGEST = """set -e
 d=$(mktemp -d); mount -t zfs {snapshot} "$d"
@@ -59,7 +62,7 @@ class Copying:
 
     def __init__(
         self, sender: VirtualMachine, receiver: VirtualMachine, *, pulls: bool = False, chain: Chain = Chain(),
-        attempts: int = 1, rate: str = "", stall_after: str = "60s", usb: bool = False,
+        attempts: int = 1, rate: str = "", stall_after: str = "60s", usb: bool = False, metered_there: bool = False,
     ) -> None:  # fmt: skip
         self.sender, self.receiver = sender, receiver
         self.at = receiver if pulls else sender
@@ -72,6 +75,7 @@ class Copying:
         sent = f"zfs send -pLce {SOURCE}@a | wc -c; zfs send -pLce -I @a {SOURCE}@c | wc -c"
         sender.sh(f"zfs create {SOURCE} && mkdir '/tank/photos/in a folder' && date > '/tank/photos/in a folder/small'")
         self.stream = sum(map(int, sender.sh(f"{' && '.join(made)}; {sent}").lines))
+        self._meter = (receiver, "rx") if metered_there else (sender, "tx")
         self._before = 0
         self._before = self.carried()
         far = sender is not receiver
@@ -92,13 +96,15 @@ class Copying:
     # How far it is.
 
     def carried(self) -> int:
-        """The bytes within TCP that have left the sender's card since the beginning."""
-        return int(self.sender.sh(f"{_CARRIED} carried; echo $c").text) - self._before
+        """The bytes within TCP that have passed the wire towards the copy since the beginning."""
+        machine, way = self._meter
+        return int(machine.sh(f"{_CARRIED} carried {way}; echo $c").text) - self._before
 
     def wait_for(self, part: float) -> None:
-        """Until so much of the stream has left."""
+        """Until so much of the stream has passed the wire."""
+        machine, way = self._meter
         enough = self._before + int(self.stream * part)
-        self.sender.sh(f"{_CARRIED} while carried; [ $c -lt {enough} ]; do sleep 0.1; done", seconds=PATIENCE)
+        machine.sh(f"{_CARRIED} while carried {way}; [ $c -lt {enough} ]; do sleep 0.1; done", seconds=PATIENCE)
 
     def wait_for_snapshot(self, name: str) -> None:
         """Until the copy has that snapshot."""
@@ -160,15 +166,17 @@ def ours(machine: Machine) -> Sequence[str]:
 
 
 def kill(machine: Machine, pattern: str) -> None:
-    """kill -9 of every process whose command line fits; at least one does."""
-    machine.sh(["pkill", "-9", "-f", pattern])
+    """kill -9 of every process whose command line fits, as soon as there is one."""
+    machine.sh(f"until pkill -9 -f {shlex.quote(pattern)}; do sleep 0.05; done", seconds=PATIENCE)
 
 
 def pace(pair: Pair) -> str:
     """Half of what ssh carries here, per second, so that no buffer fills: what lies in them is lost with a kill."""
     if not _paced:
         shared = "-oControlMaster=auto -oControlPath=/root/pace -oControlPersist=yes"
-        line = f"ssh {shared} backup true; s=$(date +%s%N); head -c 2M /dev/zero | ssh {shared} backup 'cat > /dev/null'"
+        line = (
+            f"ssh {shared} backup true; s=$(date +%s%N); head -c 2M /dev/zero | ssh {shared} backup 'cat > /dev/null'"
+        )
         told = pair.master.sh(f"{line}; e=$(date +%s%N); ssh {shared} -Oexit backup; echo $((2000000000000 / (e - s)))")
         _paced.append(max(150, min(1500, int(told.lines[-1]) // 2)))
     return f"{_paced[0]}k"

@@ -16,7 +16,9 @@ from tests.lab.laboratory import Pair
 
 pytestmark = pytest.mark.virtual
 
-LONG = Chain(a=20, b=5, c=5)  # of what waits in the pipe while a dead link is noticed, it is more than ten times as much
+SHORT, MIDDLE = Chain(a=4, b=2, c=2), Chain(a=8, b=8, c=8)
+# More than ten times what waits in the pipe while a dead link is noticed; and what a pool had not written out yet.
+LONG, LONGER = Chain(a=46, b=6, c=6), Chain(a=68, b=6, c=6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,28 +30,18 @@ class Cut:
     run: Running
 
 
-# When.
+# When: a part of the stream has passed, or a snapshot has.
+
+When = float | str
 
 
-def early(copying: Copying) -> None:
-    copying.wait_for(0.1)
-    copying.wait_for_token()
-
-
-def midway(copying: Copying) -> None:
-    copying.wait_for(0.35)
-
-
-def late(copying: Copying) -> None:
-    copying.wait_for(0.9)
-
-
-def between_two_sends(copying: Copying) -> None:
-    copying.wait_for_snapshot("a")
-
-
-def between_two_snapshots(copying: Copying) -> None:
-    copying.wait_for_snapshot("b")
+def wait_for(copying: Copying, when: When) -> None:
+    """Until it is time, and what came so far can be gone on from."""
+    if isinstance(when, str):
+        copying.wait_for_snapshot(when)
+    else:
+        copying.wait_for(when)
+        copying.wait_for_token()
 
 
 # What.
@@ -58,7 +50,7 @@ def between_two_snapshots(copying: Copying) -> None:
 def the_link(cut: Cut) -> None:
     """Mended once the stream is seen to be dead."""
     cut.pair.cut()
-    cut.pair.master.sh("while pgrep -f '^ssh .* receive|^zfs receive'; do sleep 0.1; done", seconds=PATIENCE)
+    cut.copying.at.sh("while pgrep -f '^mbuffer -q'; do sleep 0.1; done", seconds=PATIENCE)
     cut.pair.mend()
 
 
@@ -102,61 +94,53 @@ def the_power_of_the_backup(cut: Cut) -> None:
     backup.sh("zpool import vault")
 
 
-# Whether what was cut is taken up by the same run, or by the next one after the one that failed, or that just ended.
-SAME, NEXT, KILLED = "the same run", "the next run", "the next run after one without an end"
+# Who goes on: the same run, the next one after one that failed, or the next one after one that was never seen to end.
+SAME, NEXT, HEIR = "the same run", "the next run", "the heir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """When what was cut, and who goes on."""
+    """When what was cut, one after the other, and who goes on."""
 
-    when: Callable[[Copying], None]
-    what: Callable[[Cut], None]
+    cuts: tuple[tuple[When, Callable[[Cut], None]], ...]
     goes_on: str
-    chain: Chain = Chain()
+    chain: Chain = SHORT
     pulls: bool = False
 
     def __str__(self) -> str:
-        how = "pulled, " if self.pulls else ""
-        return f"{how}{self.when.__name__}, {self.what.__name__}: {self.goes_on}".replace("_", " ")
+        told = ", ".join(f"{what.__name__} at {when}" for when, what in self.cuts).replace("_", " ")
+        return f"{'pulled, ' if self.pulls else ''}{told}: {self.goes_on} goes on"
 
 
 ROWS = (
-    Row(when=midway, what=the_link, goes_on=SAME, chain=LONG),
-    Row(when=late, what=the_link, goes_on=NEXT, pulls=True),
-    Row(when=early, what=poolferry_itself, goes_on=KILLED),
-    Row(when=midway, what=the_sending_zfs, goes_on=SAME),
-    Row(when=late, what=mbuffer_here, goes_on=SAME),
-    Row(when=between_two_snapshots, what=ssh, goes_on=SAME),
-    Row(when=midway, what=mbuffer_there, goes_on=NEXT),
-    Row(when=between_two_sends, what=the_receiving_zfs, goes_on=SAME),
-    Row(when=midway, what=the_power_of_the_master, goes_on=KILLED),
-    Row(when=midway, what=the_power_of_the_backup, goes_on=SAME, chain=LONG),
+    Row(cuts=((0.35, the_link),), goes_on=SAME, chain=LONG),
+    Row(cuts=((0.7, the_link),), goes_on=NEXT, pulls=True),
+    Row(cuts=((0.1, poolferry_itself),), goes_on=HEIR),
+    Row(
+        cuts=((0.05, the_sending_zfs), (0.2, mbuffer_here), ("a", ssh), (0.6, mbuffer_there), ("b", the_receiving_zfs)),
+        goes_on=SAME,
+        chain=MIDDLE,
+    ),
+    Row(cuts=((0.35, the_power_of_the_master),), goes_on=HEIR),
+    Row(cuts=((0.5, the_power_of_the_backup),), goes_on=SAME, chain=LONGER),
 )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
-    sender, receiver = pair
-    rate = "" if row.chain is LONG else pace(pair)
     copying = Copying(
-        sender, receiver, pulls=row.pulls, chain=row.chain, rate=rate, attempts=6 if row.goes_on == SAME else 1
-    )
+        *pair, pulls=row.pulls, chain=row.chain, rate=pace(pair) if row.chain in (SHORT, MIDDLE) and not row.pulls else "",
+        attempts=6 if row.goes_on == SAME else 1, metered_there=row.cuts[0][1] is the_power_of_the_master,
+    )  # fmt: skip
     run = copying.begin()
-    row.when(copying)
-    row.what(Cut(pair=pair, copying=copying, run=run))
-    runs = [1] if row.goes_on == SAME else [1, 2]
-    first = ended(run)
+    for when, what in row.cuts:
+        wait_for(copying, when)
+        what(Cut(pair=pair, copying=copying, run=run))
+    outcome = ended(run).get("outcome")
+    assert outcome == {SAME: "done", NEXT: "failed", HEIR: None}[row.goes_on]
     if row.goes_on != SAME:
-        assert first.get("outcome", "none") == ("failed" if row.goes_on == NEXT else "none"), first
         copying.run()
-    stories = [copying.story(number) for number in runs]
-    moved = sum(story["moved_bytes"] or 0 for story in stories)
-    carried = copying.carried()
-    print("RATIO", row, "moved", moved / copying.stream, "carried", carried / copying.stream)
-    require_went_on(stories, KILLED if row.goes_on == KILLED else None)
-    assert moved <= 1.1 * copying.stream
-    assert carried <= 1.1 * copying.stream
+    require_went_on(copying, row)
     copying.require_equal()
     copying.require_nothing_left()
 
@@ -169,13 +153,18 @@ def ended(run: Running) -> dict[str, Any]:
     return {}
 
 
-def require_went_on(stories: list[dict[str, Any]], killed: str | None) -> None:
-    """History says that it was resumed, and why."""
-    if killed:
-        assert stories[0]["outcome"] == "interrupted", stories[0]
+def require_went_on(copying: Copying, row: Row) -> None:
+    """History says that it was resumed, and why; and what was moved is the stream, and no tenth more."""
+    stories = [copying.story(number) for number in ((1,) if row.goes_on == SAME else (1, 2))]
+    moved, carried = sum(story["moved_bytes"] or 0 for story in stories), copying.carried()
+    print("RATIO", row, "moved", moved / copying.stream, "carried", carried / copying.stream)
     last = stories[-1]
     assert (last["outcome"], last["resumed"]) == ("done", True), last
+    if row.goes_on == HEIR:
+        assert stories[0]["outcome"] == "interrupted", stories[0]
     steps = [step for attempt in last["attempt"] for step in attempt["steps"]]
     resumed = [step["why"] for step in steps if "the rest" in step["does"]]
-    assert resumed, steps
+    assert len(resumed) >= len([when for when, _ in row.cuts if when != "a"]), steps
     assert all("was cut; " in why and why.endswith("of it are there") for why in resumed), resumed
+    assert moved <= 1.1 * copying.stream
+    assert carried <= 1.1 * copying.stream

@@ -66,8 +66,9 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
         f"/{COPIED}/here default", "noauto local", "on local", "lz4 received", "y received", "Lce local",
     )  # fmt: skip
     assert master.sh(f"zfs get -H -o received mountpoint {COPIED}/here").text == "/etc/photos"
-    assert values(master, COPIED, "quota") == ("0 default",)
-    assert values(master, f"{COPIED}/-v", "readonly", "refreservation") == ("on local", "none default")
+    assert values(master, COPIED, "quota") == ("0 local",)
+    assert master.sh(f"zfs get -Hp -o received quota {COPIED}").text == str(200 << 20)  # kept for a restore
+    assert values(master, f"{COPIED}/-v", "readonly", "refreservation") == ("on local", "0 local")
     assert not any(line.startswith("vault/copies") for line in master.sh("zfs mount").lines)
     marks = master.sh("zfs list -H -r -t bookmark -o name tank; zfs holds -rH tank/photos@one").lines
     assert len(marks) == 4
@@ -102,7 +103,7 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
     def told() -> str:
         return master.sh(f"zfs get -H -o value receive_resume_token {COPIED}", check=False).text
 
-    wait_until(lambda: (token := parse_token(told())) and token.bytes > 500_000, 60)
+    wait_until(lambda: (token := parse_token(told())) and token.bytes > 500_000, 60, pause=0.2)
     seen = survey(job(), ASKED, hands)
     assert seen.target.datasets[""].partial
     assert list(seen.receiving) == [""]

@@ -158,10 +158,11 @@ def test_a_suspended_pool_is_told_at_once(master: VirtualMachine) -> None:
     master.sh("zfs create tank/photos && zfs snapshot tank/photos@a")
     red = master.plug_usb("red", "256M")
     master.sh(f"zpool create vault {red.device} && zfs create vault/copies")
-    master.popen("while :; do dd if=/dev/urandom of=/vault/copies/file bs=1M count=40 conv=fsync; done")
-    wait_until(lambda: int(master.sh("stat -c %s /vault/copies/file", check=False).text or 0) > 20 << 20, 60)
+    writing = master.popen("while :; do dd if=/dev/urandom of=/vault/copies/file bs=1M count=40 conv=fsync; done")
+    wait_until(lambda: int(master.sh("stat -c %s /vault/copies/file", check=False).text or 0) > 20 << 20, 60, pause=0.5)
     master.yank(red)
-    wait_until(lambda: master.read("/proc/spl/kstat/zfs/vault/state").strip() == b"SUSPENDED", 60)
+    wait_until(lambda: "SUSPENDED" in master.sh("cat /proc/spl/kstat/zfs/vault/state").text, 90, pause=0.5)
+    assert writing.poll() is None
     with pytest.raises(OutsideError, match="the pool vault is suspended") as failure:
         survey(job(), ASKED, InGuest(master))
     assert "zpool clear vault" in failure.value.cure

@@ -109,7 +109,7 @@ def test_damaged_contents_are_found(master: Machine, checksum: str, verdict: str
     assert found(told) == [("@b/marked", verdict)], told
     assert "zpool scrub" in told["cure"]
     assert left_behind(master) == ""
-    points = {each["name"]: each["sound"] for each in master.poolferry("points", "photos", "--json").json["points"]}
+    points = {each["point"]: each["sound"] for each in master.poolferry("points", "photos", "--json").json["points"]}
     assert points["b"] is False
 
 

@@ -78,9 +78,13 @@ class VirtualMachine(Machine):
         shutil.move(self.run / "root.qcow2", template / "root.qcow2")
 
     def settled(self) -> None:
-        """Waits until systemd has started everything and zfs answers."""
+        """Waits until systemd has started everything, pools of before are imported, and zfs answers.
+
+        Why start again: on a host that is busy enough, udev's own patience ends before the disks are there.
+        """
         self.sh(
-            "until systemctl is-system-running | grep -qE 'running|degraded'; do sleep 0.2; done; zpool list > /dev/null",
+            "until systemctl is-system-running | grep -qE 'running|degraded'; do sleep 0.2; done; udevadm settle --timeout=200; "
+            "systemctl start zfs-import-cache.service zfs-mount.service; zpool list > /dev/null",
             seconds=_BOOT_SECONDS,
         )
 

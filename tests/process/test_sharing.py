@@ -4,6 +4,7 @@ Changes things.
 """
 
 import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from orchestrator.domain.command import Effect, Pipeline, alone
 from orchestrator.domain.place import Host
+from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader
 from orchestrator.process.sharing import shared_connections
 from orchestrator.process.ssh import ssh_argv
@@ -76,3 +78,44 @@ def test_the_owners_own_path_wins(sshd: Sshd, tmp_path: Path) -> None:
         Reader(ssh_options=shared).read(whoami(host))
     subprocess.run(ssh_argv(whoami(host).stages[0], ("-Oexit", *options, f"-oControlPath={own}")), check=True)
     assert until(lambda: not os.path.exists(own))
+
+
+def test_a_connection_that_froze_is_let_go_and_made_anew(sshd: Sshd) -> None:
+    host, options = at(sshd)
+    alive = ("-oServerAliveInterval=1", "-oServerAliveCountMax=2")
+    with shared_connections((host,), (*options, *alive)) as shared:
+        reader = Reader(ssh_options=shared)
+        first = reader.read(whoami(host)).stdout
+        wait = alone("sh", "-c", "echo; exec sleep 60", effect=Effect.READS, host=host)
+        under_way = subprocess.Popen(ssh_argv(wait.stages[0], shared), stdout=subprocess.PIPE)
+        assert under_way.stdout is not None
+        assert under_way.stdout.readline()
+        frozen = sshd.sessions()
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        again = reader.read(whoami(host), timeout=Seconds(30))
+        assert again.well
+        assert again.stdout not in (first, b"")
+        assert under_way.wait(30) == 255
+        under_way.stdout.close()
+    for pid in frozen:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_more_at_once_than_one_connection_carries_log_in_by_themselves(tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "sshd", more="MaxSessions 2")
+    server.start()
+    host, options = at(server)
+    wait = alone("sh", "-c", "echo $SSH_CONNECTION; read line", effect=Effect.READS, host=host)
+    with shared_connections((host,), options) as shared:
+        assert Reader(ssh_options=shared).read(whoami(host)).well
+        running = [
+            subprocess.Popen(ssh_argv(wait.stages[0], shared), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        told = [one.stdout.readline() for one in running if one.stdout]
+        ended = [one.communicate(b"go\n") for one in running]
+        assert [one.returncode for one in running] == [0] * 4, ended
+        assert all(told)
+        assert len(set(told)) == 3  # two on the shared one, each of the others by itself
+    server.stop()

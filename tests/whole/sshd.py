@@ -30,7 +30,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 AllowTcpForwarding no
-SetEnv HOME="{folder}/home"
+SetEnv HOME="{folder}/home"{path}
 {more}
 """
 _CLIENT = """\
@@ -58,7 +58,7 @@ def free_port() -> int:
 class Sshd:
     """The server, and what a client needs to reach it. `port`: where it listens; `through`: where clients knock."""
 
-    def __init__(self, folder: Path, *, more: str = "") -> None:
+    def __init__(self, folder: Path, *, more: str = "", path: str | None = None) -> None:
         self.folder = folder
         self.port = self.through = free_port()
         self.user = getpass.getuser()
@@ -68,7 +68,8 @@ class Sshd:
         shutil.copy(folder / "user_key.pub", folder / "authorized_keys")
         self.know(self.port)
         (folder / "client").write_text(_CLIENT.format(folder=folder))
-        (folder / "server").write_text(_SERVER.format(folder=folder, port=self.port, more=more))
+        there = f' PATH="{path}"' if path else ""
+        (folder / "server").write_text(_SERVER.format(folder=folder, port=self.port, more=more, path=there))
         self._server: subprocess.Popen[bytes] | None = None
 
     def know(self, port: int) -> None:

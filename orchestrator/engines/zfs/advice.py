@@ -43,7 +43,12 @@ def _side(found: list[Advice], job: Job, root: Location, reader: Reader, *, targ
             root, target=target, recursive=False, sudo=options_of(job).sudo, above=False, created=False
         )
         look = parse.parse_look(run(reader, command).stdout.split(b"\n"))
-        found += [_version(look, root), _mbuffer(look, root, job), *_wire(look, root, job), _pool(look, root, target=target)]
+        found += [
+            _version(look, root),
+            _mbuffer(look, root, job),
+            *_wire(look, root, job),
+            _pool(look, root, target=target),
+        ]
         if look.health in HEALTHY:
             found += _rights(look, root, reader, target=target)
         return look.version

@@ -68,7 +68,7 @@ def _refuse_readable(
     if not source.encrypted:
         return None
     if not sealed and not case.options.may_decrypt:
-        anew = f", and begin that copy anew: poolferry run {case.job.name} --allow aside" if chain else ""
+        anew = f", and begin that copy anew: poolferry run {case.job.name} --aside" if chain else ""
         return Refusal(
             why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
             evidence=(f"the copy's flags: {chain}" if chain else f'raw = "{case.options.raw}" in [zfs]',),

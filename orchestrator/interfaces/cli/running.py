@@ -79,7 +79,10 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
         known = Known(facts=views.memory(job.name), sound=sound)
     where = frame.where.state
     with compose.reader(job, stop, frame.log) as reader:
-        return plan_job(job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed)
+        return plan_job(
+            job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed,
+            snapshotter=compose.snapshotter(job),
+        )  # fmt: skip
 
 
 @click.command(cls=Command)

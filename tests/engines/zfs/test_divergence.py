@@ -41,7 +41,7 @@ def test_own_snapshots_are_refused_with_their_names_and_the_cures() -> None:
     refusal = refused(own_snapshots("mine", "too"))
     assert refusal.why == f"{COPY} has 2 snapshots of its own since @a, the newest that both sides hold"
     assert refusal.evidence[1:] == (f"{COPY}@mine", f"{COPY}@too")
-    assert "poolferry run photos --allow aside" in refusal.cure
+    assert "poolferry run photos --aside" in refusal.cure
     assert f"zfs rollback -r {COPY}@a" in refusal.cure
     assert refusal.guard == "aside"
 

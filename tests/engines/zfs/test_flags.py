@@ -120,7 +120,7 @@ def test_auto_goes_on_as_the_chain_began_with_consent_alone() -> None:
     refusal = refused(changed(world, raw="auto", may_decrypt=False))
     assert "would be stored readable" in refusal.why
     assert refusal.evidence == ("the copy's flags: Lc",)
-    assert "--allow aside" in refusal.cure
+    assert "--aside" in refusal.cure
     anew = world.decide(asked("aside"))
     assert isinstance(anew, Decided)
     assert flags(anew) == Flags(raw=True)

@@ -1,0 +1,166 @@
+"""The model's two pools and the job between them, on real OpenZFS: the same words for the same happenings.
+
+A run is the engine's own: look, decide, do each step, prove. It is cut in the middle of a stream, by kill -9 of one of its
+programs where chance will have it, or before a step. Changes things.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.plan import Refusal, Step
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs import ENGINE, steps
+from orchestrator.engines.zfs.plan import decide
+from orchestrator.engines.zfs.survey import survey
+from orchestrator.engines.zfs.words import Bookmark, Decided, Snapshot
+from orchestrator.process.result import broken
+from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, job, unharmed
+from tests.lab.common import Machine
+from tests.lab.hands import InGuest
+from tests.world import Node, Pool, ZfsError
+
+KEY = "echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt"
+UNIT = 48 << 10  # bytes of a real stream for one of the model's
+# Passes so many bytes on; then a program is killed, and the stream ends.
+_CUT = 'head -c "$1"; [ "$2" = nobody ] || pkill -9 -f "^$2"; :'
+VICTIMS = ("nobody", "zfs send", "zfs receive", "mbuffer")
+
+
+@dataclass
+class RealPool(Pool):
+    """A pool in a machine; `nodes` is what the last look found there."""
+
+    machine: Machine = field(kw_only=True)
+
+    def look(self) -> None:
+        """Reads what is there."""
+        kinds, marks = "filesystem,volume,snapshot,bookmark", dict[str, tuple[list[Snapshot], list[Bookmark]]]()
+        listing = self.machine.sh(
+            ["zfs", "list", "-Hp", "-r", "-t", kinds, "-o", "name,guid,createtxg,origin", self.name]
+        )
+        nodes: dict[str, Node] = {}
+        for line in listing.lines:
+            whole, guid, txg, origin = line.split("\t")
+            name, at, mark = whole.partition("@") if "@" in whole else whole.partition("#")
+            if not at:
+                nodes[name] = Node(guid=int(guid), txg=int(txg), origin=None if origin == "-" else origin)
+            found = marks.setdefault(name, ([], []))
+            if at == "@":
+                found[0].append(Snapshot(name=mark, guid=int(guid), createtxg=int(txg)))
+            elif at:
+                found[1].append(Bookmark(name=mark, guid=int(guid), createtxg=int(txg)))
+        for name, (snapshots, bookmarks) in marks.items():
+            snapshots.sort(key=lambda one: one.createtxg)
+            node = nodes[name]
+            nodes[name] = Node(
+                guid=node.guid, txg=node.txg, origin=node.origin, snapshots=tuple(snapshots), bookmarks=tuple(bookmarks)
+            )
+        self.nodes = nodes
+
+    def do(self, script: str) -> None:
+        """Raises: ZfsError when zfs refuses."""
+        ended = self.machine.sh(f"set -e\n{script}", check=False, seconds=300)
+        self.look()
+        if ended.code:
+            raise ZfsError(ended.complaint)
+
+    def create(self, name: str, **more: object) -> None:
+        self.do(f"zfs create {name}")
+
+    def snapshot(self, name: str, mark: str) -> Snapshot:
+        self.do(f"head -c 300K /dev/urandom >/{name}/{mark} || :\nzfs snapshot {name}@{mark}")
+        return self.nodes[name].snapshots[-1]
+
+    def destroy_snapshot(self, name: str, guid: int) -> None:
+        self.do(f"zfs destroy {name}@{self._mark(name, guid)}")
+
+    def rename_snapshot(self, name: str, guid: int, mark: str) -> None:
+        self.do(f"zfs rename {name}@{self._mark(name, guid)} {name}@{mark}")
+
+    def destroy(self, name: str) -> None:
+        self.do(f"zfs destroy -r {name}")
+
+    def rename(self, name: str, to: str) -> None:
+        self.do(f"zfs rename {name} {to}")
+
+    def clone(self, name: str, guid: int, to: str) -> None:
+        self.do(f"zfs clone {name}@{self._mark(name, guid)} {to}")
+
+    def promote(self, name: str) -> None:
+        self.do(f"zfs promote {name}")
+
+    def write(self, name: str) -> None:
+        """As an administrator would do it, by mistake."""
+        self.do(f"""zfs set readonly=off {name}; mkdir -p /mnt/w; mount -t zfs -o zfsutil {name} /mnt/w
+            date >>/mnt/w/written; umount /mnt/w; zfs set readonly=on {name}; zpool sync {self.name}""")
+
+    def _mark(self, name: str, guid: int) -> str:
+        return next(one.name for one in self.node(name).snapshots if one.guid == guid)
+
+
+class RealFerry(Ferry):
+    """A job between two real pools of one machine, named as the model's."""
+
+    def __init__(
+        self, machine: Machine, chance: random.Random, *, encrypted: bool, sealed: bool, **options: object
+    ) -> None:
+        made = {
+            "tank/photos": f"{KEY} tank/photos" if encrypted else "zfs create tank/photos",
+            "vault/copies": f"{KEY} vault/copies" if sealed else "zfs create vault/copies",
+        }
+        machine.sh(
+            f"""set -e
+            for pool in tank vault; do disk=$(zpool status -P $pool | grep -o '/dev/[^ ]*' || :)
+            zpool destroy -f $pool; zpool create -f $pool "${{disk%-part1}}"; done; {"; ".join(made.values())}""",
+            seconds=300,
+        )
+        guids = [int(machine.sh(f"zpool get -Hpo value guid {name}").text) for name in ("tank", "vault")]
+        source, target = (
+            RealPool(name=name, guid=guid, machine=machine) for name, guid in zip(("tank", "vault"), guids, strict=True)
+        )
+        super().__init__(source=source, target=target, job=job(**options))
+        self.hands = InGuest(machine)
+        self.told: list[str] = []
+        self._chance, self._machine = chance, machine
+        self._look()
+
+    def _look(self) -> None:
+        for pool in (self.source, self.target):
+            assert isinstance(pool, RealPool)
+            pool.look()
+
+    def decide(self, wants: Asked | None = None) -> Decided | Refusal:
+        self._wants = wants or asked()
+        self._world = survey(self.job, self._wants, self.hands)
+        return decide(self.job, self._world, self._wants)
+
+    def carry_out(self, decided: Decided, mishap: Mishap = unharmed) -> None:
+        """Raises: Cut; OrchestratorError for what fails without having been cut."""
+        try:
+            for stage in steps.build(self.job, self._world, decided, self._wants):
+                for step in stage:
+                    self._step(step, mishap(step))
+                ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, self.hands)
+        finally:
+            self._look()
+
+    def _step(self, step: Step, cut: int | None) -> None:
+        assert isinstance(step.work, Pipeline)
+        self.told.append(step.does if cut is None else f"{step.does} (cut)")
+        if cut is not None and not step.copies:
+            raise Cut(f"before {step.does}")
+        if cut is not None:
+            self._cut(step.work, cut * UNIT)
+            raise Cut(f"in {step.does}")
+        result = self.hands.stream(step.work)
+        if not result.well:
+            raise ENGINE.explain(broken(step.work, result))
+
+    def _cut(self, work: Pipeline, after: int) -> None:
+        """Sends so much and no more."""
+        victim = self._chance.choice(VICTIMS)
+        self.told.append(f"  {after} bytes, then: {victim}")
+        cutter = Command(argv=("sh", "-c", _CUT, "sh", str(after), victim), effect=Effect.WRITES)
+        first, *rest = work.stages
+        self.hands.stream(Pipeline(stages=(first, cutter, *rest)))

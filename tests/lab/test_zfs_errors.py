@@ -1,0 +1,166 @@
+"""What real failures are called, what they leave, and that the next run goes on once their cause is gone.
+
+Changes things: in virtual machines.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.zfs.advice import RECEIVING, SENDING
+from tests.lab.common import Machine
+from tests.lab.laboratory import Pair
+from tests.lab.rows import DONE, FAILED, REFUSED, Row, Table, Turn
+from tests.lab.virtual import VirtualMachine
+from tests.whole.house import wait_until
+
+PLACES = {
+    "vault": "vault/copies", "tight": "vault/tight", "small": "small/copies", "away": "away/copies",
+}  # fmt: skip
+_BIG = "zfs create $s; head -c {0}M /dev/urandom >/$s/big; zfs snapshot $s@one"
+# Somebody else's receive, which keeps nothing when it is cut.
+_RECEIVING = """begin; grow $s two
+(setsid sh -c "(zfs send -i @one $s@two | head -c 600000; exec sleep 900) | exec zfs receive -u $c" >/dev/null 2>&1 &)
+until zfs list -Ho name "$c/%recv" >/dev/null 2>&1; do sleep 0.1; done
+"""
+ROWS = (
+    Row(name="quota", alone=True, place="tight", turns=(
+        Turn(does="zfs create -o quota=4M vault/tight; " + _BIG.format(8), outcome=FAILED,
+             says=("a quota on the target is reached", "what arrived is kept")),
+        Turn(does="zfs set quota=none vault/tight", resumed=True, sends=("$s @one, the rest",)),
+    )),
+    Row(name="full", alone=True, place="small", turns=(
+        Turn(does="head -c 20M /dev/urandom >/small/junk; zpool sync small; " + _BIG.format(24), outcome=FAILED,
+             says=("the target pool has no room left .*MiB were free before", "what arrived is kept")),
+        Turn(does="rm /small/junk; zpool sync small", resumed=True, sends=("$s @one, the rest",)),
+    )),
+    Row(name="held", alone=True, options='may-destroy = ["rollback"]', turns=(
+        Turn(does="begin; zfs snapshot $c@own; zfs hold keep $c@own; grow $s two", outcome=FAILED, attempts=3,
+             says=("something still uses a dataset: a receive, a mount or a hold", "zfs holds")),
+        Turn(does="zfs release keep $c@own", sends=("$s @one → @two, incremental",), loses=True),
+    )),
+    Row(name="receiving", alone=True, turns=(
+        Turn(does=_RECEIVING, outcome=FAILED, attempts=3, says=("something still uses a dataset",)),
+        Turn(does="pkill -f 'zfs receive -u $c'; while zfs list '$c/%recv' >/dev/null 2>&1; do sleep 0.1; done",
+             sends=("$s @one → @two, incremental",)),
+    )),
+    Row(name="away", alone=True, place="away", turns=(
+        Turn(does="zfs create $s; grow $s one", outcome=REFUSED,
+             says=("the pool away of the target away/copies/away is not imported", "zpool import away")),
+    )),
+    Row(name="nowhere", alone=True, source="nowhere/photos", turns=(
+        Turn(outcome=REFUSED, says=("the source nowhere/photos is not there", "import its pool")),
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.timeout(900)
+def test_each_failure_by_its_name_and_the_run_after_it(master: Machine, tmp_path: Path) -> None:
+    for name, size in (("tank", "1G"), ("vault", "1G"), ("small", "96M")):
+        master.pool(name, size)
+    master.sh("zfs create vault/copies; zfs create small/copies")
+    Table(master, tmp_path, places=PLACES).play(ROWS)
+
+
+def _allow(dataset: str, rights: tuple[str, ...], but: str = "") -> str:
+    return f"zfs allow ferry {','.join(right for right in rights if right != but)} {dataset}"
+
+
+USERS = (
+    Row(name="right", alone=True, place="right", turns=(
+        Turn(does=f"zfs create vault/right; zfs create $s; grow $s one; {_allow('$s', SENDING)}; "
+             f"{_allow('vault/right', RECEIVING)}", sends=("$s @one, the whole",)),
+        Turn(does="grow $s two", sends=("$s @one → @two, incremental",)),
+    )),
+    *(
+        Row(name=f"no-{right}", alone=True, place=f"no-{right}", turns=(
+            Turn(does=f"zfs create vault/no-{right}; zfs create $s; grow $s one; {_allow('$s', SENDING, right)}; "
+                 f"{_allow(f'vault/no-{right}', RECEIVING, right)}", outcome=FAILED,
+                 says=("this user may not do that with this dataset", "permission denied", f"lacks: .*{right}")),
+        ))
+        for right in ("bookmark", "hold", "send", "receive")
+    ),
+    Row(name="sudo", alone=True, place="sudo", options="sudo = true", turns=(
+        Turn(does="zfs create vault/sudo; zfs create $s; grow $s one", sends=("$s @one, the whole",)),
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.timeout(900)
+def test_an_ordinary_user_is_told_which_right_is_missing(master: Machine, tmp_path: Path) -> None:
+    master.pool("tank")
+    master.pool("vault")
+    master.write("/etc/sudoers.d/ferry", "ferry ALL=(root) NOPASSWD: /usr/sbin/zfs, /usr/bin/kill\n", mode=0o440)
+    places = {row.place: f"vault/{row.place}" for row in USERS}
+    Table(master, tmp_path, places=places, user="ferry").play(USERS)
+    # The program itself, and what it advises.
+    home = "/home/ferry/poolferry"
+    for name in ("right", "no-hold"):
+        master.write(f"{home}/jobs/{name}.toml", f'engine = "zfs"\nsource = "tank/{name}"\ntarget = "{name}"\n')
+    told = "".join(f'[place.{name}]\ndataset = "vault/{name}"\n' for name in ("right", "no-hold"))
+    master.write(f"{home}/targets.toml", told)
+    master.sh(f"chown -R ferry {home}; zfs snapshot tank/right@three")
+    place = ("--config", home, "--state", "/home/ferry/state")
+    ran = master.poolferry("run", "right", "--json", *place, user="ferry", seconds=300)
+    assert (ran.code, ran.json["outcome"]) == (0, DONE), ran
+    checked = master.poolferry("check", "--system", "--json", *place, user="ferry", seconds=300)
+    assert "zfs allow ferry hold tank/no-hold" in checked.text, checked
+
+
+@pytest.mark.virtual
+@pytest.mark.timeout(900)
+def test_what_the_far_side_lacks(pair: Pair, tmp_path: Path) -> None:
+    master, backup = pair
+    master.pool("tank")
+    backup.pool("vault")
+    master.sh("zfs create tank/photos; head -c 1M /dev/urandom >/tank/photos/a; zfs snapshot tank/photos@one")
+    shared = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=120")
+    table = Table(master, tmp_path, places={"far": "ssh://root@backup/vault/copies"}, ssh_options=shared)
+    turn = Turn(source="tank/photos", place="far", options="")
+    backup.sh("mv /usr/bin/mbuffer /usr/bin/mbuffer.away")
+    assert table.run("photos", turn)["outcome"] == DONE
+    master.sh("zfs snapshot tank/photos@two")
+    backup.sh("mv /usr/sbin/zfs /usr/sbin/zfs.away")
+    told = table.run("photos", turn)
+    assert told["outcome"] == FAILED, told
+    assert "a program is not installed there" in told["why"], told
+    assert told["cure"].startswith("apt install zfsutils-linux mbuffer"), told
+    backup.sh("mv /usr/sbin/zfs.away /usr/sbin/zfs; zpool export vault")
+    told = table.run("photos", turn)
+    assert told["outcome"] == REFUSED, told
+    assert "the pool vault of the target ssh://root@backup/vault/copies/photos is not imported" in told["why"], told
+    backup.sh("zpool import -d /dev/disk/by-id vault")
+    assert table.run("photos", turn)["outcome"] == DONE
+
+
+@pytest.mark.virtual
+@pytest.mark.timeout(900)
+def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine) -> None:
+    """The disk is pulled out in the middle of a receive, and the pool waits for it for ever."""
+    master.pool("tank")
+    master.pool("sound")
+    master.pool("vault", usb=True, options=("-o", "failmode=wait"))
+    master.sh("""zfs create tank/photos; head -c 24M /dev/urandom >/tank/photos/a; zfs snapshot tank/photos@one
+        zfs create tank/mail; zfs snapshot tank/mail@one""")
+    job = 'engine = "zfs"\nsource = "tank/{}"\ntarget = "{}"\n[retry]\nattempts = 2\nwait = "1s"\n[pipe]\nstall-after = "8s"\n'
+    places = "".join(f'[place.{name}]\ndataset = "{name}/copies"\n' for name in ("vault", "sound"))
+    master.job("photos", job.format("photos", "vault") + 'buffer = "2M"\nrate-limit = "2M"\n', targets=places)
+    master.job("mail", job.format("mail", "sound"))
+    running = master.popen(["poolferry", "run", "photos", "--json"])
+    begun = "zfs get -Hpo value receive_resume_token vault/copies/photos 2>/dev/null | grep -q 1-"
+    wait_until(lambda: master.sh(begun, check=False).code == 0, 120, pause=0.3)
+    master.yank(master.disks["vault"])
+    ended = running.wait(150)
+    assert (ended.code, ended.json["outcome"]) == (1, FAILED), ended
+    assert "pool vault is suspended" in ended.json["why"] or "nothing moved for too long" in ended.json["why"], (
+        ended.json
+    )
+    assert "zpool status" in ended.json["cure"]
+    # The next ones: of the same pool told at once, of another one done.
+    ran = master.poolferry("run", "photos", "mail", "--json", seconds=150)
+    photos, mail = ran.json["runs"]
+    assert photos["outcome"] == FAILED, photos
+    assert photos["why"].startswith("the pool vault is suspended"), photos
+    assert "zpool clear vault" in photos["cure"]
+    assert mail["outcome"] == DONE, mail
+    assert master.poolferry("status", "--json", seconds=60).code == 4

@@ -1,0 +1,315 @@
+"""mbuffer's own connection beside a real sshd: the engine's own commands, files in place of snapshots.
+
+Changes things.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError, StreamBroken
+from orchestrator.domain.job import Pipe
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.units import Bytes, Seconds
+from orchestrator.engines.zfs import commands, steps
+from orchestrator.engines.zfs.commands import Line
+from orchestrator.engines.zfs.failures import explain
+from orchestrator.engines.zfs.words import Decided, FullSend, Wire
+from orchestrator.process.executor import Result, Stop, StopReason, Writer, broken
+from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
+from tests.whole.house import wait_until
+from tests.whole.sshd import Sshd, free_port
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+# Says what zfs says of a stream that broke off, and keeps what came.
+_ZFS = """#!/bin/sh
+for last; do :; done
+case $1 in
+send) printf "size\\t%s\\n" "$(stat -c %s "{root}/sent")" >&2; exec cat "{root}/sent";;
+receive) dd bs=64k of="{root}/received" 2>/dev/null || exit
+[ "$(tail -c 3 "{root}/received")" = END ] || {{ echo "cannot receive: checksum mismatch or incomplete stream" >&2; exit 1; }};;
+esac
+"""
+KEY = "0123456789abcdef" * 2
+
+
+class Ends:
+    """Two ends on one machine. `sent`, `received`: what stands for snapshots."""
+
+    def __init__(self, folder: Path, server: Sshd) -> None:
+        self.sent, self.received = folder / "sent", folder / "received"
+        self.host = Host(name="127.0.0.1", user=server.user, port=server.port)
+        self.options = ("-F", str(server.folder / "client"))
+
+    def fill(self, size: int) -> None:
+        self.sent.write_bytes(os.urandom(size - 3) + b"END")
+
+    def pipeline(self, *, pulls: bool, **pipe: Any) -> Pipeline:
+        """What the engine makes of a first send."""
+        far = {"wire": Wire(here="127.0.0.1", there="127.0.0.1")}
+        source = Location(path=SOURCE.path, host=self.host if pulls else None)
+        target = Location(path=COPY.path, host=None if pulls else self.host)
+        seen = world(side(source, dataset("", A), **(far if pulls else {})), side(target, **({} if pulls else far)))
+        told = job(
+            source=source, place=target.host, pipe=Pipe(**{"transport": "mbuffer", "buffer": Bytes(4 * MIB), **pipe})
+        )
+        send = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
+        ((step,),) = steps.build(told, seen, Decided(stages=((send,),)), ASKED)
+        assert isinstance(step.work, Pipeline)
+        return step.work
+
+    def stream(self, pipeline: Pipeline, **more: Any) -> Result:
+        return Writer(ssh_options=self.options).stream(pipeline, on_bytes=lambda _: None, **more)
+
+    def explained(self, pipeline: Pipeline, result: Result) -> OrchestratorError:
+        assert not result.well
+        return explain(broken(pipeline, result, self.options))
+
+    @property
+    def equal(self) -> bool:
+        return self.sent.read_bytes() == self.received.read_bytes()
+
+
+@pytest.fixture
+def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
+    """Nothing of a stream is left behind, whatever happened to it."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "zfs").write_text(_ZFS.format(root=tmp_path))
+    (tools / "zfs").chmod(0o755)
+    path = f"{tools}:/usr/local/bin:/usr/bin:/bin"
+    monkeypatch.setenv("PATH", path)
+    server = Sshd(tmp_path / "sshd", path=path)
+    server.start()
+    yield Ends(tmp_path, server)
+    wait_until(lambda: not server.sessions(), 10)
+    server.stop()
+    wait_until(lambda: not ours(tmp_path), 10)
+
+
+def ours(folder: Path) -> list[str]:
+    """Processes that work on the files of this test, or listen on a port of ours."""
+    told = subprocess.run(("ps", "-eo", "pid=,args="), capture_output=True, text=True, check=True).stdout
+    return [line for line in told.splitlines() if f"{folder}/" in line] + listening()
+
+
+def listening() -> list[str]:
+    """Who listens on a port that the engine may have chosen."""
+    told = subprocess.run(("ss", "-Hltnp"), capture_output=True, text=True, check=True).stdout
+    return [line for line in told.splitlines() if "mbuffer" in line]
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+def test_all_arrives_and_is_counted_once(ends: Ends, *, pulls: bool) -> None:
+    ends.fill(9 * MIB + 17)
+    pipeline = ends.pipeline(pulls=pulls)
+    seen: list[int] = []
+    errors: list[bytes] = []
+    result = Writer(ssh_options=ends.options).stream(pipeline, on_bytes=seen.append, on_errors=errors.append)
+    assert result.well, result
+    assert ends.equal
+    assert result.moved == seen[-1] == 9 * MIB + 17
+    assert b"size\t" in b"".join(errors)
+    assert "END" not in str(pipeline)
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+def test_the_rate_holds_once(ends: Ends, *, pulls: bool) -> None:
+    ends.fill(3 * MIB)
+    pipeline = ends.pipeline(pulls=pulls, rate_limit=Bytes(MIB))
+    assert str(pipeline).count(f" {MIB}") == 1
+    began = time.monotonic()
+    assert ends.stream(pipeline).well
+    assert time.monotonic() - began > 1.5
+    assert ends.equal
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize("killed", ["sender", "connecting", "listening", "receiver"])
+def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool) -> None:
+    ends.fill(40 * MIB)
+    pipeline = ends.pipeline(pulls=pulls, rate_limit=Bytes(4 * MIB))
+    done: list[str] = []
+
+    def tick() -> None:
+        if not done and ends.received.exists() and ends.received.stat().st_size > MIB:
+            pattern = {
+                "sender": f"cat {ends.sent}", "connecting": "mbuffer .* -O 127", "listening": "mbuffer .* -I 127",
+                "receiver": f"dd bs=64k of={ends.received}",
+            }[killed]  # fmt: skip
+            # The scripts of the shells hold all these words too: they begin with sh.
+            found = subprocess.run(("pgrep", "-f", f"^(/bin/)?{pattern}"), capture_output=True, text=True, check=True)
+            for pid in found.stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+            done.append(killed)
+
+    began = time.monotonic()
+    result = ends.stream(pipeline, on_tick=tick)
+    assert done
+    assert result.stopped is None
+    error = ends.explained(pipeline, result)
+    assert isinstance(error, StreamBroken), (error, result)
+    assert time.monotonic() - began < 15
+    whole, came = ends.sent.read_bytes(), ends.received.read_bytes()
+    assert MIB < len(came) < len(whole)
+    assert whole.startswith(came)
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+def test_a_stop_keeps_what_came(ends: Ends, *, pulls: bool) -> None:
+    ends.fill(40 * MIB)
+    pipeline, stop = ends.pipeline(pulls=pulls, rate_limit=Bytes(8 * MIB)), Stop()
+
+    def tick() -> None:
+        if ends.received.exists() and ends.received.stat().st_size > MIB:
+            stop.request("enough")
+
+    began = time.monotonic()
+    result = ends.stream(pipeline, on_tick=tick, stop=stop)
+    assert result.stopped is StopReason.STOPPED
+    # By itself: nobody had to be killed.
+    assert time.monotonic() - began < 7
+    assert -signal.SIGKILL not in result.exits
+    assert ends.sent.read_bytes().startswith(ends.received.read_bytes())
+
+
+@pytest.mark.parametrize(("transport", "pulls"), [("ssh", False), ("mbuffer", False), ("mbuffer", True)])
+def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls: bool) -> None:
+    ends.fill(60 * MIB)
+    pipeline = ends.pipeline(pulls=pulls, transport=transport, rate_limit=Bytes(8 * MIB))
+    frozen: list[int] = []
+
+    def tick() -> None:
+        if not frozen:
+            pattern = f"^dd bs=64k of={ends.received}"
+            found = subprocess.run(("pgrep", "-f", pattern), capture_output=True, text=True, check=False)
+            frozen.extend(map(int, found.stdout.split()))
+            for pid in frozen:
+                os.kill(pid, signal.SIGSTOP)
+
+    try:
+        result = ends.stream(pipeline, on_tick=tick, stall_after=Seconds(2))
+    finally:
+        for pid in frozen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert frozen
+    assert result.stopped is StopReason.STALLED
+
+
+# The listening end by itself, with a key that the test knows.
+
+
+class Listening:
+    """The listening end; what is fed to it comes out of it."""
+
+    def __init__(self, *, patience: float = 60) -> None:
+        self.port = free_port()
+        line = Line(sender="127.0.0.1", receiver="127.0.0.1", port=self.port)
+        command = commands.listen_command(("cat",), side(COPY), line, Pipe())
+        argv = [str(int(patience)) if word == "600" else word for word in command.argv]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def tell(self, word: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(word.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def connect(self, address: str = "127.0.0.1") -> socket.socket:
+        """As soon as it listens."""
+        made: list[socket.socket] = []
+
+        def reached() -> bool:
+            with contextlib.suppress(ConnectionRefusedError):
+                made.append(socket.create_connection(("127.0.0.1", self.port), 5, (address, 0)))
+            return bool(made)
+
+        wait_until(reached, 10)
+        return made[0]
+
+    def end(self) -> tuple[int, bytes, str]:
+        """By itself: the way on which the key came stays open."""
+        code = self.process.wait(20)
+        out, said = self.process.communicate()
+        return code, out, said.decode()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listening]:
+    one = Listening()
+    yield one
+    if one.process.poll() is None:
+        one.process.kill()
+        one.process.communicate()
+    wait_until(lambda: not listening(), 10)
+
+
+def test_only_who_has_the_key_is_heard(listener: Listening) -> None:
+    listener.tell(KEY)
+    with listener.connect() as line:
+        line.sendall(KEY.encode() + b"the stream")
+    listener.tell("sent")
+    assert listener.end()[:2] == (0, b"the stream")
+
+
+@pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", KEY[:-1].encode(), b""])
+def test_a_stranger_feeds_nothing(listener: Listening, said: bytes) -> None:
+    listener.tell(KEY)
+    with listener.connect() as line:
+        line.sendall(said)
+    code, out, words = listener.end()
+    assert (code, out) == (1, b"")
+    assert ("a stranger" if said else "no sender") in words
+
+
+def test_another_address_is_turned_away_and_the_sender_still_comes(listener: Listening) -> None:
+    listener.tell(KEY)
+    with listener.connect("127.0.0.2") as line:
+        assert line.recv(1) == b""
+    with listener.connect() as line:
+        line.sendall(KEY.encode() + b"the stream")
+    listener.tell("sent")
+    code, out, words = listener.end()
+    assert (code, out) == (0, b"the stream")
+    assert "rejected connection from" in words
+
+
+def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
+    listener.tell(KEY)
+    wait_until(lambda: bool(listening()), 10)
+    assert listener.process.stdin is not None
+    listener.process.stdin.close()
+    listener.process.stdin = None
+    assert "no sender" in listener.process.communicate(timeout=20)[1].decode()
+    assert listener.end()[0] == 1
+
+
+def test_who_hears_nothing_at_all_ends_by_himself() -> None:
+    one = Listening(patience=2)
+    one.tell(KEY)
+    assert one.end()[0] == 1
+    assert not listening()
+    two = Listening(patience=2)
+    two.tell(KEY)
+    with two.connect():
+        assert two.end()[0] == 1
+
+
+def test_without_a_key_nothing_begins(listener: Listening) -> None:
+    listener.tell("")
+    assert listener.end()[0] == 1
+
+
+def test_mbuffer_is_there() -> None:
+    assert shutil.which("mbuffer")

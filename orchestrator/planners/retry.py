@@ -8,7 +8,7 @@ Pure.
 
 from typing import assert_never
 
-from orchestrator.domain.errors import OrchestratorError, Retry
+from orchestrator.domain.errors import LookAgain, OrchestratorError, Retry
 from orchestrator.domain.job import Retrying
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds, show_duration
@@ -54,7 +54,9 @@ def decide_retry(
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run goes on from here")
-    if rules.attempts == 1 or fruitless >= rules.attempts:
+    # Who only cleared the way has not tried yet.
+    attempts = max(rules.attempts, AT_ONCE + 1) if isinstance(error, LookAgain) else rules.attempts
+    if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")
     wait = _wait(rules, fruitless=fruitless, jitter=jitter)
     match error.retry:

@@ -52,10 +52,9 @@ def copy_pool(machine: VirtualMachine, names: Iterable[str]) -> None:
         copy = machine.disk(name, "8G")
         _copy(disk.path, copy.path)
         machine.plug(copy)
-        machine.sh(["zpool", "import", "-N", "-d", copy.device, SOURCE, name], seconds=600)
-        machine.sh(["zpool", "reguid", name], seconds=600)
+        machine.sh(f"udevadm settle; zpool import -N -d {copy.device}-part1 {SOURCE} {name} && zpool reguid {name}", seconds=600)
     machine.plug(disk)
-    machine.sh(["zpool", "import", "-d", disk.device, SOURCE], seconds=1800)
+    machine.sh(f"udevadm settle; zpool import -d {disk.device}-part1 {SOURCE}", seconds=1800)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -62,7 +62,7 @@ class Copying:
 
     def __init__(
         self, sender: VirtualMachine, receiver: VirtualMachine, *, pulls: bool = False, chain: Chain = Chain(),
-        attempts: int = 1, rate: str = "", stall_after: str = "60s", usb: bool = False, metered_there: bool = False,
+        attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", usb: bool = False, metered_there: bool = False,
     ) -> None:  # fmt: skip
         self.sender, self.receiver = sender, receiver
         self.at = receiver if pulls else sender
@@ -81,7 +81,7 @@ class Copying:
         far = sender is not receiver
         source = f"ssh://root@{sender.name}/{SOURCE}" if far and pulls else SOURCE
         place = "vault" if pulls or not far else f"ssh://root@{receiver.name}/vault"
-        limit = f'rate-limit = "{rate}"' if rate else ""
+        limit = f'transport = "{transport}"\n' + (f'rate-limit = "{rate}"' if rate else "")
         text = _JOB.format(source=source, attempts=attempts, rate=limit, stall_after=stall_after)
         self.at.job("photos", text, targets=f'[place.vault]\ndataset = "{place}"\n')
 
@@ -91,7 +91,12 @@ class Copying:
 
     def run(self) -> dict[str, Any]:
         """A whole run, and what it said."""
-        return answer(self.begin().wait(PATIENCE))
+        told: dict[str, Any] = answer(self.begin().wait(PATIENCE))
+        return told
+
+    def moved(self, *runs: int) -> float:
+        """How often the stream was sent, by the history of these runs."""
+        return sum(self.story(run)["moved_bytes"] or 0 for run in runs) / self.stream
 
     # How far it is.
 
@@ -109,6 +114,11 @@ class Copying:
     def wait_for_snapshot(self, name: str) -> None:
         """Until the copy has that snapshot."""
         script = f"until zfs list {COPY}@{name} > /dev/null 2>&1; do sleep 0.1; done"
+        self.receiver.sh(script, seconds=PATIENCE)
+
+    def wait_for_used(self, part: float) -> None:
+        """Until the copy holds so much of the stream on its pool."""
+        script = f"until [ $(zfs get -Hpo value used {COPY} 2> /dev/null || echo 0) -ge {int(self.stream * part)} ]; do sleep 0.1; done"
         self.receiver.sh(script, seconds=PATIENCE)
 
     def wait_for_token(self) -> None:

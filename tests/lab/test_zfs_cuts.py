@@ -4,6 +4,7 @@ Changes things: in virtual machines.
 """
 
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from tests.lab.common import LabError, Running
-from tests.lab.cutting import PATIENCE, Chain, Copying, answer, kill, pace
+from tests.lab.cutting import COPY, PATIENCE, SOURCE, Chain, Copying, answer, kill, ours, pace
 from tests.lab.laboratory import Pair
+from tests.lab.virtual import VirtualMachine
+from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
@@ -168,3 +171,72 @@ def require_went_on(copying: Copying, row: Row) -> None:
     assert all("was cut; " in why and why.endswith("of it are there") for why in resumed), resumed
     assert moved <= 1.1 * copying.stream
     assert carried <= 1.1 * copying.stream
+
+
+def test_a_disk_that_is_yanked_takes_up_the_rest(master: VirtualMachine) -> None:
+    """The pool stands still until the disk is back; the run does not."""
+    copying = Copying(master, master, chain=Chain(a=24, b=4, c=4), rate="4M", stall_after="2s", usb=True)
+    run = copying.begin()
+    copying.wait_for_used(0.4)
+    vault = master.disks["vault"]
+    master.yank(vault)
+    first = ended(run)
+    assert first["outcome"] == "failed", first
+    assert "suspended" in first["why"] + first["cure"], first
+    away = copying.run()
+    assert away["outcome"] in ("failed", "waiting"), away
+    master.plug_usb(vault)
+    master.sh("zpool clear vault")
+    wait_until(lambda: not ours(master), 60, pause=0.3)
+    last = copying.run()
+    assert (last["outcome"], last["resumed"]) == ("done", True), last
+    print("RATIO yank", copying.moved(1, 2, 3))
+    assert copying.moved(1, 2, 3) <= 1.1
+    copying.require_equal()
+    copying.require_nothing_left()
+
+
+def test_sigterm_ends_a_send_in_good_order(pair: Pair) -> None:
+    copying = Copying(*pair, rate=pace(pair))
+    run = copying.begin()
+    copying.wait_for(0.4)
+    copying.wait_for_token()
+    began = time.monotonic()
+    run.kill(15)
+    first = ended(run)
+    assert time.monotonic() - began < 10
+    assert first["outcome"] == "interrupted", first
+    copying.wait_for_token()
+    assert [line for line in ours(pair.master) if "receive" in line] == []
+    last = copying.run()
+    assert (last["outcome"], last["resumed"]) == ("done", True), last
+    print("RATIO term", copying.moved(1, 2))
+    assert copying.moved(1, 2) <= 1.1
+    copying.require_equal()
+    copying.require_nothing_left()
+
+
+def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
+    copying = Copying(master, master, rate="1M")
+    run = copying.begin()
+    copying.wait_for_token()
+    second = copying.begin().wait(PATIENCE)
+    assert (second.code, answer(second)["outcome"]) == (75, "waiting"), second
+    assert "another run of photos" in answer(second)["why"]
+    assert ended(run)["outcome"] == "done"
+    copying.require_equal()
+
+
+def test_what_a_killed_run_had_kept_is_let_go_when_it_is_stale(master: VirtualMachine) -> None:
+    """Its snapshot is gone, and so is what had arrived of it."""
+    copying = Copying(master, master, rate="1M")
+    run = copying.begin()
+    copying.wait_for_token()
+    run.kill(9)
+    wait_until(lambda: not ours(master), 30, pause=0.3)
+    (held,) = master.sh(f"zfs holds -H {SOURCE}@a").lines
+    master.sh(f"zfs release {held.split()[1]} {SOURCE}@a && zfs destroy {SOURCE}@a && zfs destroy -r {COPY}")
+    assert len(master.sh(f"zfs list -Hp -t bookmark -o name -r {SOURCE}").lines) == 3
+    last = copying.run()
+    assert (last["outcome"], last["resumed"]) == ("done", False), last
+    copying.require_nothing_left()

@@ -87,18 +87,21 @@ ROWS = (
              says=(r"@two \(guid \d+\) is about a snapshot that \[zfs\] snapshots and skip-snapshots leave out today",)),
     )),
 )  # fmt: skip
+# The rows in which it is ZFS that finds the stream's snapshots again, or a receive that waits; the rest is decided by us.
+WHAT_ZFS_FINDS = ("first", "renamed", "destroyed", "bookmark", "tokenless", "raw")
 
 
 @pytest.mark.flavours("trixie", "bookworm")
 @pytest.mark.timeout(900)
-def test_each_row_of_the_token_table(master: Machine, tmp_path: Path) -> None:
+def test_each_row_of_the_token_table(master: Machine, flavour: str, tmp_path: Path) -> None:
+    rows = ROWS if flavour == "trixie" else tuple(row for row in ROWS if row.name in WHAT_ZFS_FINDS)
     master.pool("tank")
     master.pool("vault")
     master.sh("zfs create vault/copies")
-    Table(master, tmp_path).play(ROWS)
+    Table(master, tmp_path).play(rows)
     assert set(master.sh("zfs get -H -t filesystem -r -o value receive_resume_token vault").lines) == {"-"}
     assert master.sh("zfs list -H -o name -t snapshot -r tank | xargs zfs holds -H").text == ""
     marks = master.sh("zfs list -H -o name -t bookmark -r tank").lines
     assert sorted(mark.partition("#poolferry_")[0] for mark in marks if not mark.endswith("#kept")) == sorted(
-        row.at(0).source for row in ROWS
+        row.at(0).source for row in rows
     )

@@ -174,7 +174,7 @@ def test_a_reading_that_is_cut_leaves_no_mount(master: VirtualMachine, number: i
     assert master.sh("grep -l photos@b /proc/*/mounts", check=False).text
     running.kill(number)
     assert running.wait(30).code != 0
-    wait_until(lambda: not master.sh("grep -l photos@b /proc/*/mounts; pgrep -a -f 'sleep 600'", check=False).text, 30)
+    wait_until(lambda: not master.sh("grep -l photos@b /proc/*/mounts; pgrep -a -f '[s]leep 600'", check=False).text, 30)
     if number == 15:
         assert left_behind(master) == ""
     master.sh("zfs destroy -r tank/photos@b")

@@ -11,6 +11,7 @@ from orchestrator.domain.errors import (
     DeclarationError,
     Evidence,
     HostUnreachable,
+    LookAgain,
     NotNow,
     OrchestratorError,
     OutsideError,
@@ -76,6 +77,12 @@ def test_one_attempt_means_one_attempt() -> None:
     rules = Retrying(attempts=1)
     assert isinstance(decide(outside(StreamBroken), rules=rules, fruitless=0), GiveUp)
     assert isinstance(decide(outside(BaseGone), rules=rules, fruitless=0), GiveUp)
+
+
+def test_who_only_cleared_the_way_looks_again_at_once_and_not_for_ever() -> None:
+    rules, cleared = Retrying(attempts=1), LookAgain("ended a receive")
+    assert [waits(cleared, rules=rules, fruitless=number) for number in (1, 2, AT_ONCE)] == [0, 0, 0]
+    assert isinstance(decide(cleared, rules=rules, fruitless=AT_ONCE + 1), GiveUp)
 
 
 def test_what_is_left_on_the_other_side_gets_the_time_to_end() -> None:

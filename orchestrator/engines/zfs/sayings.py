@@ -88,7 +88,7 @@ _BASES = (
         "`zfs promote` it there, or begin that copy anew: run again with --aside",
     ),
     _says(
-        r"has dependent clones",
+        r"has dependent clones|clones of previous snapshots exist",
         OutsideError, "a clone on the target hangs on a snapshot that would have to go",
         "`zfs promote` or destroy the clone there; a name that ends in %recv is what a cut receive left: run again",
     ),

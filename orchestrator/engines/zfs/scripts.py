@@ -133,16 +133,19 @@ zfs "$@"
 # mbuffer's own connection, for any stream. The connecting end makes up a key, says it on its stdout, which reaches the
 # listening end through ssh, and sends it ahead of the stream: so nobody else can feed the receiver, who refuses all that does
 # not begin with it. What comes after the key on that way tells that all was sent; its end without that word, that nobody will.
-# An attempt that is refused has taken nothing from its input: the other end does not listen yet.
+# An attempt that cannot connect has taken nothing from its input: the other end does not listen yet. mbuffer of Debian 13
+# does not tell a refused connection from others, so there is a limit of time.
 # Arguments: address:port, memory, seconds of patience, rate or nothing, then what makes the stream.
 CONNECT = """
 a=$1; n=$2; w=$3; r=$4; shift 4
 k=$(od -An -N16 -tx1 /dev/urandom | tr -d " \\n"); printf "%s\\n" "$k"; exec 3>&1
 reach() {
-i=0
-while [ "$i" -lt 100 ]; do
+b=$(date +%s)
+while :; do
 e=$(mbuffer -q -4 -s 128k -m "$n" ${r:+-r "$r"} --tcptimeo "${w}s" -W "$w" -O "$a" 2>&1 3>&- 4>&-) && { echo sent >&3; return 0; }
-case $e in *refused*) i=$((i+1)); echo >&3; sleep 0.2;; *) break;; esac;
+case $e in *"unable to connect"*) ;; *) break;; esac
+[ $(($(date +%s)-b)) -lt 30 ] || break
+echo >&3; sleep 0.2;
 done
 printf "%s\\n" "$e" >&2; return 1; }
 s=$({ { printf "%s" "$k"; "$@" 3>&- 4>&-; echo $? >&4; } | reach; } 4>&1); m=$?

@@ -66,6 +66,8 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
      OutsideError, "the target is a clone"),
     ("cannot destroy 'v/p@a': snapshot has dependent clones\nuse '-R' to destroy the following datasets:\nv/p/%recv", "",
      OutsideError, "a clone on the target hangs"),
+    ("cannot rollback to 'v/p@a': clones of previous snapshots exist\nuse '-R' to force deletion of the following", "",
+     OutsideError, "a clone on the target hangs"),
     # Encryption.
     ("", "cannot receive new filesystem stream: cannot perform raw receive on top of existing unencrypted dataset",
      OutsideError, "one side is encrypted"),

@@ -49,7 +49,7 @@ PEERS = (
     ),
     Tool(
         name="zfs-autobackup", pool="autobackup", prepare=_selected, promised=True,
-        command=lambda count: ("zfs-autobackup", "--no-snapshot", "--no-thinning", "--strip-path=1", f"d{count}", "autobackup"),
+        command=lambda count: ("zfs-autobackup", "--no-snapshot", "--no-thinning", "--exclude-received", "--strip-path=1", f"d{count}", "autobackup"),
     ),
     Tool(
         name="bzfs", pool="bzfs", prepare=_nothing, promised=False,

@@ -246,13 +246,16 @@ def _refusals(story: Mapping[str, Any]) -> list[list[str]]:
     decision = story["attempt"][-1]["decision"]
     if decision["decision"] != REFUSED:
         return [[one["why"], *one["evidence"], one["cure"]] for one in decision.get("refusals", ())]
+    several = decision["evidence"] and decision["why"].startswith(decision["evidence"][0])
+    if not several:
+        return [[decision["why"], *decision["evidence"], decision["cure"]]]
     found: list[list[str]] = []
     for line in decision["evidence"]:
         if line.startswith("  "):
             found[-1].append(line.strip())
         else:
             found.append([line])
-    return found if len(found) > 1 else [[decision["why"], *decision["evidence"], decision["cure"]]]
+    return found
 
 
 def _ignored(*_: object) -> None:

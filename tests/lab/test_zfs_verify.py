@@ -170,11 +170,13 @@ def test_a_reading_that_is_cut_leaves_no_mount(master: VirtualMachine, number: i
     # A reader that never ends, so that there is something to cut.
     master.write("/usr/local/bin/sha256sum", "#!/bin/sh\nexec sleep 600\n", mode=0o755)
     running = master.popen(["poolferry", "verify", "photos", "--content", "--json"])
-    wait_until(lambda: master.sh("pgrep -x sleep -a | grep 600", check=False).code == 0, 60)
+    wait_until(lambda: master.sh("pgrep -x sleep -a | grep 600", check=False).code == 0, 150)
     assert master.sh("grep -l photos@b /proc/*/mounts", check=False).text
     running.kill(number)
     assert running.wait(30).code != 0
-    wait_until(lambda: not master.sh("grep -l photos@b /proc/*/mounts; pgrep -a -f '[s]leep 600'", check=False).text, 30)
+    wait_until(
+        lambda: not master.sh("grep -l photos@b /proc/*/mounts; pgrep -a -f '[s]leep 600'", check=False).text, 30
+    )
     if number == 15:
         assert left_behind(master) == ""
     master.sh("zfs destroy -r tank/photos@b")

@@ -22,9 +22,8 @@ from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs import commands, steps
-from orchestrator.engines.zfs.commands import Line
 from orchestrator.engines.zfs.failures import explain
-from orchestrator.engines.zfs.words import Decided, FullSend, Wire
+from orchestrator.engines.zfs.words import Decided, FullSend, Line, Wire
 from orchestrator.process.executor import Result, Stop, StopReason, Writer, broken
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
 from tests.whole.house import wait_until

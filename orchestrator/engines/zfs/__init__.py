@@ -139,7 +139,7 @@ class ZfsEngine:
         from orchestrator.engines.zfs.digesting import Both, able_command, parse_able
         from orchestrator.engines.zfs.survey import run
 
-        world = survey(job, asked, reader)
+        world = survey(job, asked, reader, whole=True)
         if not (content and world.source.datasets and world.target.datasets):
             return Both(world=world, able=None)
         source, target = (
@@ -158,20 +158,20 @@ class ZfsEngine:
         return judged if isinstance(judged, Refusal) else digesting.plan(job, seen, judged, asked)
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
-        from orchestrator.engines.zfs import pins
+        from orchestrator.engines.zfs import pinned
         from orchestrator.engines.zfs.survey import run
 
-        seen, unseen = list[pins.SeenPool](), list[tuple[Location, str]]()
-        for pool, job in pins.pools_of(jobs).items():
+        seen, unseen = list[pinned.SeenPool](), list[tuple[Location, str]]()
+        for pool, job in pinned.pools_of(jobs).items():
             try:
-                told = run(reader(job), pins.look_command(pool)).stdout.splitlines()
-                seen.append(pins.parse_look(told, pool, job))
+                told = run(reader(job), pinned.look_command(pool)).stdout.splitlines()
+                seen.append(pinned.parse_look(told, pool, job))
             except (OrchestratorError, ValueError) as error:
                 unseen.append((pool, str(error)))
                 continue
             if pool.path not in seen[-1].pools.values():
                 unseen.append((pool, "the pool is not imported"))
-        return pins.SeenPins(pools=tuple(seen), unseen=tuple(unseen))
+        return pinned.SeenPins(pools=tuple(seen), unseen=tuple(unseen))
 
     def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
         from orchestrator.engines.zfs.pins import judge

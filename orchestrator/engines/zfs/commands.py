@@ -9,7 +9,7 @@ from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.zfs import scripts
-from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Side
+from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Line, Side
 
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
@@ -63,10 +63,14 @@ def zfs(*words: str, effect: Effect, where: At) -> Command:
 # Looking.
 
 
-def look_command(root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool) -> Command:
+def look_command(
+    root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
+) -> Command:
     """Prints everything that a plan needs of one side. `above`: what lies above the root, even if the root is there.
 
-    Only names, guids and createtxg of snapshots: any other property opens every one of them.
+    Only names, guids and createtxg of snapshots: any other property opens every one of them. `newest`: of each dataset's
+    snapshots only the newest. Why: for each snapshot that it lists, zfs opens its dataset anew where that is not mounted,
+    as no copy is.
     """
     columns = "name,guid,createtxg" + (",creation" if created else "")
     return script(
@@ -76,9 +80,9 @@ def look_command(root: Location, *, target: bool, recursive: bool, sudo: bool, a
         root.path,
         "-r" if recursive else "-d1",  # a dataset's snapshots lie one below it
         "-r" if recursive else "-d0",
-        _TARGET_PROPERTIES if target else _SOURCE_PROPERTIES,
+        ("prevsnap," if newest else "") + (_TARGET_PROPERTIES if target else _SOURCE_PROPERTIES),
         columns,
-        "snapshot" if target else "snapshot,bookmark",
+        "newest" if newest else "snapshot" if target else "snapshot,bookmark",
         "yes" if above else "no",
         *_ancestors(root.path),
         effect=Effect.READS,
@@ -94,6 +98,11 @@ def _ancestors(path: str) -> Iterator[str]:
 def receiving_command(host: Host | None) -> Command:
     """Prints every process that receives, with its arguments."""
     return script(scripts.RECEIVING, effect=Effect.READS, where=At(host=host))
+
+
+def promised_command(names: tuple[str, ...], host: Host | None) -> Command:
+    """Prints the guids of snapshots, and the names of the newest snapshots of datasets; nothing of what is not there."""
+    return script(scripts.PROMISED, *names, effect=Effect.READS, where=At(host=host))
 
 
 def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
@@ -229,15 +238,6 @@ def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
     if side.root.host is not None and side.mbuffer:
         return script(scripts.SEND, _memory(pipe), *words, effect=Effect.READS, where=at(side))
     return zfs(*words, effect=Effect.READS, where=at(side))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """mbuffer's own connection: from the sender, by the address that the receiver sees, to the receiver."""
-
-    sender: str
-    receiver: str
-    port: int
 
 
 def connect_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe, *, lanes: int | None) -> Command:

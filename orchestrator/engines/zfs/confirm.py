@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
-    """Whether all snapshots arrived, by guid, in one listing a host. Raises: ProofFailed naming the datasets.
+    """Whether all snapshots arrived, by guid, in one look a host. Raises: ProofFailed naming the datasets.
 
     The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
     """
@@ -27,13 +27,42 @@ def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
     for proof in proofs:
         if isinstance(proof, SnapshotPresent):
             hosts.setdefault(proof.dataset.host, []).append(proof)
-    failed = [line for host, promised in hosts.items() for line in _failed(promised, _seen(promised, host, reader))]
+    failed = [line for host, promised in hosts.items() for line in _judged(promised, host, reader)]
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
             f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
             cure="run again: it looks again and decides anew; does something else write or take snapshots there?",
         )
+
+
+def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
+    """What is not as promised. What is not found at once by its name is looked for among all of its dataset."""
+    told = _told(promised, host, reader)
+    last = {proof.dataset.path: proof for proof in promised}
+    unclear = {
+        proof.dataset.path
+        for proof in promised
+        if told.get((_name(proof), "guid")) != str(proof.guid)
+        or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
+    }
+    left = [proof for proof in promised if proof.dataset.path in unclear]
+    return _failed(left, _seen(left, host, reader)) if left else ()
+
+
+def _told(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[tuple[str, str], str]:
+    """Properties of the datasets and snapshots that were promised: those alone, as listing all of them takes long."""
+    told: dict[tuple[str, str], str] = {}
+    names = dict.fromkeys(name for proof in promised for name in (proof.dataset.path, _name(proof)))
+    for batch in commands.batches((name,) for name in names):
+        command = commands.promised_command(batch, host)
+        result = run(reader, command)
+        told |= understood(command, result, partial(parse.parse_told, result.stdout.splitlines()))
+    return told
+
+
+def _name(proof: SnapshotPresent) -> str:
+    return f"{proof.dataset.path}@{proof.snapshot}"
 
 
 def _seen(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[str, Sequence[Snapshot]]:

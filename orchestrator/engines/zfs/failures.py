@@ -16,6 +16,7 @@ from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
     OutsideError,
+    PermissionDenied,
     Stalled,
     Stopped,
     Unexplained,
@@ -27,6 +28,10 @@ _TOKEN = re.compile(r"\b1-[0-9a-f]{1,16}-[0-9a-f]{1,16}-[0-9a-f]{16,}")
 _QUOTED = re.compile(r"'[^'\n]*'")
 _SIZES = re.compile(r"^(size|full|incremental)\t.*\n?", re.MULTILINE)  # the sender's account, no complaint
 _NO_POOL = re.compile(r"no such pool")
+# zfs names what it could not do, and the right to do it has the same name.
+_DENIED = re.compile(
+    r"cannot (?:create )?(bookmark|create|destroy|hold|mount|receive|release|rename|rollback|send)\b[^\n]*permission denied"
+)
 
 
 def explain(broken: Broken) -> OrchestratorError:
@@ -43,7 +48,9 @@ def explain(broken: Broken) -> OrchestratorError:
         found = saying.words.search(plain) if saying.words is not None else None
         if found is not None or codes & set(saying.exits):
             line = _lines(said, found) if found is not None else _first(said)
-            return saying.error(f"{saying.why} ({line})" if line else saying.why, evidence=evidence, cure=saying.cure)
+            lacks = _DENIED.search(plain) if saying.error is PermissionDenied else None
+            why = f"{saying.why}: it lacks `{lacks[1]}`" if lacks else saying.why
+            return saying.error(f"{why} ({line})" if line else why, evidence=evidence, cure=saying.cure)
     return Unexplained(
         f"zfs ended with {_told(result)}: {_first(said) or 'no words'}",
         evidence=evidence,

@@ -14,6 +14,7 @@ from orchestrator.engines.zfs.words import (
     Snapshot,
     cursor_name,
     cursor_pool,
+    held_pool,
 )
 
 
@@ -31,6 +32,7 @@ def keep_and_let_go(case: Case, lanes: Iterable[Lane]) -> tuple[KeepBases, LetGo
         cursors += [(lane.name, one) for one in new.values()]
         ours |= {guid: _cursor(case, one) for guid, one in new.items()}
         old += [(lane.name, bookmark) for guid, bookmark in ours.items() if guid != lane.end.guid]
+        old += [(lane.name, mark) for mark in _held_in_vain(case, lane.name)]
         held = _held(case, lane.name)
         needed = {deed.snapshot.guid: deed.snapshot for deed in lane.deeds if isinstance(deed, FullSend | ResumedSend)}
         holds += [(lane.name, one) for one in needed.values() if one.guid not in held]
@@ -63,3 +65,10 @@ def _held(case: Case, name: str) -> dict[int, Snapshot]:
     if not names:
         return {}
     return {one.guid: one for one in case.world.source.datasets[name].snapshots if one.name in names}
+
+
+def _held_in_vain(case: Case, name: str) -> list[Bookmark]:
+    """What tells of a hold for this target whose snapshot is gone all the same: a run was killed before it held it."""
+    pool, dataset = case.world.target.pool_guid, case.world.source.datasets[name]
+    there = {snapshot.guid for snapshot in dataset.snapshots}
+    return [mark for mark in dataset.bookmarks if held_pool(mark.name) == pool and mark.guid not in there]

@@ -257,6 +257,12 @@ def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
         yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
 
 
+def parse_told(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:
+    """By name and property, its value. Raises: ValueError."""
+    fields = (_fields(line.decode("utf-8", "surrogateescape"), 3) for line in lines)
+    return {(name, kind): "\t".join(value) for name, kind, *value in fields}
+
+
 def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
     """By whole name of the dataset, its snapshots by createtxg. Raises: ValueError."""
     found: dict[str, list[Snapshot]] = {}

@@ -8,6 +8,7 @@ PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 SUDO = 'zfs() { sudo -n zfs "$@"; }'
 
 # Arguments: how, the pool, the root, depth of the snapshots, depth of the datasets, properties, columns, kinds, what is above.
+# Kinds "newest": of each dataset its newest snapshot alone, which `prevsnap` names; a clone's may be another dataset's.
 LOOK = """
 u=$(id -u); s=no; m=no; v=; g=; h=
 [ "$1" = plain ] || [ "$u" = 0 ] || s=sudo
@@ -30,13 +31,19 @@ r=$3; d=$4; e=$5; p=$6; c=$7; t=$8; w=$9; shift 9
 above() { printf "=above\\n"; zfs list -Hp -o name,available,encryption -t filesystem,volume "$@" 2>/dev/null; }
 [ "$w" = no ] || above "$@"
 printf "=datasets\\n"
-exec 3>&1
-x=$(zfs get -Hp "$e" -t filesystem,volume -o name,property,value,source "$p" "$r" 2>&1 >&3) || case $x in
-*"does not exist"*) printf "=absent\\n"; above "$@" "$r"; printf "=end\\n"; exit 0;;
-*) printf "%s\\n" "$x" >&2; exit 1;;
+x=$({ x=$(zfs get -Hp "$e" -t filesystem,volume -o name,property,value,source "$p" "$r" 2>&1 >&3) || printf "=failed %s\\n" "$x"; } 3>&1)
+case $x in
+*"=failed "*"does not exist"*) printf "=absent\\n"; above "$@" "$r"; printf "=end\\n"; exit 0;;
+*"=failed "*) printf "%s\\n" "${x#*=failed }" >&2; exit 1;;
 esac
-printf "=snapshots\\n"
+printf "%s\\n=snapshots\\n" "$x"
+if [ "$t" = newest ]; then
+b=$(printf "\\t")
+x=$(printf "%s\\n" "$x" | sed -n "s/^\\(.*\\)${b}prevsnap${b}\\(\\1@[^${b}]*\\).*/\\2/p")
+[ -z "$x" ] || printf "%s\\n" "$x" | tr "\\n" "\\0" | xargs -0 zfs list -Hp -t snapshot -o "$c" || exit
+else
 zfs list -Hp "$d" -t "$t" -o "$c" "$r" || exit
+fi
 printf "=end\\n"
 """
 
@@ -179,6 +186,12 @@ while [ $# -ge 4 ]; do
 o=$(case $2 in "") zfs send "$1n" "$4";; -t) zfs send "$1n" -t "$3";; *) zfs send "$1n" "$2" "$3" "$4";; esac 2>/dev/null)
 printf "%s\\nsize\\t-\\n" "$o" | grep -m 1 "^size"; shift 4;
 done; :
+"""
+# Arguments: datasets and snapshots. Prints name, property and value: of snapshots the guid, of datasets their newest snapshot.
+# What is not there is not printed.
+PROMISED = """
+exec 3>&1
+e=$(zfs get -Hp -o name,property,value guid,prevsnap "$@" 2>&1 >&3) || e=$(printf "%s\\n" "$e" | grep -v "does not exist"); [ -z "$e" ] || { printf "%s\\n" "$e" >&2; exit 1; }
 """
 # Prints name, guid and createtxg of all snapshots of the datasets.
 NEWEST = """

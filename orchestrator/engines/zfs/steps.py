@@ -11,7 +11,7 @@ from orchestrator.domain.plan import Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import commands, transport
-from orchestrator.engines.zfs.commands import At, Line, at
+from orchestrator.engines.zfs.commands import At, at
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -26,6 +26,7 @@ from orchestrator.engines.zfs.words import (
     KeepBases,
     Kind,
     LetGoBases,
+    Line,
     MakePlaceholder,
     ResumedSend,
     RollBack,

@@ -28,17 +28,21 @@ ASIDE = "aside"
 HEALTHY = ("ONLINE", "DEGRADED")
 
 
-def survey(job: Job, asked: Asked, reader: Reader) -> World:
+def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> World:
     """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at.
 
     A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
+    Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
     """
-    root = job.target.location
+    root, above = job.target.location, ASIDE in asked.allowed
+    brief = not whole and not asked.allowed
     look = _Looking(job, reader)
     (source, seen), (target, _) = side_by_side(
         lambda: look.at(job.source, target=False, above=False),
-        lambda: look.at(root, target=True, above=ASIDE in asked.allowed),
+        lambda: look.at(root, target=True, above=above, newest=brief),
     )
+    if brief and not newest_is_enough(source, target):
+        target, _ = look.at(root, target=True, above=above)
     cut = any(dataset.partial for dataset in target.datasets.values())
     tokens = {dataset.token for dataset in target.datasets.values() if dataset.token}
     return World(
@@ -51,6 +55,22 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     )
 
 
+def newest_is_enough(source: Side, target: Side) -> bool:
+    """Whether the newest snapshot of each copy says all that a plan asks of them: the source knows it, so it is the base.
+
+    Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
+    """
+    for name, there in target.datasets.items():
+        here = source.datasets.get(name)
+        if here is None or there.newest is None or (here.newest and here.newest.guid == there.newest.guid):
+            continue
+        if all(one.guid != there.newest.guid for one in (*here.snapshots, *here.bookmarks)):
+            return False
+    if any(there.partial and there.snapshots for there in target.datasets.values()):
+        return False
+    return all(name in target.datasets for name, here in source.datasets.items() if here.origin)
+
+
 class _Looking:
     """Looks for one job."""
 
@@ -58,11 +78,11 @@ class _Looking:
         self._options = options_of(job)
         self._reader = reader
 
-    def at(self, root: Location, *, target: bool, above: bool) -> tuple[Side, Look]:
+    def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[Side, Look]:
         """One side. Raises: OrchestratorError."""
         command = commands.look_command(
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
-            created=self._options.catch_up == "kept" and not target,
+            created=self._options.catch_up == "kept" and not target, newest=newest,
         )  # fmt: skip
         result = run(self._reader, command)
 

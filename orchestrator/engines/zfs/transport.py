@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import sha256
 from itertools import count
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.network import is_public
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.commands import Line
-from orchestrator.engines.zfs.words import Side, Wire, World
+from orchestrator.engines.zfs.words import Line, Side, Wire, World
 
 # Above the ports that Linux gives to outgoing connections by itself. Source: ip_local_port_range, 32768 to 60999.
 FIRST_PORT, LAST_PORT = 61000, 65535
@@ -26,6 +24,8 @@ def is_open(job: Job) -> bool:
 
 def lines(job: Job, world: World, now: datetime) -> Iterator[Line] | None:
     """A connection for each stream, on ports that change from look to look; None: all goes through ssh."""
+    from hashlib import sha256  # few jobs ask
+
     far = world.source if world.source.root.host else world.target
     if not is_open(job) or far.wire is None:
         return None

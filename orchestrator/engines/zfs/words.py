@@ -118,6 +118,15 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """mbuffer's own connection: from the sender, by the address that the receiver sees, to the receiver."""
+
+    sender: str
+    receiver: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
 
@@ -159,7 +168,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
+    """Everything a plan needs to know. Of a copy whose newest snapshot the source knows, that one alone may be told. `tokens`: what each token of the target says; None: it could not be read.
 
     `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
     of snapshots that our hold for this target keeps. `created`: when snapshots were taken, by guid; only told for

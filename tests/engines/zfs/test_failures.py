@@ -125,6 +125,19 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     ("the receiving process 7 does not end", "", Stalled, "something still uses"),
     ("", "cannot receive compression property on vault/r/p: pool must be upgraded", ProgramMissing, "the target's ZFS"),
     ("", "cannot receive sharenfs property on vault/r/p: invalid value", OutsideError, "a property could not be set"),
+    # mbuffer's own connection.
+    ("", "a stranger connected in place of the sender", OutsideError, "somebody else connected to mbuffer's port"),
+    ("", "mbuffer: warning: rejected connection from 10.0.0.9\nno sender has connected", OutsideError,
+     "the sender's connection comes from another address"),
+    ("", ("mbuffer: warning: could not bind to socket for tcp/0.0.0.0:61992: Address already in use\n"
+     "mbuffer: fatal: Unable to initialize network input.\nno sender has connected"), StreamBroken, "mbuffer's port was taken"),
+    (("mbuffer: warning: error connecting to tcp/1.0.0.127:61999: Connection refused\n"
+     "mbuffer: error: unable to connect to 127.0.0.1:61999"), "Terminated\nno sender has connected", HostUnreachable,
+     "mbuffer's own connection could not be made"),
+    ("mbuffer: warning: error connecting to IPv4/tcp/master: Success", "", HostUnreachable, "mbuffer's own connection"),
+    ("", "mbuffer: error: watchdog timeout: input stalled; sending SIGINT", Stalled, "nothing moved for too long"),
+    ("mbuffer: error: outputThread: error writing to 10.0.0.2:61234 at offset 0x64f221: Connection reset by peer", SAVED,
+     StreamBroken, "the link broke off"),
     # Cuts.
     ("", SAVED, StreamBroken, "the stream broke off"),
     ("", "cannot receive incremental stream: incomplete stream", StreamBroken, "the stream broke off"),
@@ -225,6 +238,20 @@ def test_a_pool_that_is_not_imported_is_waited_for() -> None:
     assert isinstance(error, NotNow)
     assert "cannot open 'vault': no such pool" in error.why
     assert error.cure
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("cannot create bookmark 'tank/p#m': permission denied", "bookmark"),
+        ("cannot hold snapshot 'tank/p@a': permission denied", "hold"),
+        ("cannot send 'tank/cannot mount'@a: permission denied", "send"),
+        ("cannot receive new filesystem stream: permission denied", "receive"),
+    ],
+)
+def test_the_right_that_is_missing_is_named(said: str, right: str) -> None:
+    assert f"this user may not do that with this dataset: it lacks `{right}` (" in explain(failed(said)).why
+    assert "it lacks" not in explain(failed("Unable to open /dev/zfs: Permission denied.")).why
 
 
 def test_no_token_is_told_to_anybody() -> None:

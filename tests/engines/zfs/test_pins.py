@@ -14,18 +14,17 @@ from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Pin, Pins
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.engines.zfs.parse import Unreadable
-from orchestrator.engines.zfs.pins import (
+from orchestrator.engines.zfs.pinned import (
     BOOKMARKS,
     HOLDS,
     Found,
     SeenPins,
     SeenPool,
-    judge,
     look_command,
     parse_look,
-    plan_letting_go,
     pools_of,
 )
+from orchestrator.engines.zfs.pins import judge, plan_letting_go
 from orchestrator.engines.zfs.words import cursor_name, held_name, hold_tag
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)

@@ -13,9 +13,8 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs import commands, plan, steps, transport
-from orchestrator.engines.zfs.commands import Line
 from orchestrator.engines.zfs.parse import parse_look, side_of
-from orchestrator.engines.zfs.words import Decided, FullSend, Wire
+from orchestrator.engines.zfs.words import Decided, FullSend, Line, Wire
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, HOST, NOW, SOURCE, A, dataset, job, side, world
 
 OPEN = Pipe(transport="mbuffer")

@@ -1,20 +1,23 @@
 """Runs the steps of one stage: those of one lane in order, lanes side by side. Changes things."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from orchestrator.domain.plan import Step
 
 Going = TypeVar("Going")  # what `begin` hands to `act`
 End = TypeVar("End")
+Waiting = deque[deque[Step]]
 
 
 class Lanes(Generic[Going, End]):
     """`begin` and `end` are called here, in this thread; `act` in a thread that stays while its programs live.
 
-    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin.
+    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together`
+    is entered around the ends of some steps and the begins of the next: one wait for the disk, where many steps are short.
     """
 
     def __init__(
@@ -23,8 +26,9 @@ class Lanes(Generic[Going, End]):
         begin: Callable[[Step], Going],
         act: Callable[[Step, Going], End],
         end: Callable[[Step, Going, End], str],
+        together: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._begin, self._act, self._end = begin, act, end
+        self._begin, self._act, self._end, self._together = begin, act, end, together
 
     def run(self, stage: Sequence[Step], most: int | None) -> None:
         """All of the stage, at most `most` lanes at once. Returns after every step that began has ended."""
@@ -37,31 +41,38 @@ class Lanes(Generic[Going, End]):
         else:
             self._side_by_side(deque(lanes.values()), wide)
 
-    def _in_order(self, lanes: deque[deque[Step]]) -> None:
-        while lanes:
-            lane = lanes.popleft()
-            while lane:
-                step = lane.popleft()
-                going = self._begin(step)
-                match self._end(step, going, self._act(step, going)):
-                    case "all":
-                        return
-                    case "lane":
-                        lane.clear()
+    def _in_order(self, lanes: Waiting) -> None:
+        begun = self._turn(lanes, (), 1)
+        while begun:
+            ((lane, step, going),) = begun
+            begun = self._turn(lanes, ((lane, step, going, self._act(step, going)),), 1)
 
-    def _side_by_side(self, lanes: deque[deque[Step]], wide: int) -> None:
+    def _side_by_side(self, lanes: Waiting, wide: int) -> None:
         running: dict[Future[End], tuple[deque[Step], Step, Going]] = {}
+        ended: list[tuple[deque[Step], Step, Going, End]] = []
         with ThreadPoolExecutor(wide) as pool:  # each thread outlives its child, which dies with its thread
-            while lanes or running:
-                while lanes and len(running) < wide:
-                    lane = lanes.popleft()
-                    step = lane.popleft()
-                    going = self._begin(step)
+            while True:
+                for lane, step, going in self._turn(lanes, ended, wide - len(running)):
                     running[pool.submit(self._act, step, going)] = (lane, step, going)
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    lane, step, going = running.pop(done)
-                    match self._end(step, going, done.result()):
-                        case "on" if lane:
-                            lanes.appendleft(lane)
-                        case "all":
-                            lanes.clear()
+                if not running:
+                    return
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                ended = [(*running.pop(one), one.result()) for one in done]
+
+    def _turn(
+        self, lanes: Waiting, ended: Iterable[tuple[deque[Step], Step, Going, End]], free: int
+    ) -> list[tuple[deque[Step], Step, Going]]:
+        """Notes what has ended, and begins what may begin now, in as many places as are free."""
+        begun: list[tuple[deque[Step], Step, Going]] = []
+        with self._together():
+            for lane, step, going, end in ended:
+                match self._end(step, going, end):
+                    case "on" if lane:
+                        lanes.appendleft(lane)
+                    case "all":
+                        lanes.clear()
+            while lanes and len(begun) < free:
+                lane = lanes.popleft()
+                step = lane.popleft()
+                begun.append((lane, step, self._begin(step)))
+        return begun

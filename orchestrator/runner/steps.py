@@ -51,7 +51,10 @@ class Hands:
                 self._book(how, proved=how.error is None and step.proof is None)
             return "on" if how.error is None else "all" if isinstance(how.error, HALTS) else "lane"
 
-        lanes = Lanes(begin=self._begin, act=lambda step, _: self._one(step, progress), end=end)
+        lanes = Lanes(
+            begin=self._begin, act=lambda step, _: self._one(step, progress), end=end,
+            together=self.journal.tools.history.together,
+        )  # fmt: skip
         lanes.run(stage, self.parallel)
         self._prove(ended)
         errors = [how.error for how in ended if how.error is not None]

@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.bench.__main__ import size
 from tests.bench.machine import machine, told
 from tests.bench.rows import Row, left_out, table
-from tests.bench.zfs_running import running
 from tests.bench.zfs_planning import planning
+from tests.bench.zfs_running import running
 from tests.bench.zfs_streaming import streaming
 from tests.lab.common import LabError
 from tests.lab.emulator import qemu_version

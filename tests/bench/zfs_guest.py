@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.lab.virtual import VirtualMachine
 
 # The kernel's own accounting sees every process of every tool alike, and costs next to nothing. Source: acct(2), acct(5).
-_ACCOUNT = "/var/tmp/account"  # noqa: S108 - of the machine, which nobody shares
+_ACCOUNT = "/var/tmp/account"
 _BEGIN = f": > {_ACCOUNT}; python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).acct(b\"{_ACCOUNT}\"))'"
 _END = f"python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).acct(None))'; cat {_ACCOUNT}"
 _RECORD = struct.Struct("<B47x16s")

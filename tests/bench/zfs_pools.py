@@ -52,7 +52,10 @@ def copy_pool(machine: VirtualMachine, names: Iterable[str]) -> None:
         copy = machine.disk(name, "8G")
         _copy(disk.path, copy.path)
         machine.plug(copy)
-        machine.sh(f"udevadm settle; zpool import -N -d {copy.device}-part1 {SOURCE} {name} && zpool reguid {name}", seconds=600)
+        machine.sh(
+            f"udevadm settle; zpool import -N -d {copy.device}-part1 {SOURCE} {name} && zpool reguid {name}",
+            seconds=600,
+        )
     machine.plug(disk)
     machine.sh(f"udevadm settle; zpool import -d {disk.device}-part1 {SOURCE}", seconds=1800)
 

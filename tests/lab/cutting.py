@@ -52,9 +52,9 @@ _paced: list[int] = []
 class Chain:
     """The snapshots of the source, each with what it adds, in MiB."""
 
-    a: int = 4
-    b: int = 2
-    c: int = 2
+    a: int = 6
+    b: int = 1
+    c: int = 1
 
 
 class Copying:

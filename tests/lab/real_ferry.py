@@ -15,7 +15,8 @@ from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.survey import survey
 from orchestrator.engines.zfs.words import Bookmark, Decided, Snapshot
 from orchestrator.process.result import broken
-from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, job, unharmed
+from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, unharmed
+from tests.engines.zfs.sides import job
 from tests.lab.common import Machine
 from tests.lab.hands import InGuest
 from tests.world import Node, Pool, ZfsError

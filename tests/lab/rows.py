@@ -22,7 +22,7 @@ from tests.lab.hands import InGuest
 
 PLACES = {"vault": "vault/copies", "second": "second/copies"}
 TOGETHER = "tank/rows"
-DONE, NOTHING, REFUSED, FAILED = "done", "nothing-to-do", "refused", "failed"
+DONE, NOTHING, REFUSED, FAILED, WAITING = "done", "nothing-to-do", "refused", "failed", "waiting"
 # For the scripts of rows; $s is the source's dataset, $c its copy.
 PRELUDE = """set -e
 grow() { head -c 1M /dev/urandom >"/$1/$2"; zfs snapshot "$1@$2"; }

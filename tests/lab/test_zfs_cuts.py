@@ -19,7 +19,7 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
-SHORT, MIDDLE = Chain(a=4, b=2, c=2), Chain(a=8, b=8, c=8)
+SHORT, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=8, b=8, c=8)
 # More than ten times what waits in the pipe while a dead link is noticed; and what a pool had not written out yet.
 LONG, LONGER = Chain(a=46, b=6, c=6), Chain(a=68, b=6, c=6)
 
@@ -176,7 +176,8 @@ def require_went_on(copying: Copying, row: Row) -> None:
 def test_a_disk_that_is_yanked_takes_up_the_rest(master: VirtualMachine) -> None:
     """The pool stands still until the disk is back; the run does not."""
     copying = Copying(master, master, chain=Chain(a=24, b=4, c=4), rate="4M", stall_after="6s", usb=True)
-    master.sh("echo 4194304 > /sys/module/zfs/parameters/zfs_dirty_data_max")  # else the whole stream fits in memory
+    for name in ("zfs_dirty_data_max", "zfs_recv_queue_length"):  # else the whole stream fits in memory
+        master.sh(f"echo 4194304 > /sys/module/zfs/parameters/{name}")
     run = copying.begin()
     copying.wait_for_used(0.3)
     vault = master.disks["vault"]

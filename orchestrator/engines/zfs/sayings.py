@@ -221,10 +221,12 @@ _OPEN = (
         r"could not bind to socket",
         StreamBroken, "mbuffer's port was taken", "the next attempt takes another one",
     ),
-    _says(
-        r"mbuffer: \w+: (error connecting|unable to connect) to .*|no sender has connected",
-        HostUnreachable, "mbuffer's own connection could not be made",
-        'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
+    *(
+        _says(
+            words, HostUnreachable, "mbuffer's own connection could not be made",
+            'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
+        )
+        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # what tells more first
     ),
     _says(
         r"watchdog timeout",

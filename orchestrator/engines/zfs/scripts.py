@@ -191,7 +191,8 @@ done; :
 # What is not there is not printed.
 PROMISED = """
 exec 3>&1
-e=$(zfs get -Hp -o name,property,value guid,prevsnap "$@" 2>&1 >&3) || e=$(printf "%s\\n" "$e" | grep -v "does not exist"); [ -z "$e" ] || { printf "%s\\n" "$e" >&2; exit 1; }
+e=$(zfs get -Hp -o name,property,value guid,prevsnap "$@" 2>&1 >&3) || e=$(printf "%s\\n" "$e" | grep -v "does not exist")
+[ -z "$e" ] || { printf "%s\\n" "$e" >&2; exit 1; }
 """
 # Prints name, guid and createtxg of all snapshots of the datasets.
 NEWEST = """

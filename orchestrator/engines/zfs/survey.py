@@ -64,7 +64,8 @@ def newest_is_enough(source: Side, target: Side) -> bool:
         here = source.datasets.get(name)
         if here is None or there.newest is None or (here.newest and here.newest.guid == there.newest.guid):
             continue
-        if all(one.guid != there.newest.guid for one in (*here.snapshots, *here.bookmarks)):
+        known = {one.guid for one in here.snapshots} | {one.guid for one in here.bookmarks}
+        if there.newest.guid not in known:
             return False
     if any(there.partial and there.snapshots for there in target.datasets.values()):
         return False

@@ -168,8 +168,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything a plan needs to know. Of a copy whose newest snapshot the source knows, that one alone may be told. `tokens`: what each token of the target says; None: it could not be read.
+    """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
 
+    `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
     `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
     of snapshots that our hold for this target keeps. `created`: when snapshots were taken, by guid; only told for
     catch-up = "kept".

@@ -309,3 +309,38 @@ def test_every_script_is_one_line_that_shells_can_read(shell: str, text: str) ->
     assert subprocess.run([shell, "-n", "-c", line], capture_output=True, text=True).stderr == ""
     many = subprocess.run([shell, "-n", "-c", text], capture_output=True, text=True)
     assert many.returncode == 0
+
+
+PREVIOUS = """
+case "$1 $*" in
+*prevsnap*) printf "v/a b\\tprevsnap\\tv/a b@one\\t-\\nv/a b\\tguid\\t5\\t-\\nv/none\\tprevsnap\\t-\\t-\\nv/clone\\tprevsnap\\tv/a b@one\\t-\\n";;
+list*) shift 6; printf "%s\\t1\\t2\\n" "$@";;
+esac
+"""
+
+
+def test_the_newest_snapshots_are_listed_by_name_and_those_of_other_datasets_are_not(tmp_path: Path) -> None:
+    """A clone without a snapshot of its own names the one that it comes from."""
+    command = commands.look_command(
+        SOURCE, target=True, recursive=True, sudo=False, above=False, created=False, newest=True
+    )
+    done = run(command, tmp_path, {"zfs": PREVIOUS, "zpool": "printf '7\\tONLINE\\n'"})
+    assert done.stdout.partition("=snapshots\n")[2].splitlines() == ["v/a b@one\t1\t2", "=end"]
+    assert parse.parse_look(done.stdout.encode().split(b"\n")).properties["v/a b"]["guid"] == ("5", "-")
+    nothing = run(command, tmp_path, {"zfs": PREVIOUS.replace("v/a b@one", "-"), "zpool": "printf '7\\tONLINE\\n'"})
+    assert nothing.stdout.endswith("=snapshots\n=end\n")
+    gone = PREVIOUS.replace("list*) shift 6", "list*) echo no >&2; exit 1")
+    done = run(command, tmp_path, {"zfs": gone, "zpool": "printf '7\\tONLINE\\n'"})
+    assert (done.returncode != 0, done.stderr.strip(), "=end" in done.stdout) == (True, "no", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("cannot open 'v/x@a': dataset does not exist", 0), ("cannot open 'v': pool I/O is currently suspended", 1)],
+)
+def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str, code: int, tmp_path: Path) -> None:
+    zfs = f'printf "v/x\\tprevsnap\\tv/x@b\\n"; echo "{said}" >&2; exit 1'
+    done = run(commands.promised_command(("v/x", "v/x@a"), None), tmp_path, {"zfs": zfs})
+    assert (done.returncode, done.stdout) == (code, "v/x\tprevsnap\tv/x@b\n")
+    assert (done.stderr.strip() == "") == (code == 0)
+    assert parse.parse_told(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}

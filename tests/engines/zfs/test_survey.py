@@ -2,6 +2,7 @@
 
 import time
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,11 +23,27 @@ from orchestrator.domain.plan import Plan, Step
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE, steps
 from orchestrator.engines.zfs.confirm import confirm_all, weigh
-from orchestrator.engines.zfs.survey import LIMIT, survey, survey_points
-from orchestrator.engines.zfs.words import Decided, FullSend, IncrementalSend, SnapshotPresent, held_name
+from orchestrator.engines.zfs.survey import LIMIT, newest_is_enough, survey, survey_points
+from orchestrator.engines.zfs.words import Dataset, Decided, FullSend, IncrementalSend, SnapshotPresent, held_name
 from orchestrator.process.result import Result
 from orchestrator.process.scripted import Scripted, answer
-from tests.engines.zfs.sides import ASKED, COPY, FLAGS, HOST, LATER, NOW, SOURCE, A, B, job, world
+from tests.engines.zfs.sides import (
+    ASKED,
+    COPY,
+    FLAGS,
+    HOST,
+    LATER,
+    MARK,
+    NOW,
+    SOURCE,
+    A,
+    B,
+    C,
+    dataset,
+    job,
+    side,
+    world,
+)  # fmt: skip
 from tests.engines.zfs.test_parse import HEAD, rows
 
 FAR_COPY = Location(path=COPY.path, host=HOST)
@@ -77,6 +94,43 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     for told in asked.asked:
         assert words(told)[0] == "plain"
         assert words(told)[3:5] == ("-r", "-r")
+
+
+def test_the_newest_snapshots_of_a_copy_come_first_and_all_only_for_a_question() -> None:
+    asked = reader()
+    survey(job(), ASKED, asked)
+    (target,) = (told for told in asked.asked if COPY.path in words(told))
+    assert (words(target)[5].split(",")[0], words(target)[7]) == ("prevsnap", "newest")
+    diverged = THERE.replace("@a\t1\t2", "@own\t9\t9")
+    asked = reader(HERE, diverged)
+    survey(job(), ASKED, asked)
+    assert [words(told)[7] for told in asked.asked if COPY.path in words(told)] == ["newest", "snapshot"]
+    asked = reader()
+    survey(job(), ASKED, asked, whole=True)
+    assert [words(told)[7] for told in asked.asked if COPY.path in words(told)] == ["snapshot"]
+
+
+ONE, OTHER = dataset("", A, B), dataset("x", A)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "enough"),
+    [
+        ((ONE,), (), True),
+        ((ONE,), (dataset("", B),), True),
+        ((ONE,), (dataset("", A),), True),
+        ((dataset("", B, bookmarks=(MARK,)),), (dataset("", A),), True),
+        ((ONE,), (dataset(""),), True),
+        ((ONE,), (dataset("", C),), False),
+        ((ONE,), (dataset("", B), dataset("gone", C)), True),
+        ((ONE,), (dataset("", B, partial=True),), False),
+        ((ONE,), (dataset("", partial=True),), True),
+        ((ONE, replace(OTHER, origin="tank/photos@a")), (dataset("", B),), False),
+        ((ONE, replace(OTHER, origin="tank/photos@a")), (dataset("", B), OTHER), True),
+    ],
+)
+def test_when_the_newest_is_enough(source: tuple[Dataset, ...], target: tuple[Dataset, ...], enough: bool) -> None:
+    assert newest_is_enough(side(SOURCE, *source), side(COPY, *target)) is enough
 
 
 def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
@@ -173,17 +227,37 @@ def proof(name: str, guid: int, root: Location = COPY) -> SnapshotPresent:
 LISTED = f"{COPY.path}@s1\t1\t4\n{COPY.path}@s2\t2\t5\n{COPY.path}/x@s3\t3\t6\n"
 
 
-def confirm(*proofs: SnapshotPresent, listed: str = LISTED) -> Scripted:
-    asked = Scripted([(lambda _: True, answer(listed.encode()))])
+TOLD = (
+    f"{COPY.path}\tprevsnap\t{COPY.path}@s2\n{COPY.path}\tguid\t9\n{COPY.path}@s1\tguid\t1\n{COPY.path}@s2\tguid\t2\n"
+    f"{COPY.path}/x\tprevsnap\t{COPY.path}/x@s3\n{COPY.path}/x@s3\tguid\t3\n{COPY.path}/x@s3\tprevsnap\t-\n"
+)
+
+
+def confirm(*proofs: SnapshotPresent, told: str = TOLD, listed: str = LISTED) -> Scripted:
+    asked = Scripted([(holds("prevsnap"), answer(told.encode())), (lambda _: True, answer(listed.encode()))])
     confirm_all(proofs, asked)
     return asked
 
 
-def test_one_listing_a_host_proves_all() -> None:
+def test_one_look_a_host_proves_all() -> None:
     asked = confirm(proof("", 1), proof("", 2), proof("/x", 3), proof("", 2, FAR_COPY))
-    assert [told.stages[0].argv[4:] for told in asked.asked] == [(COPY.path, f"{COPY.path}/x"), (COPY.path,)]
+    names = (COPY.path, f"{COPY.path}@s1", f"{COPY.path}@s2", f"{COPY.path}/x", f"{COPY.path}/x@s3")
+    assert [words(told) for told in asked.asked] == [names, (COPY.path, f"{COPY.path}@s2")]
     assert [told.stages[0].host for told in asked.asked] == [None, HOST]
     assert confirm().asked == []
+
+
+def test_what_is_not_found_by_its_name_is_looked_for_by_its_guid() -> None:
+    """A stream that was resumed may bring its snapshot under the name that it had when the stream was begun."""
+    renamed = SnapshotPresent(dataset=COPY, guid=2, snapshot="new name")
+    asked = confirm(proof("/x", 3), renamed)
+    assert [words(told) for told in asked.asked[1:]] == [(COPY.path,)]
+    with pytest.raises(ProofFailed, match="has s2 after s1, from elsewhere"):
+        confirm(proof("", 1))
+    with pytest.raises(ProofFailed, match="has no snapshot s2 with guid 2"):
+        confirm(
+            proof("", 2), told=TOLD.replace("s2\tguid\t2", "s2\tguid\t22"), listed=LISTED.replace("s2\t2", "s2\t22")
+        )
 
 
 @pytest.mark.parametrize(

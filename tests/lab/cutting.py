@@ -6,6 +6,7 @@ Changes things: in virtual machines.
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.lab.common import Ended, Machine, Running
@@ -155,7 +156,7 @@ class Copying:
     def require_nothing_left(self) -> None:
         """No process of ours, no hold, one bookmark."""
         for machine in {self.sender, self.receiver}:
-            wait_until(lambda at=machine: not ours(at), 30, pause=0.3)
+            wait_until(partial(_quiet, machine), 30, pause=0.3)
         held = f"zfs list -H -o name -t snapshot -r {SOURCE} | xargs zfs holds -H"
         assert self.sender.sh(held).text == ""
         (kept,) = self.sender.sh(f"zfs list -Hp -t bookmark -o name,guid -r {SOURCE}").lines
@@ -190,3 +191,7 @@ def pace(pair: Pair) -> str:
         told = pair.master.sh(f"{line}; e=$(date +%s%N); ssh {shared} -Oexit backup; echo $((2000000000000 / (e - s)))")
         _paced.append(max(150, min(1500, int(told.lines[-1]) // 2)))
     return f"{_paced[0]}k"
+
+
+def _quiet(machine: Machine) -> bool:
+    return not ours(machine)

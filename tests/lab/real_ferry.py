@@ -6,6 +6,7 @@ programs where chance will have it, or before a step. Changes things.
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.plan import Refusal, Step
@@ -104,7 +105,7 @@ class RealFerry(Ferry):
     """A job between two real pools of one machine, named as the model's."""
 
     def __init__(
-        self, machine: Machine, chance: random.Random, *, encrypted: bool, sealed: bool, **options: object
+        self, machine: Machine, chance: random.Random, *, encrypted: bool, sealed: bool, **options: Any
     ) -> None:
         made = {
             "tank/photos": f"{KEY} tank/photos" if encrypted else "zfs create tank/photos",

@@ -25,7 +25,7 @@ SEED = int(os.environ.get("POOLFERRY_CHAOS_SEED", "0"))
 HAPPENINGS = [
     kind for kind in EVERYTHING if kind is not Chaos.run_dead_link  # it is on real links: test_zfs_cuts
 ] + [Chaos.run_cut, Chaos.snapshot]  # fmt: skip
-LONGEST = 25
+LONGEST = 12
 ORDER = ("plain", "raw", "rollback", "filtered", "sealed", "newest", "excluding", "flat", "sealed and raw")
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Result, Stop, StopReason, Writer
-from orchestrator.process.flow import CHUNK
 from orchestrator.process.relay import Relay
+from orchestrator.process.wires import CHUNK
 from tests.process.pipelines import open_descriptors, python, runs, sh, until, writes
 
 GIB = 1 << 30

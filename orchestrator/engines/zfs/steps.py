@@ -49,15 +49,10 @@ def build(job: Job, world: World, decided: Decided, asked: Asked) -> tuple[Stage
     aside = tuple(deed.dataset for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
     made = _making(decided)
     line = transport.lines(job, world, asked.now)
+    makers = (_Maker(job, world, aside, _lanes(job, stage), line) for stage in decided.stages)
     return tuple(
-        tuple(
-            step
-            for deed in stage
-            for step in _Maker(job, world, aside, _lanes(job, stage), line).steps(
-                deed, decided.current if deed is made else None
-            )
-        )
-        for stage in decided.stages
+        tuple(step for deed in stage for step in maker.steps(deed, decided.current if deed is made else None))
+        for stage, maker in zip(decided.stages, makers, strict=True)
     )
 
 

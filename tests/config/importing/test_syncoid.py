@@ -124,11 +124,12 @@ def test_what_does_not_is_told(options: str, word: str) -> None:
     assert word in notes[0]
 
 
-def test_a_changed_copy_is_rolled_back_as_before_until_that_is_taken_out() -> None:
+def test_the_consent_to_roll_back_is_only_proposed() -> None:
     keys, notes = carry_options(parsed("tank/photos|backup/photos"))
-    assert keys["zfs"]["may-destroy"] == ("rollback",)
-    assert "take it out" in notes[0]
-    assert "may-destroy" not in carried("")[0]["zfs"]
+    assert keys["zfs"]["# may-destroy"] == ("rollback",)
+    assert "may-destroy" not in keys["zfs"]
+    assert "take the # away" in notes[0]
+    assert "# may-destroy" not in carried("")[0]["zfs"]
 
 
 def test_what_needs_sudo() -> None:

@@ -45,7 +45,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-zfs lab check format bench lock clean setup packages packages-test packages-lab
+.PHONY: help demo test test-zfs lab check format bench bench-zfs lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -81,6 +81,9 @@ format: setup  ## lays out the code as check wants it
 
 bench: setup  ## measures; judges nothing
 	@$(BIN)/python -m tests.bench
+
+bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines, next to syncoid, zfs-autobackup and bzfs
+	@$(BIN)/python -m tests.bench.zfs $(ARGS)
 
 lock:  ## renews requirements.lock (UPGRADE=1: newest versions)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv

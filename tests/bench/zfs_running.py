@@ -28,7 +28,7 @@ def running(lab: Lab, *, sizes: Sequence[int], snapshots: int, rounds: int) -> I
             took = _turns(machine, count, snapshots, often)
             for case in (NOTHING, NEW):
                 for peer in PEERS:
-                    yield from _rows(f"{case}, {count} datasets × {snapshots} snapshots", case, peer, took)
+                    yield from measured_rows(f"{case}, {count} datasets × {snapshots} snapshots", case, peer, took)
     finally:
         lab.give_back(machine)
 
@@ -50,7 +50,8 @@ def _turns(machine: VirtualMachine, count: int, snapshots: int, rounds: int) -> 
     return took
 
 
-def _rows(what: str, case: str, peer: Tool, took: Costs) -> Iterator[Row]:
+def measured_rows(what: str, case: str, peer: Tool, took: Costs) -> Iterator[Row]:
+    """Two rows: commands and seconds, ours over theirs, turn by turn."""
     ours, theirs = took[FERRY.name, case], took[peer.name, case]
     together = list(zip(ours, theirs, strict=True))
     less = 0.99 if peer.promised else None  # fewer and faster; for the others, no slower

@@ -25,7 +25,7 @@ def streaming(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
         machine.pool("vault", "4G")
         bare = f"zfs send -Lce tank/data@a | {_BUFFER} | zfs receive -s -u vault/bare"
         took = _turns(machine, machine, "vault/ours", bare, rounds)
-        yield from _rows(f"{show_size(local)} within one machine", "zfs send | mbuffer | zfs receive", took)
+        yield from _rows(f"{show_size(local)} within one machine", "send, mbuffer, receive", took)
     finally:
         lab.give_back(machine)
     pair = lab.pair()
@@ -36,7 +36,7 @@ def streaming(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
         there = f"'{_BUFFER} | zfs receive -s -u vault/bare'"
         bare = f"zfs send -Lce tank/data@a | {_BUFFER} | {_SHARED} {there}"
         took = _turns(pair.master, pair.backup, "ssh://root@backup/vault/ours", bare, rounds)
-        yield from _rows(f"{show_size(far)} over ssh", "zfs send | mbuffer | ssh 'mbuffer | zfs receive'", took)
+        yield from _rows(f"{show_size(far)} over ssh", "send, mbuffer, ssh, mbuffer, receive", took)
     finally:
         lab.give_back(*pair)
 
@@ -83,7 +83,7 @@ def _rows(what: str, bare: str, took: tuple[Seconds, Seconds, Seconds]) -> Itera
     streams, runs, others = took
     yield ratios(
         "a",
-        f"the stream of a first copy, {what}, to `{bare}`",
+        f"the stream of a first copy, {what}, to the bare pipe ({bare})",
         (streams, others),
         most=_MOST,
         note="0.95 of its throughput",

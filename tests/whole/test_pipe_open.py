@@ -92,9 +92,9 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
     server = Sshd(tmp_path / "sshd", path=path)
     server.start()
     yield Ends(tmp_path, server)
-    wait_until(lambda: not server.sessions(), 10)
+    wait_until(lambda: not server.sessions(), 60)
     server.stop()
-    wait_until(lambda: not ours(tmp_path), 10)
+    wait_until(lambda: not ours(tmp_path), 60)
 
 
 def ours(folder: Path) -> list[str]:

@@ -33,7 +33,7 @@ from orchestrator.engines.rsync.words import Program, World
 from tests.engines.rsync.given import EMPTY, HOST, NEW, ROOT, THERE, job, mirror, point, program, world
 
 SOURCE_THERE = Location(path="/srv/photos", host=HOST)
-SSH = "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -T -x"
+SSH = "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x"
 FAR = world(here=NEW, there=NEW)
 
 

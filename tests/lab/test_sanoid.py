@@ -197,9 +197,13 @@ def test_a_chain_that_syncoid_began_goes_on(master: Machine) -> None:
     files = ("--crontab", "/root/cron", "--sanoid-conf", "/root/sanoid.conf")
     told = master.poolferry("import-syncoid", *files, "--to", "/etc/poolferry")
     assert "jobs/photos.toml" in told.text, told.complaint
+    careful = master.poolferry("run", "photos", "--json").json
+    assert careful["outcome"] in ("failed", "refused"), careful  # syncoid left the copy mounted, a child's folder in it
+    assert "vault/replica was written to" in careful["why"], careful
+    master.sh("sed -i 's/^# may-destroy/may-destroy/' /etc/poolferry/jobs/photos.toml")
     first = master.poolferry("run", "photos", "--json").json
     assert first.get("outcome") == "done", first
-    assert first["moved_bytes"] < 3 << 20, first
+    assert careful["moved_bytes"] + first["moved_bytes"] < 3 << 20, (careful, first)
     assert newest(master, "vault/replica") == newest(master, "tank/photos")
     assert newest(master, "vault/replica/a") == newest(master, "tank/photos/a")
     assert kinds(snapshots(master, "vault/replica")["vault/replica"][-1:]) == ["daily"]

@@ -45,7 +45,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-zfs lab check format bench bench-zfs lock clean setup packages packages-test packages-lab
+.PHONY: help demo test test-long test-zfs lab check format bench bench-zfs lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -60,8 +60,12 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same s
 	$(BIN)/python -m pytest -n $(CORES) -m 'not lab' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
 	  $(BIN)/python -m tests.lab build || code=$$?; \
-	  $(BIN)/python -m pytest -n 2 -m lab --durations=15 $(ARGS) || ended $$?; fi; \
+	  $(BIN)/python -m pytest -n 2 -m 'lab and not long' --durations=15 $(ARGS) || ended $$?; fi; \
 	exit $$code
+
+test-long: packages-test packages-lab setup  ## the lab's long tests: every row of the tables, cuts, errors, chaos
+	@$(BIN)/python -m tests.lab build
+	@$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(ARGS)
 
 test-zfs: packages-test setup  ## the lab's tests on this machine's own OpenZFS, as root, pools on files
 	@POOLFERRY_LAB_NATIVE=1 $(BIN)/python -m pytest -m lab $(ARGS)

@@ -18,6 +18,7 @@ from tests.bench.rows import Row, left_out, table
 from tests.bench.zfs_planning import planning
 from tests.bench.zfs_running import running
 from tests.bench.zfs_streaming import streaming
+from tests.bench.zfs_tools import PEERS
 from tests.lab.common import LabError
 from tests.lab.emulator import qemu_version
 from tests.lab.laboratory import Lab, missing
@@ -31,7 +32,13 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
     """The rows as they come. What cannot be measured here is a row that says why."""
     parts: dict[str, Callable[[Lab], Iterable[Row]]] = {
         "a": lambda lab: streaming(lab, local=asked.local, far=asked.far, rounds=asked.rounds),
-        "b": lambda lab: running(lab, sizes=asked.datasets, snapshots=asked.snapshots, rounds=asked.rounds),
+        "b": lambda lab: running(
+            lab,
+            sizes=asked.datasets,
+            snapshots=asked.snapshots,
+            rounds=asked.rounds,
+            peers=[peer for peer in PEERS if peer.name in asked.against],
+        ),
     }
     if "c" in asked.only:
         yield from planning(asked.rounds)
@@ -61,6 +68,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     asked.add_argument(
         "--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)"
     )
+    names = ",".join(peer.name for peer in PEERS)
+    asked.add_argument("--against", type=lambda text: text.split(","), default=names.split(","), help=names)
     asked.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
     asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
     asked.add_argument("--far", type=size, default=32 << 20, help="bytes of a stream between two: 2.5 MB/s (32M)")

@@ -29,6 +29,7 @@ def make_trees(machine: VirtualMachine, sizes: Iterable[int], snapshots: int) ->
     machine.write("/root/make.py", _MAKE)
     for count in sizes:
         machine.sh(["python3", "/root/make.py", tree(count), str(count)], seconds=1800)
+        machine.sh("zfs mount -a", seconds=1800)  # a snapshot of what is mounted is made in half the time
         for number in range(snapshots):
             machine.sh(["zfs", "snapshot", "-r", f"{tree(count)}@{snapshot(count, number)}"], seconds=600)
 

@@ -1,5 +1,6 @@
 """(b) Commands and seconds of a run with nothing to do, and with one new snapshot of each dataset, next to others. Changes things."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 from tests.bench.rows import Row
@@ -10,41 +11,44 @@ from tests.lab.laboratory import Lab
 from tests.lab.peers import give_peers
 from tests.lab.virtual import VirtualMachine
 
-TOOLS = (FERRY, *PEERS)
 NEW, NOTHING = "one new snapshot each", "nothing to do"
 _MANY = 100  # a turn of four tools takes long then
 Costs = dict[tuple[str, str], list[Cost]]
 
 
-def running(lab: Lab, *, sizes: Sequence[int], snapshots: int, rounds: int) -> Iterator[Row]:
+def running(
+    lab: Lab, *, sizes: Sequence[int], snapshots: int, rounds: int, peers: Sequence[Tool] = PEERS
+) -> Iterator[Row]:
     """Rows for each size, each case, each of the others."""
     machine = lab.machine()
     try:
         give_peers(lab, machine)
         make_trees(machine, sizes, snapshots)
-        copy_pool(machine, pools(TOOLS))
+        copy_pool(machine, pools((FERRY, *peers)))
         for count in sizes:
             often = rounds if count < _MANY else max(1, rounds // 2) if count == _MANY else 1
-            took = _turns(machine, count, snapshots, often)
+            took = _turns(machine, (FERRY, *peers), count, snapshots, often)
             for case in (NOTHING, NEW):
-                for peer in PEERS:
+                for peer in peers:
                     yield from measured_rows(f"{case}, {count} datasets × {snapshots} snapshots", case, peer, took)
     finally:
         lab.give_back(machine)
 
 
-def _turns(machine: VirtualMachine, count: int, snapshots: int, rounds: int) -> Costs:
-    took: Costs = {(tool.name, case): [] for tool in TOOLS for case in (NEW, NOTHING)}
-    for tool in TOOLS:
+def _turns(machine: VirtualMachine, tools: Sequence[Tool], count: int, snapshots: int, rounds: int) -> Costs:
+    took: Costs = {(tool.name, case): [] for tool in tools for case in (NEW, NOTHING)}
+    for tool in tools:
         tool.prepare(machine, count)
-        cost(machine, tool.command(count))  # what it wants to remember of a pool that it meets for the first time
+        if tool.remembers:
+            cost(machine, tool.command(count))
     for turn in range(rounds):
         name = snapshot(count, snapshots + turn)
         machine.sh(["zfs", "snapshot", "-r", f"{tree(count)}@{name}"], seconds=600)
         for case in (NEW, NOTHING):
-            for tool in TOOLS if turn % 2 == 0 else TOOLS[::-1]:
+            for tool in tools if turn % 2 == 0 else tools[::-1]:
                 took[tool.name, case].append(cost(machine, tool.command(count)))
-        for tool in TOOLS:
+                print(f"{count}: {case}: {tool.name}: {took[tool.name, case][-1]}", file=sys.stderr, flush=True)
+        for tool in tools:
             if (held := held_by(machine, tool.pool, count, name)) != count:
                 raise RuntimeError(f"{tool.name} brought {name} to {held} of {count} datasets")
     return took

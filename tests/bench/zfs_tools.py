@@ -18,6 +18,7 @@ class Tool:
     command: Callable[[int], tuple[str, ...]]
     prepare: Callable[[Machine, int], None]
     promised: bool  # fewer commands than it needs, not only no more time
+    remembers: bool = False  # its first run marks on the pools what later ones go on from
 
 
 def _ferry(machine: Machine, count: int) -> None:
@@ -38,13 +39,13 @@ def _below(pool: str, count: int) -> str:
 
 
 FERRY = Tool(
-    name="poolferry", pool=OURS, prepare=_ferry, promised=False,
+    name="poolferry", pool=OURS, prepare=_ferry, promised=False, remembers=True,
     command=lambda count: ("poolferry", "run", f"d{count}", "--json"),
 )  # fmt: skip
 # Each does what it does by itself, but takes and destroys no snapshots of its own.
 PEERS = (
     Tool(
-        name="syncoid -r", pool="syncoid", prepare=_nothing, promised=True,
+        name="syncoid", pool="syncoid", prepare=_nothing, promised=True,
         command=lambda count: ("syncoid", "-r", "--quiet", "--no-sync-snap", tree(count), _below("syncoid", count)),
     ),
     Tool(
@@ -52,15 +53,17 @@ PEERS = (
         command=lambda count: ("zfs-autobackup", "--no-snapshot", "--no-thinning", "--exclude-received", "--strip-path=1", f"d{count}", "autobackup"),
     ),
     Tool(
-        name="bzfs", pool="bzfs", prepare=_nothing, promised=False,
+        name="bzfs", pool="bzfs", prepare=_nothing, promised=False, remembers=True,
         command=lambda count: ("bzfs", "--recursive", "--quiet", tree(count), _below("bzfs", count)),
     ),
 )  # fmt: skip
 
 
 def held_by(machine: Machine, pool: str, count: int, name: str) -> int:
-    """How many datasets of a tool's copy have the snapshot."""
-    told = machine.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", "name", _below(pool, count)], seconds=600)
+    """How many datasets of a tool's copy have the snapshot as their newest."""
+    told = machine.sh(
+        ["zfs", "get", "-Hp", "-r", "-t", "filesystem", "-o", "value", "prevsnap", _below(pool, count)], seconds=600
+    )
     return sum(line.endswith(f"@{name}") for line in told.lines)
 
 

@@ -40,6 +40,8 @@ from tests.lab.store import Store
 FOLDER = cache_folder()
 NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
+# Tables of rows and cuts by the dozen, half an hour by themselves: `make test-long` runs them.
+LONG = ("test_zfs_bases", "test_zfs_chaos", "test_zfs_cuts", "test_zfs_errors")
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
 
@@ -58,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     built = all(Store(folder=FOLDER).ready(flavour) for flavour in FLAVOURS) if ours and not missing() else True
     for item in ours:
         item.add_marker("lab")
+        if item.path.stem in LONG:
+            item.add_marker("long")
         if NATIVE and ("pair" in getattr(item, "fixturenames", ()) or item.get_closest_marker("virtual")):
             item.add_marker(pytest.mark.skip(reason="needs USB, a wire or power to cut: only in virtual machines"))
         if not item.get_closest_marker("timeout"):

@@ -207,11 +207,11 @@ def test_properties_of_the_source_harm_neither_host_nor_copy(master: Machine, tm
     ]  # fmt: skip
     assert values(master, "quota,refquota", copy) == "none none"
     assert master.sh(f"zfs get -Hp -o received quota,refquota {copy}").lines == ("314572800", "209715200")
-    assert master.sh(f"zfs get -H -o received mountpoint {copy}/usr {copy}/root").lines == ("/usr", "/")
+    assert master.sh(f"zfs get -H -o received mountpoint {copy}/root {copy}/usr").lines == ("/", "/usr")
     # Not even when all is mounted that mounts by itself; the source would.
-    before = master.sh("ls /usr / | md5sum").text
+    before = master.sh("ls /usr | md5sum; findmnt -no SOURCE /").text
     master.sh(
         "zpool export tank; zfs mount -a; zpool export vault; zpool import -d /dev/disk/by-id vault; zfs mount -a"
     )
-    assert master.sh("ls /usr / | md5sum").text == before
+    assert master.sh("ls /usr | md5sum; findmnt -no SOURCE /").text == before
     assert "vault/copies/photos" not in master.read("/proc/mounts").decode()

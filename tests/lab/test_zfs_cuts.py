@@ -19,7 +19,7 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
-SHORT, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=8, b=8, c=8)
+SHORT, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=16, b=10, c=10)
 # More than ten times what waits in the pipe while a dead link is noticed; and what a pool had not written out yet.
 LONG, LONGER = Chain(a=46, b=6, c=6), Chain(a=68, b=6, c=6)
 

@@ -25,7 +25,15 @@ for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
-SLOW = ("whole/", "hooks/", "process/test_ending", "interfaces/test_running", "interfaces/test_signals")
+SLOW = (
+    "whole/",
+    "hooks/",
+    "engines/zfs/test_chaos",
+    "history/test_crash",
+    "process/test_ending",
+    "interfaces/test_running",
+    "interfaces/test_signals",
+)
 QUICK = ("whole/test_local_story",)
 
 

@@ -6,6 +6,7 @@ Reads.
 """
 
 import ast
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -75,11 +76,16 @@ class Module:
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return _parsed(self.text)
 
     @property
     def promise(self) -> str:
         return next((p for p in PROMISES if (ast.get_docstring(self.tree) or "").endswith(p)), "")
+
+
+@functools.cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def modules(folder: Path) -> list[Module]:
@@ -112,6 +118,7 @@ def spelled(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+@functools.cache
 def mentioned(module: Module) -> set[str]:
     """Every dotted name the module imports or uses, under its full name."""
     known = dict(imports(module))

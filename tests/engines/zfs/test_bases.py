@@ -108,6 +108,7 @@ def expected(
     return straight or (bool(common) and "rollback" in consent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("consent", CONSENTS)
 def test_every_small_world_ends_as_the_rule_says(consent: tuple[str, ...]) -> None:
     for here, there, own, written in product(

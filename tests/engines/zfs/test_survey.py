@@ -194,6 +194,7 @@ def test_a_side_that_cannot_be_looked_at_is_never_an_empty_one(
         survey(job(), ASKED, reader(HERE, told if isinstance(told, Result) else told.replace(SOURCE.path, COPY.path)))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_snapshots_cost_little() -> None:
     """No time is judged but a wild one: a second is usual here, a quadratic way would take minutes."""
     lines = "".join(

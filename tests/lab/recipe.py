@@ -53,7 +53,7 @@ def image_key(flavour: str) -> str:
 
 
 def sources(flavour: str) -> tuple[str, ...]:
-    """The lines of sources.list: from where this machine takes its own Debian packages, else from Debian itself."""
+    """The lines of sources.list: from where this machine takes its own Debian packages. Raises: LookupError."""
     main, security = _mirrors()
     parts = "main contrib"
     return (
@@ -67,9 +67,11 @@ def _mirrors() -> tuple[str, str]:
     lists = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     text = "\n".join(path.read_text() for path in lists if path.is_file() and path.suffix in (".list", ".sources"))
     known = re.findall(r"(?m)^(?:URIs:|deb(?: \[[^]]*\])?)\s+(\S+)", text)
-    main = next((url for url in known if url.rstrip("/").endswith("/debian")), "http://deb.debian.org/debian")
+    main = next((url for url in known if url.rstrip("/").endswith("/debian")), "")
     security = next((url for url in known if url.rstrip("/").endswith("debian-security")), "")
-    return main, security or "http://security.debian.org/debian-security"
+    if not main or not security:
+        raise LookupError("this machine's apt sources name no Debian mirror with its security updates")
+    return main, security
 
 
 def cache_folder() -> Path:

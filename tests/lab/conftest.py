@@ -41,7 +41,10 @@ FOLDER = cache_folder()
 NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
 # Tables of rows and cuts by the dozen, half an hour by themselves: `make test-long` runs them.
-LONG = ("test_zfs_bases", "test_zfs_chaos", "test_zfs_cuts", "test_zfs_errors")
+LONG = (
+    "test_zfs_bases", "test_zfs_chaos", "test_zfs_cuts", "test_zfs_errors", "test_zfs_send", "test_zfs_survey",
+    "test_zfs_tokens", "test_zfs_verify",
+)  # fmt: skip
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
 

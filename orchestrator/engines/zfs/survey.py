@@ -60,6 +60,8 @@ def newest_is_enough(source: Side, target: Side) -> bool:
 
     Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
     """
+    if not target.datasets:
+        return True
     for name, there in target.datasets.items():
         here = source.datasets.get(name)
         if here is None or there.newest is None or (here.newest and here.newest.guid == there.newest.guid):

@@ -51,9 +51,9 @@ def wait_for(copying: Copying, when: When) -> None:
 
 
 def the_link(cut: Cut) -> None:
-    """Mended once the stream is seen to be dead."""
+    """Mended once the connection is seen to be dead."""
     cut.pair.cut()
-    cut.copying.at.sh("while pgrep -f '^mbuffer -q'; do sleep 0.1; done", seconds=PATIENCE)
+    cut.copying.at.sh("while pgrep -f '^ssh: '; do sleep 0.1; done", seconds=PATIENCE)
     cut.pair.mend()
 
 
@@ -117,7 +117,7 @@ class Row:
 
 ROWS = (
     Row(cuts=((0.35, the_link),), goes_on=SAME, chain=LONG),
-    Row(cuts=((0.7, the_link),), goes_on=NEXT, pulls=True),
+    Row(cuts=((0.4, the_link),), goes_on=NEXT, pulls=True),
     Row(cuts=((0.1, poolferry_itself),), goes_on=HEIR),
     Row(
         cuts=((0.05, the_sending_zfs), (0.2, mbuffer_here), ("a", ssh), (0.6, mbuffer_there), ("b", the_receiving_zfs)),

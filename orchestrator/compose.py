@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what a command does not need, it does not import: the start
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.events import Event
     from orchestrator.domain.job import Job, Snapshots
+    from orchestrator.domain.machine import Machine
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract import Snapshotter
     from orchestrator.history.store import History
@@ -98,6 +99,13 @@ def configuration(where: Directories) -> "Configuration":
     from orchestrator.config.load import load
 
     return load(where.config, EngineSections())
+
+
+def machine(where: Directories) -> "Machine":
+    """What holds for the whole machine. Raises: DeclarationError."""
+    from orchestrator.config.machine import load_machine
+
+    return load_machine(where.config)
 
 
 def now() -> datetime:

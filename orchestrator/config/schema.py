@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.config.calls import EVENT, TIMEOUT
 from orchestrator.config.fill import declared, kind_of
+from orchestrator.config.machine import SECTIONS as MACHINE
 from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
 from orchestrator.domain.declare import Key
 from orchestrator.domain.job import EVENTS, Hooks, Limit
@@ -22,7 +23,7 @@ _SAMPLES: dict[type[Any], object] = {int: 4, float: 1.5, bool: True, tuple: ["on
 
 def schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
     """The schema of each kind of file, by the file it is for."""
-    return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema()}
+    return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema(), "poolferry.toml": machine_schema()}
 
 
 def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
@@ -60,6 +61,18 @@ def targets_schema() -> Schema:
             }
         },
         "required": ["place"],
+        "additionalProperties": False,
+    }
+
+
+def machine_schema() -> Schema:
+    """The schema of poolferry.toml."""
+    return {
+        "$schema": DRAFT,
+        "title": "poolferry machine",
+        "description": "What holds for the whole machine.",
+        "type": "object",
+        "properties": {name: _table(model, _first_line(model)) for name, model in MACHINE.items()},
         "additionalProperties": False,
     }
 

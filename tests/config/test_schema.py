@@ -156,5 +156,5 @@ def test_a_number_fits_where_the_loader_takes_one() -> None:
 
 
 def test_the_published_file_names() -> None:
-    assert list(schemas(ENGINES)) == ["jobs/*.toml", "targets.toml"]
+    assert list(schemas(ENGINES)) == ["jobs/*.toml", "targets.toml", "poolferry.toml"]
     assert Path("jobs/photos.toml").match("jobs/*.toml")

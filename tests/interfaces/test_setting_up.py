@@ -97,7 +97,7 @@ def test_the_schema_is_json_either_way(ferry: Ferry) -> None:
     assert "source" in job["properties"]
     both = ferry.run("config", "schema", "--json").value["schemas"]
     assert both["jobs/*.toml"] == job
-    assert set(json.loads(ferry.run("config", "schema").out)) == {"jobs/*.toml", "targets.toml"}
+    assert set(json.loads(ferry.run("config", "schema").out)) == {"jobs/*.toml", "targets.toml", "poolferry.toml"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -19,7 +19,7 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
-SHORT, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=16, b=10, c=10)
+SHORT, QUICK, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=16, b=2, c=2), Chain(a=16, b=10, c=10)
 # More than ten times what waits in the pipe while a dead link is noticed; and what a pool had not written out yet.
 LONG, LONGER = Chain(a=46, b=6, c=6), Chain(a=68, b=6, c=6)
 
@@ -39,12 +39,11 @@ When = float | str
 
 
 def wait_for(copying: Copying, when: When) -> None:
-    """Until it is time, and what came so far can be gone on from."""
+    """Until it is time."""
     if isinstance(when, str):
         copying.wait_for_snapshot(when)
     else:
         copying.wait_for(when)
-        copying.wait_for_token()
 
 
 # What.
@@ -117,7 +116,7 @@ class Row:
 
 ROWS = (
     Row(cuts=((0.35, the_link),), goes_on=SAME, chain=LONG),
-    Row(cuts=((0.4, the_link),), goes_on=NEXT, pulls=True),
+    Row(cuts=((0.4, the_link),), goes_on=NEXT, pulls=True, chain=QUICK),
     Row(cuts=((0.1, poolferry_itself),), goes_on=HEIR),
     Row(
         cuts=((0.05, the_sending_zfs), (0.2, mbuffer_here), ("a", ssh), (0.6, mbuffer_there), ("b", the_receiving_zfs)),
@@ -203,7 +202,6 @@ def test_sigterm_ends_a_send_in_good_order(pair: Pair) -> None:
     copying = Copying(*pair, rate=pace(pair))
     run = copying.begin()
     copying.wait_for(0.4)
-    copying.wait_for_token()
     began = time.monotonic()
     run.kill(15)
     first = ended(run)

@@ -13,6 +13,7 @@ from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.frame import Command, Frame, Group, pass_frame
 
 if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
     from orchestrator.engines.contract import Advice
 
@@ -70,7 +71,7 @@ def check(frame: Frame, *, system: bool) -> int:
     from orchestrator.domain.names import show_name
     from orchestrator.interfaces.text import when
 
-    known = frame.configuration()
+    known = _everything(frame)
     advice = [(job, each) for job in known.jobs for each in _advice(frame, job)] if system else []
     bad = [each for _, each in advice if not each.good and each.hinders]
     jobs = [
@@ -93,6 +94,24 @@ def check(frame: Frame, *, system: bool) -> int:
             door.answer([str(told["meaning"])])
             door.answer(f"  {_sign(each)}  {each.subject}: {each.text}" for of, each in advice if of is job)
     return 1 if bad else 0
+
+
+def _everything(frame: Frame) -> "Configuration":
+    """The jobs, when poolferry.toml is right too. Raises: DeclarationError with the mistakes of all files."""
+    from orchestrator.domain.errors import DeclarationError, Mistake
+
+    mistakes: list[Mistake] = []
+    try:
+        compose.machine(frame.where)
+    except DeclarationError as error:
+        mistakes += error.mistakes
+    try:
+        known = frame.configuration()
+    except DeclarationError as error:
+        raise DeclarationError((*error.mistakes, *mistakes)) from None
+    if mistakes:
+        raise DeclarationError(tuple(mistakes))
+    return known
 
 
 def _told(advice: "Advice") -> dict[str, object]:
@@ -130,7 +149,7 @@ def config() -> None:
 
 
 @config.command("schema")
-@click.argument("file", type=click.Choice(["job", "targets"]), required=False)
+@click.argument("file", type=click.Choice(["job", "targets", "machine"]), required=False)
 @pass_frame
 def schema(frame: Frame, file: str | None) -> int:
     """Print the JSON Schema of the files, or of one kind of them, for editors."""
@@ -139,7 +158,7 @@ def schema(frame: Frame, file: str | None) -> int:
     from orchestrator.config.schema import schemas
 
     found = schemas(compose.EngineSections())
-    one = {"job": "jobs/*.toml", "targets": "targets.toml"}
+    one = {"job": "jobs/*.toml", "targets": "targets.toml", "machine": "poolferry.toml"}
     chosen: Any = found[one[file]] if file else found
     frame.answer({"schemas": {one[file]: chosen} if file else found}, json.dumps(chosen, indent=2).splitlines())
     return 0

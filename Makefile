@@ -92,7 +92,7 @@ bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines
 lock:  ## renews requirements.lock (UPGRADE=1: newest versions)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
-	@$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --group dev \
+	@$(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --group dev --all-extras \
 	  --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml --output-file requirements.lock
 
 clean:  ## removes the environment and everything made

@@ -22,7 +22,7 @@ KERNEL = ("linux-image-amd64", "linux-headers-amd64", "zfs-dkms", "busybox-stati
 TOOLS = tuple(
     "systemd-sysv udev kmod passwd sudo openssh-server openssh-client rsync mbuffer pv lzop zstd xz-utils python3 "
     "python3-venv iproute2 iputils-ping e2fsprogs dosfstools exfatprogs sqlite3 zfsutils-linux sanoid procps util-linux "
-    "fdisk dmsetup cryptsetup-bin usbutils strace acl attr".split()
+    "fdisk dmsetup cryptsetup-bin xfsprogs btrfs-progs usbutils strace acl attr dbus libpam-systemd".split()
 )
 
 

@@ -4,12 +4,15 @@ Reads, and downloads.
 """
 
 import importlib.metadata
+import itertools
 import re
 import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from tests.lab.common import CHECKOUT, LabError
 
@@ -19,18 +22,24 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def runtime_requirements() -> str:
-    """The part of requirements.lock that runs need, in the lock's own order."""
+    """The part of requirements.lock that runs need, extras and all, in the lock's own order."""
     locked = _locked((CHECKOUT / "requirements.lock").read_text())
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     wanted: set[str] = set()
-    ask = [_name(text) for text in project["dependencies"]]
+    extras = project["optional-dependencies"].values()
+    ask = [_name(text) for text in (*project["dependencies"], *itertools.chain(*extras))]
     while ask:
         name = ask.pop()
         if name in locked and name not in wanted:
             wanted.add(name)
-            needs = importlib.metadata.requires(name) or []
-            ask += [_name(need) for need in needs if "extra ==" not in need]
+            ask += _needs(name)
     return "".join(block for name, block in locked.items() if name in wanted)
+
+
+def _needs(package: str) -> list[str]:
+    """What a package needs on this kind of machine, without its extras."""
+    told = [Requirement(line) for line in importlib.metadata.requires(package) or []]
+    return [_name(need.name) for need in told if not need.marker or need.marker.evaluate({"extra": ""})]
 
 
 def unpack(listed: str, folder: Path, *, python: str) -> None:

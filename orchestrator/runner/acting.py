@@ -1,6 +1,5 @@
 """After the look: guard, decide, do, prove, care for what lies there, and say how it went. Changes things."""
 
-import shutil
 from typing import Any, assert_never
 
 from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
@@ -13,7 +12,7 @@ from orchestrator.runner.aftercare import after_done, carry_history
 from orchestrator.runner.decide import GROUND, USED, decide, ground
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.journal import Journal
-from orchestrator.runner.manifests import forget, turn_page
+from orchestrator.runner.noted import forget, turn_page
 from orchestrator.runner.steps import Hands
 
 
@@ -33,7 +32,7 @@ def act(journal: Journal, writer: Writer, world: Any, asked: Asked) -> RunReport
 
 def _refuse(journal: Journal, refusal: Refusal) -> RunReport:
     journal.decided(refusal)
-    return journal.ended(Outcome.REFUSED, refusal.why, cure=refusal.cure, evidence=refusal.evidence)
+    return journal.ended(refusal.outcome, refusal.why, cure=refusal.cure, evidence=refusal.evidence)
 
 
 def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, asked: Asked) -> RunReport:
@@ -63,6 +62,8 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
         raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
+    import shutil  # 6 ms that a run without changes need not pay
+
     shutil.rmtree(asked.notes, ignore_errors=True)
     if plan.refusals:
         raise _partly(plan.refusals)

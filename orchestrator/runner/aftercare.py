@@ -7,10 +7,10 @@ from orchestrator.domain.plan import Refusal, Rereading, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Comparer
 from orchestrator.process.executor import Writer
+from orchestrator.runner.calling import run
 from orchestrator.runner.decide import going, protect, staying
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.locks import points_being_read
-from orchestrator.runner.manifests import run
 from orchestrator.runner.steps import Hands
 
 

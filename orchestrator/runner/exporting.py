@@ -11,8 +11,9 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
+from orchestrator.runner.calling import fetched
 from orchestrator.runner.journal import Journal, begin
-from orchestrator.runner.manifests import fetched, run_workers
+from orchestrator.runner.manifests import run_workers
 from orchestrator.runner.reading import tell_counts
 from orchestrator.runner.tools import Tools
 from orchestrator.verify.collect import Collector

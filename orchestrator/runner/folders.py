@@ -3,7 +3,6 @@
 Reads.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,6 @@ from orchestrator.domain.job import Guard, Job
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract import Engine
 from orchestrator.process.executor import Reader, broken
-from orchestrator.verify.manifest import read_manifest
 
 _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 
@@ -52,6 +50,8 @@ def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes,
     result = reader.read(pipeline, limit=_LARGEST)
     if not result.well:
         raise engine.explain(broken(pipeline, result, reader.ssh_options))
+    import tempfile
+
     with tempfile.NamedTemporaryFile() as file:
         file.write(result.stdout)
         file.flush()
@@ -59,5 +59,7 @@ def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes,
 
 
 def _count_here(path: str) -> Mapping[bytes, int]:
+    from orchestrator.verify.manifest import read_manifest
+
     tops = (entry.path.partition(b"/") for entry in read_manifest(path)[1])
     return Counter(top for top, slash, _ in tops if slash)

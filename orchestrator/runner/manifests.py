@@ -16,7 +16,9 @@ from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.process.executor import Broken, Writer, broken
+from orchestrator.runner.calling import fetched, run
 from orchestrator.runner.journal import Journal
+from orchestrator.runner.noted import in_order
 from orchestrator.verify.build import Built, build_manifest, draft_of, finish_manifest
 from orchestrator.verify.collect import Collector
 from orchestrator.verify.entry import UNKNOWN, Entry
@@ -26,8 +28,6 @@ from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
 
 _T = TypeVar("_T")
-_NOTE = "moved-"
-_EARLIER = "earlier-"
 _READER_CURE = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
@@ -60,46 +60,9 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
     return Recorded(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
-def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:
-    """Runs a small pipeline to its end. Raises: OrchestratorError."""
-    result = writer.stream(pipeline, stop=journal.tools.stop)
-    if not result.well:
-        raise journal.tools.engine.explain(broken(pipeline, result, writer.ssh_options))
-
-
-def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str:
-    """The local path of a small file of the target, brought here when it lies elsewhere."""
-    if file.host is None:
-        return file.path
-    os.makedirs(notes, exist_ok=True)
-    local = f"{notes}/fetched.gz"
-    if os.path.exists(local):
-        os.unlink(local)
-    run(journal.tools.engine.fetch(file, local), journal, writer)
-    return local
-
-
-def forget(folder: str) -> None:
-    """Removes what interrupted runs noted of their copying."""
-    for name in os.listdir(folder):
-        if name.startswith((_NOTE, _EARLIER)):
-            os.unlink(f"{folder}/{name}")
-
-
-def turn_page(folder: str) -> None:
-    """What was noted so far is from now on an earlier attempt's, and older than all that is noted after."""
-    names = os.listdir(folder)
-    last = max((int(name.split("-")[1]) for name in names if name.startswith(_EARLIER)), default=0)
-    for name in names:
-        if name.startswith(_NOTE):
-            os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
-
-
 def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
     """All that this run and interrupted ones before it noted, in the order they went, sorted by name."""
-    names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
-    names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
-    moves = (move for name in names for move in _read_moves(f"{folder}/{name}", journal))
+    moves = (move for path in in_order(folder) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 
 

@@ -16,8 +16,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Rereading
 from orchestrator.domain.point import Finding, Point, Reading, Verdict
 from orchestrator.process.executor import Broken, Writer
+from orchestrator.runner.calling import fetched, run
 from orchestrator.runner.journal import Journal
-from orchestrator.runner.manifests import REMAINDERS, digests_there, fetched, run, run_workers
+from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
 from orchestrator.verify.collect import Collector
 from orchestrator.verify.compare import compare, extras
 from orchestrator.verify.entry import EXACT, Entry, Tolerance

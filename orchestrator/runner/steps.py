@@ -1,4 +1,9 @@
-"""Carries out the steps of a plan: the only holder of a Writer. Changes things."""
+"""Carries out the steps of a plan: the only holder of a Writer.
+
+What only some steps need is imported in the call: most runs find nothing to do, and have none.
+
+Changes things.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,10 +17,7 @@ from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Broken, Result, Writer, broken
 from orchestrator.runner.journal import Journal
-from orchestrator.runner.lanes import Lanes
-from orchestrator.runner.manifests import record
 from orchestrator.runner.mishaps import HALTS, gravest, own_error, warnings_of
-from orchestrator.runner.reading import read_again, require_sound
 
 _QUIET = 3600.0
 
@@ -39,6 +41,8 @@ class Hands:
 
         Raises: OrchestratorError after every step that began has ended.
         """
+        from orchestrator.runner.lanes import Lanes
+
         progress = _Progress(self.journal, stage)
         ended: list[_End] = []
 
@@ -125,8 +129,12 @@ class Hands:
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
                 case Recording():
+                    from orchestrator.runner.manifests import record
+
                     self.recorded = record(step.work, self.journal, self.writer, self.notes, self.left_out)
                 case Rereading():
+                    from orchestrator.runner.reading import read_again, require_sound
+
                     require_sound(read_again(step.work, self.journal, self.writer, self.notes), step.work, self.journal)
         except OrchestratorError as error:
             end.error = error

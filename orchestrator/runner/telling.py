@@ -35,7 +35,7 @@ def decision_value(decision: Decision) -> dict[str, Any]:
 
 def _refusal_value(refusal: Refusal) -> dict[str, Any]:
     return {
-        "decision": "refused",
+        "decision": refusal.outcome.value,
         "why": refusal.why,
         "evidence": list(refusal.evidence),
         "cure": refusal.cure,

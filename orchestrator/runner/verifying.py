@@ -15,10 +15,10 @@ from orchestrator.engines.contract import Comparer
 from orchestrator.planners.restoring import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.aftercare import reading_due
+from orchestrator.runner.calling import fetched
 from orchestrator.runner.comparing import compare_copy, judged
 from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import reading as held
-from orchestrator.runner.manifests import fetched
 from orchestrator.runner.reading import DAMAGE, read_again, read_tree, tell_counts
 from orchestrator.runner.tools import Tools
 

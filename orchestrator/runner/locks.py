@@ -5,7 +5,6 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 
-from orchestrator.domain.errors import NotNow
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
@@ -56,10 +55,15 @@ def _hold(
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if flags & os.O_RDWR:  # who took it, for those who find it busy
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, b"%d" % os.getpid(), 0)
             return descriptor
         except BlockingIOError:
             if left <= 0 or wait(_PAUSE):
-                raise NotNow(busy, cure="it goes on by itself; `poolferry status` shows it") from None
+                from orchestrator.runner import holders
+
+                raise holders.busy(name, busy) from None
             left -= _PAUSE
 
 

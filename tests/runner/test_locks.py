@@ -6,6 +6,7 @@ Changes things.
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -127,3 +128,23 @@ def test_points_that_are_being_read(tmp_path: Path) -> None:
         assert points_being_read(told(tmp_path, "mail"), str(tmp_path), names) == ()
     assert points_being_read(each, str(tmp_path), names) == ()
     assert os.stat(tmp_path / "locks").st_mode & 0o077 == 0
+
+
+def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\n"
+        "from pathlib import Path\n"
+        "from tests.runner.test_locks import hold, told\n"
+        "folder = Path(sys.argv[1])\n"
+        "with hold(told(folder), folder) as held:\n"
+        "    print(subprocess.Popen(['sleep', '600'], pass_fds=held, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    pid = int(done.stdout)
+    try:
+        with pytest.raises(NotNow) as caught, hold(told(tmp_path), tmp_path):
+            pass
+    finally:
+        os.kill(pid, 9)
+    assert caught.value.why == f"an earlier run has ended, but a program of it still runs: `sleep 600` (process {pid})"
+    assert caught.value.cure == f"wait for it, or end it: kill {pid}"

@@ -76,6 +76,7 @@ class NativeMachine(Machine):
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="poolferry-native-", dir="/var/tmp"))
         self.pools: list[str] = []
+        self.begun: list[LocalCommand] = []
         self.config = str(self.folder / "etc")
         self.state = str(self.folder / "state")
         program = self.folder / "bin" / "poolferry"
@@ -103,17 +104,24 @@ class NativeMachine(Machine):
             env={**os.environ, **own, **(environment or {})}, cwd=self.folder, start_new_session=True, bufsize=0,
             user=user or None,
         )  # fmt: skip
-        return LocalCommand(process)
+        self.begun.append(LocalCommand(process))
+        return self.begun[-1]
 
-    def pool(self, name: str, size: str = "1G", *, usb: bool = False, options: Sequence[str] = ()) -> str:
+    def pool(
+        self, name: str, size: str = "1G", *, disk: bool = False, usb: bool = False, options: Sequence[str] = ()
+    ) -> str:
         file = self.folder / f"{name}.img"
-        with file.open("wb") as disk:
-            disk.truncate(int(size[:-1]) * _SIZES[size[-1]])
-        self.sh(["zpool", "create", "-o", "cachefile=none", "-m", f"/{name}", *options, name, str(file)])
+        with file.open("wb") as sparse:
+            sparse.truncate(int(size[:-1]) * _SIZES[size[-1]])
+        self.sh(["zpool", "create", "-o", "cachefile=none", *options, name, str(file)])
         self.pools.append(name)
         return name
 
     def close(self) -> None:
+        for command in self.begun:
+            if command.poll() is None:
+                command.kill(9)
+                command.wait(30)
         for name in self.pools:
             self.sh(["zpool", "destroy", "-f", name], check=False)
         self.pools.clear()

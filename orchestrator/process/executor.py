@@ -10,7 +10,7 @@ from typing import Self
 
 from orchestrator.domain.command import Effect, Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.ending import GENTLE, QUICK
+from orchestrator.process.ending import GENTLE, QUICK, Manners
 from orchestrator.process.flow import Flow, Limits
 from orchestrator.process.line import pipeline_line
 from orchestrator.process.pipeline import Fittings, NotStarted, start
@@ -134,6 +134,8 @@ class Writer(Reader):
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
+        on_start: Callable[[tuple[int, ...]], None] | None = None,
+        manners: Manners = GENTLE,
     ) -> Result:
         """Runs it to its end and tells how it ended; exit statuses raise nothing.
 
@@ -142,6 +144,7 @@ class Writer(Reader):
         `on_output` gets each half second what came meanwhile. Each half second `on_tick` is called, and `on_bytes` with all
         bytes that went on from the stage that `pipeline.counts` names; asking for it is what makes them counted. `on_errors` gets
         all that the stages say on stderr, of which the result keeps only the end. What a callback raises ends the pipeline and comes out here.
+        `on_start` gets the stages' processes; `manners`: how it is ended when it must be.
 
         Why not through our hands: a program that tells of each of 100,000 files would wake us as often, for 0.8 s of work.
         """
@@ -154,7 +157,7 @@ class Writer(Reader):
             )
         kept = pipeline.keeps is not None
         limits = Limits(
-            manners=GENTLE, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
+            manners=manners, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
             on_kept=on_output if kept else None,
         )  # fmt: skip
         try:
@@ -162,6 +165,8 @@ class Writer(Reader):
         except NotStarted as failure:
             return failure.result
         with contextlib.closing(flow.chunks()) as chunks:
+            if on_start is not None:
+                on_start(flow.processes)
             for chunk in chunks:
                 if on_output is not None:
                     on_output(chunk)

@@ -63,6 +63,11 @@ class Flow:
         self._silence = Silence(self._groups, after, self._through_our_hands, self._began) if after else None
         self._listen()
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The process of each stage."""
+        return tuple(stage.group for stage in self._stages)
+
     def chunks(self) -> Generator[bytes, None, None]:
         """The output as it comes, to the end of the pipeline. Left early, or by an error, it ends the pipeline."""
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.units import Seconds
+from orchestrator.process.ending import GENTLE, Manners
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.result import Result, StopReason, broken
 from orchestrator.process.stop import Stop
@@ -54,8 +55,10 @@ class Scripted(Writer):
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
+        on_start: Callable[[tuple[int, ...]], None] | None = None,
+        manners: Manners = GENTLE,
     ) -> Result:
-        del stall_after
+        del stall_after, on_start, manners
         if stop is not None and stop.reason is not None:
             return Result(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
         result = self._answer(pipeline)

@@ -1,0 +1,75 @@
+"""When a job runs: schedules, read from their normal form. Pure."""
+
+import functools
+from datetime import time
+
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.units import Seconds, show_duration
+
+ATTACH = "on attach"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """Five cron fields, as Debian's cron reads them in the machine's local time."""
+
+    fields: str
+
+    @property
+    def follows_the_clock(self) -> bool:
+        """Whether minute or hour is a star: then it runs by whatever the clock shows, also when that was set.
+
+        Source: cron(8) of Debian: only jobs at a fixed time are kept from running twice, or never, when the time changes.
+        """
+        minute, hour, *_ = self.fields.split()
+        return minute.startswith("*") or hour.startswith("*")
+
+    def __str__(self) -> str:
+        return f'at "{self.fields}"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every:
+    """So long after the last run began."""
+
+    period: Seconds
+
+    def __str__(self) -> str:
+        return f"every {show_duration(self.period)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daily:
+    """Each day at this local time."""
+
+    at: time
+
+    def __str__(self) -> str:
+        return f"daily at {self.at:%H:%M}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnAttach:
+    """Each time the target is plugged in."""
+
+    def __str__(self) -> str:
+        return "when the target is attached"
+
+
+Schedule = Cron | Every | Daily | OnAttach
+
+
+@functools.cache
+def parse_normal(text: str) -> Schedule:
+    """The schedule of a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError."""
+    kind, _, rest = text.partition(" ")
+    match kind:
+        case "cron":
+            return Cron(fields=rest)
+        case "every":
+            return Every(period=Seconds(float(rest)))
+        case "daily":
+            return Daily(at=time.fromisoformat(rest))
+    if text == ATTACH:
+        return OnAttach()
+    raise ValueError(f"no schedule: {text}")

@@ -1,0 +1,270 @@
+"""Which jobs owe a run: slots that came, of all that were missed one run, and what has been served or is over.
+
+A job owes at most one run; further slots join it, unless a run for the first is already going on. What has been seen is
+told by an anchor per job, so nothing has to be written while nothing happens.
+
+Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from orchestrator.domain.due import BY_STOP_AT, Absence, Anchor, Calendar, JobPast, Owed
+from orchestrator.domain.job import Job
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, parse_normal
+
+# Source: cron(8) of Debian: a clock that is set back by less than 3 hours does not repeat jobs at a fixed time; further
+# back is taken for a correction, and the new time holds at once.
+SET_BACK = timedelta(hours=3)
+LATE = timedelta(minutes=2)
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(minutes=30)
+CHAINED = "after others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is remembered, by the name of the job. `arrived`: when the target of a job was plugged in, if it is there.
+
+    `grace`: how long after its slot a run is not called late yet.
+    """
+
+    anchors: Mapping[str, Anchor]
+    owed: Mapping[str, Owed]
+    past: Mapping[str, JobPast]
+    absences: tuple[Absence, ...] = ()
+    arrived: Mapping[str, datetime] | None = None
+    grace: timedelta = LATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """A job owes no run any more."""
+
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What is to be written down; nothing in it: all is as it was."""
+
+    owed: tuple[Owed, ...]
+    over: tuple[Over, ...]
+    anchors: tuple[Anchor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slots:
+    """Slots that came since the anchor, and the anchor that says so; None where it stays."""
+
+    first: datetime | None = None
+    newest: datetime | None = None
+    count: int = 0
+    anchor: Anchor | None = None
+
+
+_NONE, _NO_PAST = _Slots(), JobPast()
+
+
+def decide_due(jobs: Sequence[Job], facts: Facts, now: datetime, calendar: Calendar) -> Due:
+    """What each job owes at `now`."""
+    owed: list[Owed] = []
+    over: list[Over] = []
+    anchors: list[Anchor] = []
+    for job in jobs:
+        before, past = facts.owed.get(job.name), facts.past.get(job.name, _NO_PAST)
+        after = _concluded(before, past, now) if before else None
+        came = _came(job, facts, past, now, calendar)
+        if isinstance(after, Over):
+            over.append(after)
+            after = None
+        served = job.schedule is not None and came.newest is not None and _served(past, came.newest, now)
+        if came.first and not served:
+            after = _joined(job, after, came, past, facts, now, calendar)
+        if after and after != before:
+            owed.append(after)
+            over = [each for each in over if each.job != job.name]
+        anchors += [came.anchor] if came.anchor else []
+    known = {job.name for job in jobs if job.schedule or job.after}
+    over += [Over(job=name, why="it has no schedule any more") for name in facts.owed if name not in known]
+    return Due(owed=tuple(owed), over=tuple(over), anchors=tuple(anchors))
+
+
+def words(job: Job) -> str:
+    """When a job runs, in words."""
+    chained = f"after {' and '.join(job.after)}" if job.after else ""
+    if job.schedule is None:
+        return chained or "only by hand"
+    return f"{parse_normal(job.schedule)}" + (f", {chained}" if chained else "")
+
+
+# What came
+
+
+def _came(job: Job, facts: Facts, past: JobPast, now: datetime, calendar: Calendar) -> _Slots:
+    form = job.schedule or (CHAINED if job.after else None)
+    if form is None:
+        return _NONE
+    anchor = facts.anchors.get(job.name)
+    if anchor is None:
+        return _first_seen(form, _here(job, form, past, now), past, now)
+    if anchor.schedule == form:
+        return _by_schedule(job, facts, anchor, past, now, calendar)
+    clocked = anchor.schedule.startswith(("cron ", "daily "))  # what the old schedule promised until now is owed
+    came = _by_schedule(job, facts, anchor, past, now, calendar) if clocked else _NONE
+    return replace(came, anchor=_here(job, form, past, now))
+
+
+def _here(job: Job, form: str, past: JobPast, now: datetime) -> Anchor:
+    return Anchor(job=job.name, at=now, schedule=form, run=past.last.id if past.last else 0)
+
+
+def _by_schedule(job: Job, facts: Facts, anchor: Anchor, past: JobPast, now: datetime, calendar: Calendar) -> _Slots:
+    if anchor.schedule == CHAINED:
+        return _chained(job, facts, anchor, past)
+    schedule = parse_normal(anchor.schedule)
+    match schedule:
+        case Cron() | Daily():
+            return _by_clock(schedule, anchor, now, calendar)
+        case Every():
+            return _by_period(schedule, anchor, past, now)
+        case OnAttach():
+            return _by_arrival(job, facts, past, now)
+    assert_never(schedule)
+
+
+def _first_seen(form: str, here: Anchor, past: JobPast, now: datetime) -> _Slots:
+    """A job at a fixed time waits for its first slot; one that runs every so often begins with its first run."""
+    if form.startswith("every ") and past.last is None:
+        return _Slots(first=now, newest=now, count=1, anchor=here)
+    return _Slots(anchor=here)
+
+
+def _by_clock(schedule: Cron | Daily, anchor: Anchor, now: datetime, calendar: Calendar) -> _Slots:
+    if anchor.at > now:
+        fixed = isinstance(schedule, Daily) or not schedule.follows_the_clock
+        return _NONE if fixed and anchor.at - now < SET_BACK else _Slots(anchor=replace(anchor, at=now))
+    first = calendar.next_after(schedule, anchor.at)
+    if first is None or first > now:
+        return _NONE
+    newest = calendar.last_until(schedule, anchor.at, now) or first
+    count = calendar.count(schedule, anchor.at, now)
+    return _Slots(first=first, newest=newest, count=count, anchor=replace(anchor, at=newest))
+
+
+def _by_period(schedule: Every, anchor: Anchor, past: JobPast, now: datetime) -> _Slots:
+    """Why the anchor for a run that began after now: its clock was wrong, and its instant may lie years ahead."""
+    last, moved = past.last, None
+    if last is not None and last.begun <= now:
+        base = last.begun
+    elif anchor.at <= now and anchor.run == (last.id if last else 0):
+        base = anchor.at
+    else:
+        base, moved = now, replace(anchor, at=now, run=last.id if last else 0)
+    slot = base + timedelta(seconds=schedule.period) if last else base
+    return (
+        _Slots(first=slot, newest=slot, count=1, anchor=moved)
+        if slot <= now
+        else _Slots(anchor=moved)
+        if moved
+        else _NONE
+    )
+
+
+def _by_arrival(job: Job, facts: Facts, past: JobPast, now: datetime) -> _Slots:
+    came, last = (facts.arrived or {}).get(job.name), past.last
+    if came is None or (last is not None and came <= last.begun <= now):
+        return _NONE
+    rested = last is None or last.begun > now or now - last.begun >= timedelta(seconds=job.min_interval or 0)
+    return _Slots(first=came, newest=came, count=1) if rested else _Slots()
+
+
+def _chained(job: Job, facts: Facts, anchor: Anchor, past: JobPast) -> _Slots:
+    """One run each time that all named jobs have ended well since this one's last run began."""
+    last = past.last
+    number, begun = (max(last.id, anchor.run), last.begun) if last else (anchor.run, anchor.at)
+    ends: list[datetime] = []
+    for name in job.after:
+        well = facts.past.get(name, _NO_PAST).last_well
+        # The number counts too: it knows the order where the clock was set between the two.
+        if well is None or well.ended is None or (well.id <= number and well.ended <= begun):
+            return _NONE
+        ends.append(well.ended)
+    return _Slots(first=max(ends), newest=max(ends), count=1)
+
+
+# What is owed then
+
+
+def _served(past: JobPast, newest: datetime, now: datetime) -> bool:
+    """Whether a run that began after the slot has ended well already. One that began after now had a wrong clock."""
+    well = past.last_well
+    return well is not None and newest <= well.begun <= now
+
+
+def _joined(
+    job: Job, before: Owed | None, came: _Slots, past: JobPast, facts: Facts, now: datetime, calendar: Calendar
+) -> Owed | None:  # fmt: skip
+    """The owed run with the slots that came; what was owed as it was, when none of them is new."""
+    first, newest = came.first or now, came.newest or now
+    if before is not None and came.anchor is None and newest <= before.newest:
+        return before
+    going_on = any(run.outcome is None for run in past.since)
+    first, count = (
+        (before.slot, before.slots + came.count) if before is not None and not going_on else (first, came.count)
+    )
+    fresh = Owed(
+        job=job.name, slot=first, newest=newest, slots=count, noted=now, after_run=_last_before(past, newest, now),
+        why=_why(job, first, newest, count, facts, now, calendar),
+    )  # fmt: skip
+    if before is None or going_on:
+        return fresh
+    return replace(
+        fresh, noted=before.noted, tries=before.tries, tried=max(before.tried, fresh.after_run), not_before=before.not_before,
+        told=before.told, why=before.why if before.why.startswith("late: ") else fresh.why,
+    )  # fmt: skip
+
+
+def _last_before(past: JobPast, slot: datetime, now: datetime) -> int:
+    """The newest run that cannot serve a slot. A run by hand that goes on since the slot may serve it yet."""
+    last = past.last
+    if last is None:
+        return 0
+    return last.id - 1 if last.outcome is None and slot <= last.begun <= now else last.id
+
+
+def _why(
+    job: Job, slot: datetime, newest: datetime, count: int, facts: Facts, now: datetime, calendar: Calendar
+) -> str:  # fmt: skip
+    more = f" and {count - 1} more until {calendar.show(newest)}" if count > 1 else ""
+    told = f"{words(job)}; due {calendar.show(slot)}{more}"
+    if job.schedule is None or now - slot < facts.grace:
+        return told
+    gone = next((each for each in facts.absences if each.begun <= slot <= each.ended), None)
+    if gone is None:
+        return f"late: noticed at {calendar.show(now)}; {told}"
+    return f"late: {gone.away} from {calendar.show(gone.begun)} to {calendar.show(gone.ended)}; {told}"
+
+
+def _concluded(owed: Owed, past: JobPast, now: datetime) -> Owed | Over:
+    """What is left of an owed run after the runs since: one that ended well serves it, whoever asked for it."""
+    for run in past.since:
+        if run.well:
+            return Over(job=owed.job, why=f"run {run.id} served it")
+        if run.outcome is not None and run.id > owed.tried and run.begun_why == owed.why:
+            if run.outcome in (Outcome.FAILED, Outcome.REFUSED) or BY_STOP_AT in run.why:
+                return Over(job=owed.job, why=f"run {run.id} {run.outcome}: {run.why}")
+            owed = tried_again(owed, run.ended or now, run.why, run=run.id)
+    if owed.not_before is not None and owed.not_before - now > _LONGEST_PAUSE:  # the clock was set back meanwhile
+        return replace(owed, not_before=now)
+    return owed
+
+
+def tried_again(owed: Owed, ended: datetime, told: str, *, run: int | None = None) -> Owed:
+    """The owed run after a try that did not do; the pause before the next one grows from a minute to half an hour."""
+    pause = min(_FIRST_PAUSE * 2 ** min(owed.tries, 10), _LONGEST_PAUSE)
+    return replace(owed, tries=owed.tries + 1, tried=run or owed.tried, not_before=ended + pause, told=told)

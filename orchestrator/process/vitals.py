@@ -1,0 +1,47 @@
+"""Signs of life of a process and all that it started, from /proc.
+
+Reads.
+"""
+
+import os
+
+from orchestrator.domain.vitals import Vitals
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def vitals(first: int) -> tuple[Vitals, ...]:
+    """The process and all that descend from it; none: they are gone.
+
+    Why by parents and not by group or session: each stage of a run has a session of its own.
+    """
+    children: dict[int, list[int]] = {}
+    worked: dict[int, float] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat(name)):
+            children.setdefault(int(fields[1]), []).append(int(name))
+            worked[int(name)] = (int(fields[11]) + int(fields[12])) / _TICKS
+    found, left = [], [first] if first in worked else []
+    while left:
+        pid = left.pop()
+        found.append(Vitals(pid=pid, processor_s=worked[pid], moved=_moved(pid)))
+        left += children.get(pid, [])
+    return tuple(found)
+
+
+def _stat(pid: str) -> list[bytes] | None:
+    """The fields after the program's name, which may hold anything. Source: proc_pid_stat(5)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return None
+
+
+def _moved(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/io", "rb") as file:
+            lines = file.read().split()
+    except OSError:
+        return None
+    return int(lines[1]) + int(lines[3])

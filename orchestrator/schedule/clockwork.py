@@ -1,0 +1,62 @@
+"""Timers on APScheduler: at each slot, and every so often in between, they call `look`, and do nothing else.
+
+What is owed is decided elsewhere, from history; so it does not matter here what a timer misses.
+
+Changes things.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from orchestrator.domain.due import Calendar
+from orchestrator.domain.schedule import Schedule
+
+EVERY_S = 20
+
+
+class SlotTrigger(BaseTrigger):  # type: ignore[misc]
+    """Fires at each slot of a schedule."""
+
+    def __init__(self, schedule: Schedule, calendar: Calendar) -> None:
+        self._schedule = schedule
+        self._calendar = calendar
+
+    def get_next_fire_time(self, _: datetime | None, now: datetime) -> datetime | None:
+        """The first slot from now on. Why not from the one before: what a clock that was set skips is not rung for."""
+        return self._calendar.next_after(self._schedule, now.astimezone(UTC))
+
+
+class Clockwork:
+    """The timers. `tick` is called from a thread of its own every 20 s, `look` at each slot; both must be quick."""
+
+    def __init__(self, look: Callable[[], None], tick: Callable[[], None]) -> None:
+        self._look = look
+        # A late timer still fires, and many that are late fire once: a missed second must not cost a night.
+        usual = {"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, job_defaults=usual, executors={"default": ThreadPoolExecutor(1)}, daemon=True
+        )
+        self._scheduler.add_job(tick, IntervalTrigger(seconds=EVERY_S, timezone=UTC), id="tick")
+        self._scheduler.start()
+
+    def ring_at(self, schedules: Iterable[Schedule], calendar: Calendar) -> None:
+        """From now on `look` is called at the slots of these schedules, and of no others."""
+        wanted = {f"slot {schedule!r}": schedule for schedule in schedules}
+        for job in self._scheduler.get_jobs():
+            if job.id.startswith("slot "):
+                job.remove()
+        for name, schedule in wanted.items():
+            self._scheduler.add_job(self._look, SlotTrigger(schedule, calendar), id=name)
+
+    def wake(self) -> None:
+        """Compares the timers with the clock. Why: they count a time that stands still while the machine sleeps."""
+        self._scheduler.wakeup()
+
+    def stop(self) -> None:
+        """No timer fires any more."""
+        self._scheduler.shutdown(wait=False)

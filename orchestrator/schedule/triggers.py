@@ -1,0 +1,107 @@
+"""The instants of schedules: cron as Debian's cron means it, in one zone, through cronsim. Pure."""
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, Schedule
+from orchestrator.domain.window import Window
+
+MOST = 1000  # slots are counted so far: who missed more has missed enough
+# How far to look back for the last slot, in days: the longest holds each 29 February.
+_SPANS = (1 / 24, 1, 8, 63, 800, 3000)
+_CACHED = 4096
+
+
+class Calendar:
+    """The instants of schedules in one zone. Instants go in and come out in UTC.
+
+    Why cronsim: 02:30 runs once in both nights in which the clocks change, where other libraries run it twice or never.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+        self._known: dict[tuple[str, datetime], datetime | None] = {}
+
+    def next_after(self, schedule: Schedule, instant: datetime) -> datetime | None:
+        """The first slot after an instant; None: this schedule has none of its own."""
+        match schedule:
+            case Every(period=period):
+                return instant + timedelta(seconds=period)
+            case OnAttach():
+                return None
+            case Cron(fields=fields):
+                pass
+            case Daily(at=at):
+                fields = f"{at.minute} {at.hour} * * *"
+        key = (fields, instant)
+        if key not in self._known:
+            if len(self._known) > _CACHED:
+                self._known.clear()
+            self._known[key] = self._cron_after(fields, instant)
+        return self._known[key]
+
+    def _cron_after(self, fields: str, after: datetime) -> datetime | None:
+        """Why in a zone without changes, and again after one: cronsim loses slots where clocks move by half an hour."""
+        if not Cron(fields=fields).follows_the_clock:
+            return _first(fields, after, self.zone)
+        slot = _first(fields, after, timezone(self._offset(after)))
+        if slot is None or self._offset(slot) == self._offset(after):
+            return slot
+        change = self._change(after, slot)
+        return _first(fields, change - timedelta(seconds=1), timezone(self._offset(change)))
+
+    def _offset(self, instant: datetime) -> timedelta:
+        return instant.astimezone(self.zone).utcoffset() or timedelta()
+
+    def _change(self, begin: datetime, end: datetime) -> datetime:
+        """When the offset of `begin` ends, to the second; it is another one at `end`."""
+        offset = self._offset(begin)
+        begin, end = begin.replace(microsecond=0), end.replace(microsecond=0)
+        while end - begin > timedelta(seconds=1):
+            middle = (begin + (end - begin) / 2).replace(microsecond=0)
+            begin, end = (middle, end) if self._offset(middle) == offset else (begin, middle)
+        return end
+
+    def last_until(self, schedule: Schedule, after: datetime, until: datetime) -> datetime | None:
+        """The last slot in (after, until]; None: there is none."""
+        for days in _SPANS:
+            begin = max(after, until - timedelta(days=days))
+            slot = self.next_after(schedule, begin)
+            if slot is not None and slot <= until:
+                while (following := self.next_after(schedule, slot)) is not None and following <= until:
+                    slot = following
+                return slot
+            if begin == after:
+                return None
+        return None
+
+    def count(self, schedule: Schedule, after: datetime, until: datetime) -> int:
+        """How many slots lie in (after, until], at most MOST."""
+        number, slot = 0, self.next_after(schedule, after)
+        while slot is not None and slot <= until and number < MOST:
+            number, slot = number + 1, self.next_after(schedule, slot)
+        return number
+
+    def show(self, instant: datetime) -> str:
+        """The instant in local time, with its zone where the hour comes twice."""
+        local = instant.astimezone(self.zone)
+        twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
+        return f"{local:%Y-%m-%d %H:%M %Z}" if twice else f"{local:%Y-%m-%d %H:%M}"
+
+    def is_open(self, window: Window, instant: datetime) -> bool:
+        """Whether the window is open at an instant."""
+        return window.holds(instant.astimezone(self.zone).time())
+
+    def opens(self, window: Window, instant: datetime) -> datetime:
+        """When the window opens next after an instant."""
+        return self.next_after(Daily(at=window.begin), instant) or instant
+
+
+def _first(fields: str, after: datetime, zone: tzinfo) -> datetime | None:
+    """The first slot after an instant.
+
+    Why the comparison: where an hour comes twice, what comes next by the clock may lie before the instant.
+    """
+    from cronsim import CronSim  # a run from cron needs no calendar
+
+    slots = (slot.astimezone(UTC) for slot in CronSim(fields, after.astimezone(zone)))
+    return next((slot for slot in slots if slot > after), None)

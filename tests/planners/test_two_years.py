@@ -1,0 +1,108 @@
+"""Two years of a machine in several zones: each promised run once, none twice, whatever happens to clock and machine. Pure."""
+
+from datetime import datetime, timedelta
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tests.planners.promised import promised
+from tests.planners.two_years import BEGIN, END, Machine, job
+
+MORE = ["America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Santiago"]
+ZONES = ["Europe/Berlin", *(pytest.param(zone, marks=pytest.mark.slow) for zone in MORE)]
+FIXED = {
+    "nightly": "30 2 * * *", "first": "0 2 * * *", "thrice": "15 0,1,3 * * *", "weekly": "45 1 * * sun", "monthly": "0 4 1 * *",
+}  # fmt: skip
+STARRED = {"hourly": "5 */3 * * *", "often": "*/30 1-4 * * *"}
+SETTLED = timedelta(days=4)  # what is owed at the very end may still be waiting for its turn
+
+
+def lived(zone: str, *, steps: bool, seed: int, end: datetime = END) -> Machine:
+    """A machine that has lived for two years, or less."""
+    clocked = FIXED | STARRED
+    jobs = [
+        *(job(name, f"cron {fields}", place="one" if name in ("first", "often") else "") for name, fields in clocked.items()),
+        job("daily", "daily 02:30"),
+        job("period", "every 21600"),
+        job("second", None, after=("nightly",)),
+        job("later", "daily 03:00", after=("nightly",)),
+    ]  # fmt: skip
+    machine = Machine(jobs=tuple(jobs), zone=ZoneInfo(zone), chance=Random(f"{zone} {seed}"), steps=steps, end=end)
+    machine.live()
+    return machine
+
+
+def spans(machine: Machine, name: str) -> list[tuple[datetime, datetime]]:
+    """What was served of a job, as (first slot, last slot), by the clock and by hand; what is owed at the end too."""
+    found = [(owed.slot, owed.newest) for owed, _ in machine.concluded if owed.job == name]
+    found += [(after + timedelta(microseconds=1), until) for job_, after, until in machine.by_hand if job_ == name]
+    return sorted(found + [(owed.slot, owed.newest) for owed in machine.owed.values() if owed.job == name])
+
+
+def counted(machine: Machine, name: str, fields: str, zone: str) -> tuple[list[datetime], list[datetime]]:
+    """Slots that nobody served, and slots that were served more than once."""
+    held, at = spans(machine, name), 0
+    never, twice = [], []
+    for slot in promised(fields, ZoneInfo(zone), BEGIN, min(END, machine.highest) - SETTLED):
+        while at < len(held) and held[at][1] < slot:
+            at += 1
+        times = sum(begin <= slot <= end for begin, end in held[at : at + 3])
+        never += [slot] if times == 0 else []
+        twice += [slot] if times > 1 else []
+    return never, twice
+
+
+@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("zone", ZONES)
+def test_each_promised_run_once_and_none_twice(zone: str, steps: bool) -> None:
+    machine = lived(zone, steps=steps, seed=1)
+    exact = FIXED | {"daily": "30 2 * * *", "later": "0 3 * * *"} | ({} if steps else STARRED)
+    for name, fields in exact.items():
+        assert counted(machine, name, fields, zone) == ([], []), name
+        assert sum(owed.job == name for owed, _ in machine.concluded) > 20, name
+    assert_no_run_is_for_nothing(machine, set(exact))
+    assert_others_keep_going(machine)
+
+
+def assert_no_run_is_for_nothing(machine: Machine, names: set[str]) -> None:
+    """Of all tries for one slot only the last one ended well: no slot is run for again once it is served."""
+    ends = {run.id: run for runs in machine.runs.values() for run in runs}
+    done: set[tuple[str, datetime]] = set()
+    for owed, run in machine.begun:
+        key = (owed.job, owed.newest)
+        assert key not in done, key
+        if owed.job in names and ends[run.id].well:
+            done.add(key)
+
+
+def assert_others_keep_going(machine: Machine) -> None:
+    """What counts from its own runs neither stops nor storms: it begins again in time, and never early."""
+    period = [run for run in machine.runs["period"] if run.begun_why != "by hand"]
+    assert len(period) > 1500
+    well_before: datetime | None = None
+    early = 0
+    for run in machine.runs["period"]:
+        if run.begun_why != "by hand" and well_before is not None:
+            early += well_before <= run.begun < well_before + timedelta(hours=6)
+        well_before = run.begun if run.well else None
+    assert early <= (40 if machine.steps else 0)
+    second = sum(run.well for run in machine.runs["second"])
+    nightly = sum(run.well for run in machine.runs["nightly"])
+    assert 0.7 * nightly < second < 1.3 * nightly
+
+
+def test_what_was_missed_says_why() -> None:
+    machine = lived("Europe/Berlin", steps=True, seed=2, end=BEGIN + timedelta(days=120))
+    told = {owed.why.partition(" from ")[0] for owed, _ in machine.concluded if owed.why.startswith("late: ")}
+    assert told >= {
+        "late: the machine was off",
+        "late: the machine slept",
+        "late: the daemon was not running",
+        "late: the clock was set forth",
+    }
+
+
+def test_the_same_seed_is_the_same_life() -> None:
+    first, again = (lived("Asia/Kathmandu", steps=True, seed=3, end=BEGIN + timedelta(days=60)) for _ in range(2))
+    assert first.runs == again.runs

@@ -3,9 +3,9 @@
 Reads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -17,11 +17,22 @@ from orchestrator.history.views import Views
 from orchestrator.interfaces.text import ago, clock, indented, iso, printable, shortened, table, when
 from orchestrator.planners.health import Facts, Health, State, judge
 
-_COLOURS = {State.UP: "green", State.LATE: "red", State.FAILING: "red", State.WAITING: "yellow", State.NEW: "dim"}
+if TYPE_CHECKING:
+    from orchestrator.domain.due import Pause
+
+_COLOURS = {
+    State.UP: "green",
+    State.LATE: "red",
+    State.FAILING: "red",
+    State.WAITING: "yellow",
+    State.NEW: "dim",
+    State.PAUSED: "dim",
+}
 _HEAD = ("JOB", "STATE", "NEWEST PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "SCHEDULE")
-_LOOKED_AT = 50
+_LOOKED_AT = (3, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
 
 Alive = Callable[[int, int, str], bool]
+Pauses = Mapping[str, "Pause"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +47,61 @@ class Standing:
     points: tuple[PointRecord, ...]
 
 
-def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing:
-    """How a job stands at `now`."""
-    facts = views.health_facts(job.name, limit=_LOOKED_AT)
-    last = next((run for run in facts.last if run.outcome is not None and run.kind in (Kind.RUN, Kind.VERIFY)), None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A job's health at its target, and the runs it is judged by. `running`: the run that goes on now."""
+
+    health: Health
+    facts: HealthFacts
+    last: RunRecord | None
+    running: RunRecord | None
+
+
+def judged(
+    job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pauses | None = None, awake: datetime | None = None
+) -> Judged:
+    """A job's health at `now`. `pauses`: by job, asked for when not told; `awake`: as in `Facts`."""
+    pause = (views.owing.pauses() if pauses is None else pauses).get(job.name)
+    # Any disk of a rotation set holds a copy that counts.
+    at = None if job.target.rotates else (job.target.name, str(job.target.location))
+    for limit in _LOOKED_AT:
+        facts = views.health_facts(job.name, limit=limit, at=at)
+        last = next((run for run in facts.last if run.outcome and run.kind in (Kind.RUN, Kind.VERIFY)), None)
+        if last or len(facts.last) < limit:
+            break
+    goes = facts.going_on
+    running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     known = Facts(
         first_begun=facts.first_begun,
         last=last.outcome if last else None,
         last_why=(last.why or "") if last else "",
         proved=facts.newest_copy,
+        failures=facts.failures,
+        broken=facts.broken or (last is not None and last.kind is Kind.VERIFY),
+        running=running.begun_at if running else None,
+        awake=awake,
+        paused=_rests(pause, now) if pause else "",
     )
-    goes = facts.going_on
+    return Judged(health=judge(known, now=now, late_after=job.late_after), facts=facts, last=last, running=running)
+
+
+def _rests(pause: "Pause", now: datetime) -> str:
+    """Since when, until when and why; empty when its time is over."""
+    if pause.until is not None and pause.until <= now:
+        return ""
+    until = f"until {pause.until.astimezone():%Y-%m-%d %H:%M}" if pause.until else "until it is resumed"
+    return f"paused {until}" + (f": {pause.why}" if pause.why else "")
+
+
+def standing(job: Job, views: Views, *, now: datetime, alive: Alive) -> Standing:
+    """How a job stands at `now`."""
+    found = judged(job, views, now=now, alive=alive)
     return Standing(
         job=job,
-        health=judge(known, now=now, late_after=job.late_after),
-        facts=facts,
-        last=last,
-        running=goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None,
+        health=found.health,
+        facts=found.facts,
+        last=found.last,
+        running=found.running,
         points=views.points(job.name),
     )
 
@@ -69,6 +118,7 @@ def standing_value(found: Standing) -> dict[str, Any]:
         "job": job.name,
         "state": health.state.value,
         "why": health.why,
+        "passing": health.passing,
         "schedule": job.schedule,
         "late_after_s": job.late_after,
         "source": show_name(str(job.source)),

@@ -1,4 +1,13 @@
-"""How a job stands, judged by the age of its newest proved copy, not by how its runs ended.
+"""How a job's copy at a place stands, judged by the age of the newest proved copy, not by how runs ended.
+
+The state is what is, and `status` shows it at once. A trouble that may pass by itself is `passing`, and nobody is woken
+for it yet:
+
+* late, while a run goes on that began less than half of late-after ago (but an hour at least), or in the first hour
+  after the machine was off or asleep: then what was missed is being made up for.
+* failing, when one single run has failed and the newest proved copy is younger than half of late-after: another run
+  comes before anything is late. A second failure in a row ends this. Where no late-after is told, where nothing is
+  proved yet, where a copy was read again and found broken, and for what was refused nothing passes by itself.
 
 Pure.
 """
@@ -10,6 +19,8 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds, show_duration
 
+_HOUR = 3600
+
 
 class State(StrEnum):
     """Only LATE and FAILING need somebody."""
@@ -19,6 +30,7 @@ class State(StrEnum):
     LATE = "late"
     FAILING = "failing"
     WAITING = "waiting"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,33 +38,65 @@ class Facts:
     """What is remembered of a job. `last`: how the newest run that ended did so, and `last_why`.
 
     `proved`: when a proved copy was last as the source was; a run that finds nothing to do renews it.
+    `failures`: runs that ended badly since the last one that ended well. `running`: when the run that goes on began.
+    `awake`: since when the machine is back, if it was off or asleep lately. `paused`: why and until when; empty: not.
+    `broken`: a copy was read again, and is not as it was promised.
     """
 
     first_begun: datetime | None
     last: Outcome | None
     last_why: str
     proved: datetime | None
+    failures: int = 1
+    running: datetime | None = None
+    awake: datetime | None = None
+    paused: str = ""
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """A job's state. `age` of the newest proved copy; None: there is none."""
+    """A job's state. `age` of the newest proved copy; None: there is none.
+
+    `passing`: why this trouble may pass by itself; empty when it will not, or is none.
+    """
 
     state: State
     why: str
     age: Seconds | None
+    passing: str = ""
 
 
 def judge(facts: Facts, *, now: datetime, late_after: Seconds | None) -> Health:
-    """The state of a job; being late outranks how the last run ended. `late_after` None: never late."""
+    """The state of a job; paused outranks late, and late how the last run ended. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
+    if facts.paused:
+        return Health(state=State.PAUSED, why=f"{facts.paused}; {_copy(age)}", age=age)
     if facts.first_begun is None and facts.proved is None:
         return Health(state=State.NEW, why="has never run", age=None)
     late = _late(facts, age, now=now, late_after=late_after)
     if late:
-        return Health(state=State.LATE, why=late, age=age)
+        return Health(state=State.LATE, why=late, age=age, passing=_made_up_for(facts, now, late_after or Seconds(0)))
     state, why = _by_last_run(facts, age)
-    return Health(state=state, why=why, age=age)
+    passing = _may_pass(facts, age, late_after) if state is State.FAILING else ""
+    return Health(state=state, why=why, age=age, passing=passing)
+
+
+def _made_up_for(facts: Facts, now: datetime, late_after: Seconds) -> str:
+    """Why a late copy needs nobody yet. An instant after now is a clock's mistake, and excuses nothing."""
+    patience = max(late_after / 2, _HOUR)
+    if facts.running and 0 <= (now - facts.running).total_seconds() < patience:
+        return "a run is going on"
+    if facts.awake and 0 <= (now - facts.awake).total_seconds() < _HOUR:
+        return "the machine was off or asleep, and makes up for it"
+    return ""
+
+
+def _may_pass(facts: Facts, age: Seconds | None, late_after: Seconds | None) -> str:
+    """Why a failing run needs nobody yet."""
+    if late_after is None or age is None or facts.last is not Outcome.FAILED or facts.failures > 1 or facts.broken:
+        return ""
+    return "one run failed, and the next comes before the copy is late" if age < late_after / 2 else ""
 
 
 def _late(facts: Facts, age: Seconds | None, *, now: datetime, late_after: Seconds | None) -> str:
@@ -68,7 +112,7 @@ def _late(facts: Facts, age: Seconds | None, *, now: datetime, late_after: Secon
 
 
 def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
-    copy = "no proved copy yet" if age is None else f"the newest proved copy is {show_duration(max(age, 0))} old"
+    copy = _copy(age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
         return State.FAILING, f"the last run {told}; {copy}"
@@ -77,3 +121,7 @@ def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
     if age is not None:
         return State.UP, copy
     return (State.NEW if facts.last is None else State.FAILING), copy
+
+
+def _copy(age: Seconds | None) -> str:
+    return "no proved copy yet" if age is None else f"the newest proved copy is {show_duration(max(age, 0))} old"

@@ -1,120 +1,18 @@
 """mail: what arrives at a real mail server and at the machine's sendmail. Changes things."""
 
-import base64
-import contextlib
-import email.policy
 import json
-import os
-import shutil
 import socket
-import socketserver
 import ssl
 import subprocess
-import tempfile
-import threading
 from collections.abc import Iterator
-from email.message import EmailMessage
-from email.parser import BytesParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.peers import MailServer, debian_mail, read, serving
+
 EVIL = 'it\'s "bad"\r\nBcc: thief@example.org\r\n\r\n.\r\nQUIT\x1b[2J'
-
-
-class MailServer(socketserver.ThreadingTCPServer):
-    """A small real SMTP server on loopback (RFC 5321, 3207, 4954): keeps what it is given; can refuse and hang."""
-
-    daemon_threads = False
-    allow_reuse_address = True
-
-    def __init__(self, trust: ssl.SSLContext | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), Conversation)
-        self.trust, self.at_once, self.hangs, self.refuses = trust, False, False, ""
-        self.letters: list[tuple[str, list[str], bytes]] = []
-        self.logins: list[tuple[str, bool]] = []
-        self.over = threading.Event()
-        self.address = f"localhost:{self.server_address[1]}"
-
-
-class Conversation(socketserver.StreamRequestHandler):
-    """One connection."""
-
-    server: MailServer
-
-    def finish(self) -> None:
-        super().finish()
-        self.request.close()  # the socket below TLS is no longer the one the server knows
-
-    def say(self, text: str) -> None:
-        self.wfile.write(f"{text}\r\n".encode())
-
-    def handle(self) -> None:
-        if self.server.hangs:
-            self.server.over.wait(60)
-            return
-        with contextlib.suppress(OSError):
-            if self.server.trust and self.server.at_once:
-                self.encrypt(self.server.trust)
-            self.say("220 peer ready")
-            self.converse()
-
-    def encrypt(self, trust: ssl.SSLContext) -> None:
-        """Go on below TLS."""
-        self.request = trust.wrap_socket(self.request, server_side=True)
-        self.rfile, self.wfile = self.request.makefile("rb"), self.request.makefile("wb", 0)
-
-    def converse(self) -> None:
-        """Answer line by line until the caller leaves."""
-        secure, sender, to = False, "", list[str]()
-        while line := self.rfile.readline().decode().rstrip("\r\n"):
-            match line.upper().split()[0]:
-                case "EHLO":
-                    self.say("250-peer\r\n250-AUTH PLAIN\r\n250 STARTTLS" if self.server.trust else "250 peer")
-                case "STARTTLS" if self.server.trust:
-                    self.say("220 go ahead")
-                    self.encrypt(self.server.trust)
-                    secure = True
-                case "AUTH":
-                    self.server.logins.append((base64.b64decode(line.split()[2]).decode(), secure))
-                    self.say("235 welcome")
-                case "MAIL":
-                    sender, to = line.partition("<")[2].partition(">")[0], []
-                    self.say("250 ok")
-                case "RCPT" if self.server.refuses and self.server.refuses in line:
-                    self.say("550 nobody of that name")
-                case "RCPT":
-                    to.append(line.partition("<")[2].partition(">")[0])
-                    self.say("250 ok")
-                case "DATA":
-                    self.say("354 end with a dot")
-                    self.server.letters.append((sender, to, self.letter()))
-                    self.say("250 taken")
-                case "QUIT":
-                    self.say("221 bye")
-                    return
-                case _:
-                    self.say("250 ok" if line.upper() == "RSET" else "502 unknown")
-
-    def letter(self) -> bytes:
-        """The mail up to its lonely dot, the doubled dots undone."""
-        lines = list(iter(self.rfile.readline, b".\r\n"))
-        return b"".join(line[1:] if line.startswith(b".") else line for line in lines)
-
-
-@contextlib.contextmanager
-def serving(trust: ssl.SSLContext | None = None) -> Iterator[MailServer]:
-    """A mail server that runs, and is ended."""
-    with MailServer(trust) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.over.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -122,11 +20,6 @@ def server() -> Iterator[MailServer]:
     """A mail server without TLS."""
     with serving() as peer:
         yield peer
-
-
-def read(letter: bytes) -> EmailMessage:
-    """The mail as its reader sees it."""
-    return BytesParser(EmailMessage, policy=email.policy.default).parsebytes(letter)
 
 
 def test_a_failure_is_told_with_why_numbers_cure_and_warnings(hook: Any, server: MailServer) -> None:
@@ -276,37 +169,13 @@ def test_the_machines_sendmail_gets_readers_and_letter(hook: Any, tmp_path: Path
     assert (sick.returncode, sick.stderr) == (1, f"not delivered: {program}: exit 75: queue is full\n")
 
 
-EXIM = """
-spool_directory = {here}/spool
-log_file_path = {here}/%slog
-primary_hostname = here.example.org
-keep_environment =
-begin routers
-all:
-  driver = manualroute
-  route_list = * 127.0.0.1
-  self = send
-  transport = peer
-begin transports
-peer:
-  driver = smtp
-  port = {port}
-"""
-
-
 @pytest.fixture
 def exim(server: MailServer) -> Iterator[Path]:
     """Debian's own mail system, exim, as a sendmail that carries everything to the server at once."""
-    found = shutil.which("exim4", path="/usr/sbin")
-    if os.geteuid() or not found:
-        pytest.skip("needs root and Debian's mail system, exim4")
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        here = Path(name)
-        (here / "exim.conf").write_text(EXIM.format(here=here, port=server.server_address[1]))
-        (here / "sendmail").write_text(f'#!/bin/sh\nexec {found} -C {here}/exim.conf -odf "$@"\n')
-        (here / "sendmail").chmod(0o755)
-        shutil.chown(here, "Debian-exim")  # exim drops root when it is told its configuration
-        yield here / "sendmail"
+    with debian_mail(server) as sendmail:
+        if sendmail is None:
+            pytest.skip("needs root and Debian's mail system, exim4")
+        yield sendmail
 
 
 @pytest.mark.slow

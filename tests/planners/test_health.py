@@ -1,5 +1,6 @@
 """Health: the age of the newest proved copy first, the last run second. Pure."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -87,3 +88,47 @@ def test_a_job_never_gets_better_by_waiting(
     after = judge(facts(first=first, last=last, proved=proved), now=NOW + timedelta(hours=hours), late_after=DAY)
     assert after.state in (early.state, State.LATE)
     assert early.why
+
+
+def hours_ago(hours: float) -> datetime:
+    return NOW - timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("known", "passing"),
+    [
+        (facts(last=Outcome.FAILED), "one run failed, and the next comes before the copy is late"),
+        (facts(last=Outcome.FAILED, proved=11.9), "one run failed, and the next comes before the copy is late"),
+        (facts(last=Outcome.FAILED, proved=12), ""),
+        (replace(facts(last=Outcome.FAILED), failures=2), ""),
+        (replace(facts(last=Outcome.FAILED), broken=True), ""),
+        (facts(last=Outcome.REFUSED), ""),
+        (facts(last=Outcome.FAILED, proved=None, first=2), ""),
+        (facts(proved=25), ""),
+        (replace(facts(proved=25), running=hours_ago(11)), "a run is going on"),
+        (replace(facts(proved=25), running=hours_ago(12)), ""),
+        (replace(facts(proved=25), running=hours_ago(-1)), ""),
+        (replace(facts(proved=25), awake=hours_ago(0.9)), "the machine was off or asleep, and makes up for it"),
+        (replace(facts(proved=25), awake=hours_ago(1)), ""),
+        (replace(facts(proved=25), awake=hours_ago(-1)), ""),
+        (facts(), ""),
+    ],
+)  # fmt: skip
+def test_a_trouble_that_may_pass_by_itself_says_so(known: Facts, passing: str) -> None:
+    assert judge(known, now=NOW, late_after=DAY).passing == passing
+
+
+def test_without_a_limit_no_failure_passes_by_itself() -> None:
+    assert judge(facts(last=Outcome.FAILED), now=NOW, late_after=None).passing == ""
+
+
+def test_a_run_of_an_hour_is_always_waited_for() -> None:
+    known = replace(facts(proved=1), running=hours_ago(0.9))
+    assert judge(known, now=NOW, late_after=Seconds(60)).passing == "a run is going on"
+
+
+def test_paused_outranks_all_and_tells_the_age() -> None:
+    health = judge(replace(facts(proved=99), paused="paused until it is resumed: holidays"), now=NOW, late_after=DAY)
+    assert health.state is State.PAUSED
+    assert health.why == "paused until it is resumed: holidays; the newest proved copy is 4 d 3 h old"
+    assert health.age == Seconds(99 * 3600)

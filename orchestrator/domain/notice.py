@@ -1,0 +1,175 @@
+"""Notices: the channels that the owner declares in poolferry.toml, and a message that goes through one. Pure."""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.domain.declare import key
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.units import Seconds, parse_duration
+
+STATES = ("failing", "late", "waiting", "paused")
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+=/&'*-]+(@[A-Za-z0-9.-]+)?")
+_SERVER = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+_WEB = re.compile(r"https?://[!-~]+")
+_FILE = re.compile(r"@[^\x00-\x1f]+")
+
+
+def parse_address(text: str) -> str:
+    """A mail address, or a user of this machine. Raises: ValueError."""
+    if not _ADDRESS.fullmatch(text) or text.startswith("-"):
+        raise ValueError('a mail address such as "admin@example.org", or a user of this machine')
+    return text
+
+
+def parse_server(text: str) -> str:
+    """A mail server. Raises: ValueError."""
+    if not _SERVER.fullmatch(text) or text.startswith("-"):
+        raise ValueError('a mail server such as "mail.example.org:587"')
+    return text
+
+
+def parse_web(text: str) -> str:
+    """An address of the web, or "@FILE": such an address often is a password. Raises: ValueError."""
+    if not (_WEB.fullmatch(text) or _FILE.fullmatch(text)):
+        raise ValueError('an address such as "https://example.org/…", or "@FILE": it stands in that file')
+    return text
+
+
+def parse_apprise(text: str) -> str:
+    """An address as Apprise reads them, or "@FILE". Raises: ValueError."""
+    if not (_FILE.fullmatch(text) or re.fullmatch(r"[a-z][a-z0-9+.-]*://[!-~]*", text)):
+        raise ValueError('an address that Apprise knows, such as "matrix://…", or "@FILE": it stands in that file')
+    return text
+
+
+def parse_hour(text: str) -> Seconds:
+    """How often a ping goes out. Raises: ValueError."""
+    seconds = parse_duration(text)
+    if not 60 <= seconds <= 86400:
+        raise ValueError('a duration from "1m" to "1d"')
+    return seconds
+
+
+_JOBS = "only of these jobs; all when none is named"
+_STATES = "which states are told"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A mail, through this machine's sendmail or straight to a mail server."""
+
+    name: str = ""
+    to: tuple[str, ...] = key("who gets it", parse=parse_address, example='["admin@example.org"]')
+    sender: str | None = key(
+        "from whom; without it poolferry at this machine's name", default=None, parse=parse_address,
+        example="backup@example.org",
+    )  # fmt: skip
+    smtp: str | None = key(
+        "speak to this mail server in place of sendmail", default=None, parse=parse_server,
+        example="mail.example.org:587",
+    )  # fmt: skip
+    security: str = key(
+        "of the way to the mail server: starttls, tls from the first byte, or none", default="starttls",
+        choices=("starttls", "tls", "none"),
+    )  # fmt: skip
+    user: str | None = key("name to log in with at the mail server", default=None, example="backup")
+    password_file: str | None = key("file with the password", default=None, example="mail-password")
+    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = key("the weekly digest too", default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ntfy:
+    """A push to a phone, through a topic of an ntfy server."""
+
+    name: str = ""
+    topic: str = key("address of the topic", parse=parse_web, example="https://ntfy.example.org/backups")
+    token_file: str | None = key("file with the access token", default=None, example="ntfy-token")
+    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = key("the weekly digest too", default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """A JSON object to an address of the web."""
+
+    name: str = ""
+    url: str = key("where it is posted to", parse=parse_web, example="https://example.org/hooks/backup")
+    token_file: str | None = key("file with a token, sent as Authorization: Bearer", default=None, example="hook-token")
+    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = key("the weekly digest too", default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apprise:
+    """Anything that Apprise reaches; needs the extra `notices` of poolferry."""
+
+    name: str = ""
+    url: str = key("address in Apprise's own way of writing", parse=parse_apprise, example="@apprise-url")
+    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = key("the weekly digest too", default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """A dead-man switch elsewhere, which alarms when the pings stop."""
+
+    name: str = ""
+    url: str = key(
+        "address to ping; {job} in it becomes the job's name", parse=parse_web,
+        example="https://hc.example.org/ping/KEY/{job}?create=1",
+    )  # fmt: skip
+    of: str = key(
+        "each run's start and end, or that all jobs are protected: none is late or failing", default="runs",
+        choices=("runs", "protected"),
+    )  # fmt: skip
+    style: str = key(
+        "healthchecks: /start and /fail are put behind the address; plain: it is only pinged when all is well",
+        default="healthchecks", choices=("healthchecks", "plain"),
+    )  # fmt: skip
+    every: Seconds = key('with of = "protected": how often', default=Seconds(3600), parse=parse_hour, example="30m")
+    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+
+
+Teller = Mail | Ntfy | Webhook | Apprise
+Channel = Teller | Ping
+KINDS: dict[str, type[Channel]] = {"mail": Mail, "ntfy": Ntfy, "webhook": Webhook, "apprise": Apprise, "ping": Ping}
+
+
+class Kind(StrEnum):
+    """What a message is about."""
+
+    TROUBLE = "trouble"
+    REMINDER = "reminder"
+    RECOVERY = "recovery"
+    DIGEST = "digest"
+    TEST = "test"
+    START = "start"
+    SUCCESS = "success"
+    FAIL = "fail"
+    PROTECTED = "protected"
+    UNPROTECTED = "unprotected"
+
+
+PINGS = (Kind.START, Kind.SUCCESS, Kind.FAIL, Kind.PROTECTED, Kind.UNPROTECTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What goes through one channel. `about`: a job, the week of a digest; `facts`: the same as JSON, for programs."""
+
+    kind: Kind
+    about: str
+    made_at: datetime
+    subject: str
+    body: str
+    facts: str = "{}"
+
+
+class Undelivered(Exception):
+    """The peer did not take the message; the text says why and holds no secret."""

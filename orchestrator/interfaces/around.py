@@ -1,0 +1,69 @@
+"""What goes on around a run beside the run itself: pings at its start and end, notices of what it changed, and numbers.
+
+All of it is imported only where poolferry.toml asks for it, and none of it harms the run.
+
+Changes things.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.domain.errors import DeclarationError
+from orchestrator.domain.machine import Machine
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.run import RunReport
+    from orchestrator.interfaces.pings import StartPing
+
+Say = Callable[[str], None]
+
+
+def anybody_listens(jobs: "Sequence[Job]", machine: Machine) -> bool:
+    """Whether there is a channel, or a hook for `late`."""
+    return bool(machine.notice) or any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)
+
+
+class Around:
+    """`jobs`: all that are declared. A poolferry.toml with mistakes stops no run: it is said, and its defaults hold."""
+
+    def __init__(self, where: compose.Directories, jobs: "Sequence[Job]", say: Say) -> None:
+        self._where = where
+        self._jobs = jobs
+        self._say = say
+        try:
+            self._machine = compose.machine(where)
+        except DeclarationError as error:
+            self._machine = Machine()
+            for mistake in error.mistakes:
+                say(f"{mistake} (nobody is told of this run)")
+
+    def begins(self, job: "Job") -> "StartPing | None":
+        """A run is about to begin."""
+        if not self._machine.notice:
+            return None
+        from orchestrator.interfaces.pings import start_ping
+
+        return start_ping(self._where, job, self._machine, self._say)
+
+    def ended(self, job: "Job", report: "RunReport", begun: "StartPing | None") -> None:
+        """The run has ended, and history knows it."""
+        if self._machine.notice:
+            from orchestrator.interfaces.pings import queue_end
+
+            if begun is not None:
+                begun.over()
+            queue_end(self._where, job, report, self._machine, self._say)
+        self.changed()
+
+    def changed(self) -> None:
+        """History knows something new."""
+        if self._machine.metrics.textfile:
+            from orchestrator.interfaces.metrics import write_metrics
+
+            write_metrics(self._where, self._jobs, self._machine, compose.now(), say=self._say)
+        if anybody_listens(self._jobs, self._machine):
+            from orchestrator.interfaces.noticing import tell_what_changed
+
+            tell_what_changed(self._where, self._jobs, self._machine, compose.now(), say=self._say)

@@ -1,0 +1,135 @@
+"""pool: watches one pool, and scrubs it; it copies nothing, so its jobs have no target.
+
+Reads.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.engines.pool import failures
+from orchestrator.engines.pool.options import PoolOptions, mistakes
+from orchestrator.engines.pool.survey import confirm_scrub, look, survey
+from orchestrator.engines.pool.words import Scrubbing, World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import Broken
+
+
+class NoMeter:
+    """Counts nothing: a scrub moves no bytes."""
+
+    expected = None
+
+    def feed(self, chunk: bytes) -> int | None:
+        return None
+
+    def heard(self, chunk: bytes) -> None:
+        return None
+
+    def passed(self, count: int) -> int:
+        return count
+
+    def moved(self) -> int | None:
+        return None
+
+
+class PoolEngine:
+    """The contract's face of this folder. Its one "point" is the pool itself, as it was when it was last found sound."""
+
+    name = "pool"
+    options: type = PoolOptions
+    wants_datasets = True
+    stays = True
+    without: tuple[str, ...] = (
+        "keep", "snapshots", "verify", "guard", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",
+    )  # fmt: skip
+    later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
+
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: Verify
+    ) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target, verify)
+
+    def lands(self, options: Any, source: Location, place: Location) -> Location:
+        return source
+
+    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+        from orchestrator.engines.pool.advice import advise
+
+        return advise(job, reader)
+
+    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+        return survey(job, reader)
+
+    def changes(self, world: World) -> Changes | None:
+        return None
+
+    def newest(self, world: World) -> Point | None:
+        return _point(world)
+
+    def ground(self, world: World) -> tuple[str, bool]:
+        return world.guid, True
+
+    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+        from orchestrator.engines.pool.plan import plan
+
+        return plan(job, world, asked)
+
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        return plan
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        return (_point(look(job.source, reader)),)
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        _refuse()
+
+    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+        _refuse()
+
+    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+        _refuse()
+
+    def meter(self) -> NoMeter:
+        return NoMeter()
+
+    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+        return None
+
+    def explain(self, broken: Broken) -> OrchestratorError:
+        return failures.explain(broken)
+
+    def room(self, world: World) -> str:
+        return ""
+
+    def confirm(
+        self,
+        proofs: tuple[Proof, ...],
+        meters: tuple[Meter, ...],
+        left_out: tuple[LeftOut, ...],
+        recorded: Recorded | None,
+        reader: Reader,
+    ) -> None:
+        for proof in proofs:
+            if isinstance(proof, Scrubbing):
+                confirm_scrub(proof, reader)
+
+
+def _point(world: World) -> Point:
+    return Point(name=world.root.path, taken=world.at, tree=world.root, manifest=None)
+
+
+def _refuse() -> NoReturn:
+    raise OrchestratorError(
+        "this job watches a pool and copies nothing, so there is nothing to bring back, to read or to remove",
+        cure="`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
+    )
+
+
+ENGINE = PoolEngine()

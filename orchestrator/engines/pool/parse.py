@@ -1,0 +1,139 @@
+"""The look's output → a World. Pure."""
+
+from datetime import UTC, datetime
+
+from orchestrator.domain.place import Location
+from orchestrator.engines.pool import status_json, status_text
+from orchestrator.engines.pool.status_text import Unreadable
+from orchestrator.engines.pool.words import Memory, Setting, Status, Usage, World
+
+_UNREADABLE = "zpool's answer is not one that is known"
+_SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", "end")
+
+
+def parse_look(output: bytes, root: Location) -> World:
+    """What the look command printed. Raises: Unreadable where it is not whole."""
+    head, parts = _sections(output.decode(errors="surrogateescape"))
+    if "end" not in parts or len(head) < 2:
+        raise Unreadable(f"{_UNREADABLE}: it has no end")
+    version = parse_version(head[1])
+    whole, guid = _whole(parts["list"])
+    status, dedup = _status("\n".join(parts["status"]), json=version >= (2, 3))
+    return World(
+        root=root,
+        at=datetime.fromtimestamp(int(head[0]), UTC),
+        version=version,
+        guid=guid,
+        status=status,
+        whole=whole,
+        vdevs=parse_vdevs(parts["vdevs"]),
+        settings=_settings(parts.get("settings", [])),
+        memory=_memory(parts.get("memory", []), dedup),
+        at_work=at_work(root.path, parts.get("mounts", []), parts.get("work", [])),
+    )
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """(2, 3, 4) of "2.3.4-1" or "zfs-2.3.4-1". Raises: Unreadable."""
+    numbers = text.removeprefix("zfs-").partition("-")[0].split(".")
+    if not all(number.isdigit() for number in numbers):
+        raise Unreadable(f'{_UNREADABLE}: "{text}" is no version')
+    return tuple(map(int, numbers))
+
+
+def _sections(text: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The lines before the first mark, and those below each; a mark counts once, and only in its order."""
+    head: list[str] = []
+    parts: dict[str, list[str]] = {}
+    lines, left = head, list(_SECTIONS)
+    for line in text.splitlines():
+        name = line[1:] if line.startswith("=") else ""
+        if name in left:
+            left = left[left.index(name) + 1 :]
+            lines = parts.setdefault(name, [])
+        else:
+            lines.append(line)
+    return head, parts
+
+
+def _whole(lines: list[str]) -> tuple[Usage, str]:
+    name, guid, size, used, free, *_ = lines[0].split("\t")
+    return Usage(name=name, size=_number(size), used=_number(used), free=_number(free)), guid
+
+
+def _status(text: str, *, json: bool) -> tuple[Status, int | None]:
+    return status_json.parse_status(text) if json else status_text.parse_status(text)
+
+
+def parse_vdevs(lines: list[str]) -> tuple[Usage, ...]:
+    """The top-level vdevs that hold data, out of `zpool list -HpPv`: the pool, then below a heading for each role.
+
+    A device of a mirror or a raidz has a size, and "-" for what is used of it.
+    """
+    found: list[Usage] = []
+    for line in lines[1:]:
+        if not line.startswith("\t"):
+            break  # a heading: data comes first
+        name, *numbers = line.strip().split("\t")
+        if len(numbers) > 2 and all(number.isdigit() for number in numbers[:3]):
+            size, used, free = map(int, numbers[:3])
+            found.append(Usage(name=name, size=size, used=used, free=free))
+    return tuple(found)
+
+
+def _settings(lines: list[str]) -> tuple[Setting, ...]:
+    split = (line.split("\t") for line in lines)
+    return tuple(Setting(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+
+
+def _memory(lines: list[str], dedup: int | None) -> Memory:
+    total = arc = None
+    for line in lines:
+        words = line.split()
+        if words[:1] == ["MemTotal:"]:
+            total = int(words[1]) << 10
+        elif words[:1] == ["c_max"]:
+            arc = int(words[2])
+    return Memory(total=total, arc_most=arc, dedup=dedup)
+
+
+def at_work(pool: str, mounts: list[str], lines: list[str]) -> tuple[str, ...]:
+    """What goes on from or into a pool: each process as words.
+
+    A send by a token names no dataset, so it may be of this pool. Of rsync only directories tell: its own, and those it
+    is told of.
+    """
+    places = [_unescaped(line.partition("\t")[2]) for line in mounts]
+    found: dict[str, None] = {}
+    for line in lines:
+        directory, _, arguments = line.partition("\t")
+        words = arguments.split()
+        if words and (told := _of_pool(pool, places, directory, words)):
+            found[told] = None
+    return tuple(found)
+
+
+def _of_pool(pool: str, places: list[str], directory: str, words: list[str]) -> str:
+    if words[0].rpartition("/")[2] == "rsync":
+        paths = [directory, *(word for word in words[1:] if word.startswith("/"))]
+        place = next((path for path in paths if any(f"{path}/".startswith(f"{place}/") for place in places)), "")
+        return f"rsync in {place.rstrip('/')}" if place else ""
+    verb = next((word for word in words[1:3] if word in ("send", "receive", "recv")), "")
+    if not verb:
+        return ""
+    for word in words:
+        dataset = word.partition("@")[0]
+        if dataset == pool or dataset.startswith(f"{pool}/"):
+            return f"zfs {verb} of {dataset}"
+    return "zfs send that goes on by a token" if verb == "send" and "-t" in words else ""
+
+
+def _unescaped(path: str) -> str:
+    """A path of /proc/mounts, where blanks, tabs, line ends and backslashes are octal."""
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(code, character)
+    return path.rstrip("/")
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0

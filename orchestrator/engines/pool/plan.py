@@ -1,0 +1,123 @@
+"""What a look at a pool comes to: a failure, a scrub to start, pause or go on with, or that all is well. Pure."""
+
+from datetime import datetime
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import show_count, show_duration
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.pool import commands
+from orchestrator.engines.pool.judging import judge
+from orchestrator.engines.pool.options import PoolOptions, options_of
+from orchestrator.engines.pool.words import Finding, Scan, Scrubbing, World
+
+
+def plan(job: Job, world: World, asked: Asked) -> Decision:
+    """The decision of one look. `asked` tells nothing that counts: scans are timed by the pool's own machine."""
+    del asked
+    options = options_of(job)
+    found = judge(world, options)
+    grave = tuple(finding for finding in found if finding.grave)
+    advice = tuple(str(finding) for finding in found if not finding.grave)
+    if grave:
+        return _failed(grave, advice)
+    due = why_due(world, options)
+    busy = world.at_work and not overdue(world, options)
+    scan = world.status.scan
+    match scan.state if scan else "":
+        case "running" if scan and scan.kind == "scrub" and busy and options.scrub_every is not None:
+            return _plan(_step(world, pause=True, why=f"{world.at_work[0]} goes first"), advice)
+        case "paused" if options.scrub_every is not None:
+            due = "a paused scrub goes on"
+        case "running":
+            due = ""
+    if due and busy:
+        return _wait(world, due, advice)
+    if due:
+        return _plan(_step(world, pause=False, why=due), advice)
+    return Nothing(why=well(world), current=world.root.path, warnings=advice)
+
+
+def why_due(world: World, options: PoolOptions) -> str:
+    """Why a scrub is due; empty: none is, or this job starts none.
+
+    Why also after a resilver: it reads only what the new disk must have, and ZFS remembers no scan before it.
+    """
+    every, scan = options.scrub_every, world.status.scan
+    if every is None:
+        return ""
+    if scan is None:
+        return "it was never scrubbed"
+    if scan.state != "finished" or scan.kind != "scrub" or scan.ended is None:
+        return f"the last {scan.kind} was cancelled" if scan.state == "canceled" else f"the last scan was a {scan.kind}"
+    age = (world.at - scan.ended).total_seconds()
+    return (
+        f"the last scrub ended {show_duration(age)} ago; scrub-every is {show_duration(every)}" if age > every else ""
+    )
+
+
+def overdue(world: World, options: PoolOptions) -> bool:
+    """Whether a scrub no longer waits for others: it is later than scrub-late."""
+    scan = world.status.scan
+    last = scan.ended or scan.began if scan else None
+    return last is not None and (world.at - last).total_seconds() > options.scrub_late
+
+
+def well(world: World) -> str:
+    """A sound pool in one line."""
+    scan = world.status.scan
+    return f"{world.status.name} is sound, {world.whole.share:.0%} full; {_told(scan, world.at)}"
+
+
+def _told(scan: Scan | None, now: datetime) -> str:
+    if scan is None:
+        return "never scrubbed"
+    if scan.ended is not None:
+        ended = f"{show_duration((now - scan.ended).total_seconds())} ago"
+        return (
+            f"the last {scan.kind} was cancelled {ended}"
+            if scan.state == "canceled"
+            else f"the last {scan.kind} ended {ended}"
+        )
+    done = f", {scan.share:.0%} done" if scan.share is not None else ""
+    left = _left(scan, now)
+    told = f", about {show_duration(left)} left" if left is not None else ""
+    return f"a {scan.kind} {'is paused' if scan.state == 'paused' else 'goes on'}{done}{told}"
+
+
+def _left(scan: Scan, now: datetime) -> float | None:
+    """Seconds that a scan still takes: as ZFS says, where it does; else as fast as it went. None: nobody can tell."""
+    if scan.left is not None or scan.state != "running" or scan.began is None or not scan.share:
+        return scan.left
+    return (now - scan.began).total_seconds() * (1 - scan.share) / scan.share
+
+
+def _failed(grave: tuple[Finding, ...], advice: tuple[str, ...]) -> Refusal:
+    more = f"; and {show_count(len(grave) - 1, 'more finding')}" if len(grave) > 1 else ""
+    evidence = (*(str(finding) for finding in grave[1:]), *(f"advice: {line}" for line in advice))
+    return Refusal(why=f"{grave[0].says}{more}", evidence=evidence, cure=grave[0].cure, outcome=Outcome.FAILED)
+
+
+def _wait(world: World, due: str, advice: tuple[str, ...]) -> Refusal:
+    """Not now: daemon and cron try again."""
+    return Refusal(
+        why=f"{world.status.name} is sound; its scrub waits until nothing is at work there ({due})",
+        evidence=(*(f"at work: {each}" for each in world.at_work), *(f"advice: {line}" for line in advice)),
+        cure="it begins by itself once they have ended, and at the latest after scrub-late",
+        outcome=Outcome.WAITING,
+    )
+
+
+def _plan(step: Step, advice: tuple[str, ...]) -> Plan:
+    return Plan(summary=step.does, stages=((step,),), warnings=advice)
+
+
+def _step(world: World, *, pause: bool, why: str) -> Step:
+    root = world.root
+    going = world.status.scan is not None and world.status.scan.state == "paused"
+    does = f"pause the scrub of {root}" if pause else f"go on with the scrub of {root}" if going else f"scrub {root}"
+    work = Pipeline(stages=(commands.scrub_command(root, pause=pause),))
+    proof = Scrubbing(root=root, since=world.at, paused=pause)
+    return Step(does=does, why=why, lane="main", work=work, expected=None, proof=proof)

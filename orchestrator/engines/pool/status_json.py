@@ -1,0 +1,122 @@
+"""`zpool status -j --json-int`, which OpenZFS has from 2.3 on → a Status. Pure."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from orchestrator.engines.pool.status_text import HEADINGS, Unreadable
+from orchestrator.engines.pool.words import DATA, Device, Scan, Status
+
+Table = Mapping[str, Any]
+_ROLES = {"vdevs": DATA, **HEADINGS, "l2cache": "cache"}
+# As `zpool status` says them in its text.
+_AUX = {
+    "EXTERNAL": "external device fault", "ERR_EXCEEDED": "too many errors", "OPEN_FAILED": "cannot open",
+    "CORRUPT_DATA": "corrupted data", "NO_REPLICAS": "insufficient replicas", "SPARED": "currently in use",
+}  # fmt: skip
+_STATES = {"FINISHED": "finished", "SCANNING": "running", "CANCELED": "canceled", "PAUSED": "paused"}
+
+
+def parse_status(text: str) -> tuple[Status, int | None]:
+    """The status, and the bytes that dedup tables take in memory. Raises: Unreadable."""
+    try:
+        told = json.loads(text)
+        (pool,) = told["pools"].values()
+        return _status(pool), _in_memory(pool)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"`zpool status -j` is not as it was in any version that is known: {error!r}") from error
+
+
+def _status(pool: Table) -> Status:
+    said = str(pool.get("status", ""))
+    errors = _count(pool, "error_count")
+    damaged = pool.get("errlist", [])  # a text where ZFS cannot list them
+    return Status(
+        name=pool["name"],
+        state=pool["state"],
+        says="" if said == "OK" else " ".join(said.split()),
+        action=" ".join(str(pool.get("action", "")).split()),
+        scan=_scan(pool.get("scan_stats")),
+        devices=tuple(
+            _device(each, role)
+            for part, role in _ROLES.items()
+            for each in _top(pool.get(part, {}), root=part == "vdevs").values()
+        ),
+        errors=errors,
+        damaged=tuple(map(str, damaged)) if errors and isinstance(damaged, list) else (),
+    )
+
+
+def _top(part: Table, *, root: bool) -> Table:
+    """The vdevs of a part: those that hold data hang below one that stands for the pool."""
+    if not root:
+        return part
+    (whole,) = part.values()
+    found: Table = whole.get("vdevs", {})
+    return found
+
+
+def _device(told: Table, role: str) -> Device:
+    return Device(
+        name=told["name"],
+        kind=told["vdev_type"],
+        role=role,
+        state=_state(told),
+        reads=_count(told, "read_errors"),
+        writes=_count(told, "write_errors"),
+        checksums=_count(told, "checksum_errors"),
+        slow=_count(told, "slow_ios"),
+        note=_note(told),
+        below=tuple(_device(each, role) for each in told.get("vdevs", {}).values()),
+    )
+
+
+def _state(told: Table) -> str:
+    """The state as the text has it, where JSON has ZFS's own word."""
+    state = str(told["state"])
+    if state == "CANT_OPEN":
+        return "FAULTED" if told.get("aux") in ("CORRUPT_DATA", "BAD_LOG") else "UNAVAIL"
+    return {"HEALTHY": "ONLINE", "CLOSED": "OFFLINE"}.get(state, state)
+
+
+def _note(told: Table) -> str:
+    """Why a device is as it is, and where one that is known by its number alone was."""
+    aux = str(told.get("aux", ""))
+    was = [f"was {told['was']}"] if told.get("was") else []
+    return ", ".join([*was, *([_AUX.get(aux, aux.lower().replace("_", " "))] if aux else [])])
+
+
+def _scan(told: Table | None) -> Scan | None:
+    if not told or told.get("function") not in ("SCRUB", "RESILVER"):
+        return None
+    paused = _count(told, "scrub_pause") > 0 and told["state"] == "SCANNING"
+    state = "paused" if paused else _STATES[told["state"]]
+    going = state in ("running", "paused")
+    whole, done = _count(told, "to_examine") - _count(told, "skipped"), _count(told, "issued")
+    return Scan(
+        kind=told["function"].lower(),
+        state=state,
+        began=_instant(told, "start_time"),
+        ended=None if going else _instant(told, "end_time"),
+        share=min(done / whole, 1.0) if going and whole > 0 else None,
+        repaired=_count(told, "processed") if told["function"] == "SCRUB" else 0,
+        errors=_count(told, "errors"),
+    )
+
+
+def _instant(told: Table, name: str) -> datetime | None:
+    seconds = _count(told, name)
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+
+
+def _count(told: Table, name: str) -> int:
+    """A number that is told as one, or in digits; 0 where it is not told."""
+    value = told.get(name, 0)
+    return int(value) if isinstance(value, int) or str(value).isdigit() else 0
+
+
+def _in_memory(pool: Table) -> int | None:
+    """Bytes of dedup tables in memory. None: there is no table."""
+    table = pool.get("dedup_stats", {})
+    return _count(table, "mspace") if _count(table, "obj_count") else None

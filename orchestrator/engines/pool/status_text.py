@@ -1,0 +1,156 @@
+"""`zpool status` as text, as OpenZFS before 2.3 has it alone → a Status. Pure."""
+
+import re
+from datetime import UTC, datetime
+
+from orchestrator.domain.units import parse_size
+from orchestrator.engines.pool.words import DATA, Device, Scan, Status
+
+HEADINGS = {"special": "special", "dedup": "dedup", "logs": "logs", "cache": "cache", "spares": "spares"}
+_PARTS = (
+    "pool",
+    "state",
+    "status",
+    "action",
+    "see",
+    "scan",
+    "config",
+    "dedup",
+    "errors",
+    "remove",
+    "checkpoint",
+    "comment",
+)
+_HEAD = re.compile(rf"^ {{0,3}}({'|'.join(_PARTS)}): ?(.*)$")
+_LEFT = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d) to go")
+_DONE = re.compile(r"([\d.]+)% done")
+_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_ENDED = re.compile(r"(?:scrub repaired|resilvered)(?: \(\S+\))? (\S+) in .* with (\d+) errors on")
+_CORE = re.compile(r"DDT entries (\d+), size .* on disk, (\S+) in core")
+_GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-\d+")
+
+
+class Unreadable(Exception):
+    """An answer that is not as any version is known to give it."""
+
+
+def parse_status(text: str) -> tuple[Status, int | None]:
+    """The status, and the bytes that dedup tables take in memory. Raises: Unreadable."""
+    parts = _parts(text)
+    if "pool" not in parts or "config" not in parts:
+        raise Unreadable("`zpool status` tells of no pool")
+    errors, damaged = _errors(parts.get("errors", []))
+    status = Status(
+        name=parts["pool"][0].strip(),
+        state=parts.get("state", [""])[0].strip(),
+        says=_joined(parts.get("status", [])),
+        action=_joined(parts.get("action", [])),
+        scan=_scan(parts.get("scan", [])),
+        devices=_devices(parts["config"]),
+        errors=errors,
+        damaged=damaged,
+    )
+    return status, _in_memory(_joined(parts.get("dedup", [])))
+
+
+def _parts(text: str) -> dict[str, list[str]]:
+    """The lines of each part by its name, the rest of the first line included. Files with errors stand further right."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if head := _HEAD.match(line):
+            lines = found.setdefault(head[1], [])
+            lines.append(head[2])
+        else:
+            lines.append(line)
+    return found
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(" ".join(lines).split())
+
+
+def _errors(lines: list[str]) -> tuple[int, tuple[str, ...]]:
+    """How many, and which files. In short: "3 data errors, use '-v' for a list"."""
+    first, *rest = lines or [""]
+    if first.startswith("No known data errors") or not first:
+        return 0, ()
+    files = tuple(line.strip() for line in rest if line.strip())
+    number = first.split()[0]
+    return (int(number) if number.isdigit() else max(len(files), 1)), files
+
+
+def _scan(lines: list[str]) -> Scan | None:
+    """The scan's own lines. Times are in UTC, as the look asks for that."""
+    text = _joined(lines)
+    kind = "resilver" if text.startswith("resilver") else "scrub" if text.startswith("scrub") else ""
+    if not kind:
+        return None
+    dates = [
+        datetime.strptime(date, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC) for date in _DATE.findall("\n".join(lines))
+    ]
+    first = dates[0] if dates else None
+    if ended := _ENDED.match(text):
+        repaired = parse_size(ended[1]) if kind == "scrub" else 0
+        return Scan(kind=kind, state="finished", ended=first, repaired=repaired, errors=int(ended[2]))
+    if " canceled on " in text:
+        return Scan(kind=kind, state="canceled", ended=first)
+    done, left = _DONE.search(text), _LEFT.search(text)
+    paused = " paused since " in text
+    return Scan(
+        kind=kind,
+        state="paused" if paused else "running",
+        began=dates[-1] if paused and dates else first,
+        share=float(done[1]) / 100 if done else None,
+        left=_seconds(left) if left else None,
+    )
+
+
+def _seconds(left: re.Match[str]) -> float:
+    days, hours, minutes, seconds = (int(number or 0) for number in left.groups())
+    return days * 86400.0 + hours * 3600 + minutes * 60 + seconds
+
+
+def _devices(lines: list[str]) -> tuple[Device, ...]:
+    """The vdevs by their indentation: two blanks for each level; headings stand as far left as the pool itself."""
+    rows = [
+        (len(line[1:]) - len(line[1:].lstrip(" ")), line.split(maxsplit=1)) for line in lines if line.startswith("\t")
+    ]
+    rows = [(depth, words) for depth, words in rows if words and words[0] != "NAME"]
+    found: list[Device] = []
+    role, at = DATA, 0
+    while at < len(rows):
+        depth, words = rows[at]
+        if depth == 0:
+            role = HEADINGS.get(words[0], DATA)
+            at += 1
+            continue
+        device, at = _device(rows, at, role)
+        found.append(device)
+    return tuple(found)
+
+
+def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Device, int]:
+    """The device in one row with all that is below it, and the row after those."""
+    depth, words = rows[at]
+    name, rest = words[0], (words[1] if len(words) > 1 else "").split()
+    below: list[Device] = []
+    at += 1
+    while at < len(rows) and rows[at][0] > depth:
+        each, at = _device(rows, at, role)
+        below.append(each)
+    numbers = [word for word in rest[1:5] if word.isdigit() or word == "-"]
+    reads, writes, checksums, slow = [*(int(n) if n.isdigit() else 0 for n in numbers), 0, 0, 0, 0][:4]
+    group = _GROUP.fullmatch(name)
+    kind = group[1] if group else "disk"
+    device = Device(
+        name=name, kind=kind, role=role, state=rest[0] if rest else "", reads=reads, writes=writes, checksums=checksums,
+        slow=slow, note=" ".join(rest[1 + len(numbers) :]), below=tuple(below),
+    )  # fmt: skip
+    return device, at
+
+
+def _in_memory(dedup: str) -> int | None:
+    """Bytes of dedup tables in memory: so many entries of so many bytes. None: there is no table."""
+    told = _CORE.search(dedup)
+    return int(told[1]) * parse_size(told[2]) if told else None

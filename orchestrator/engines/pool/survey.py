@@ -1,0 +1,59 @@
+"""Looks at a pool, in one command. Reads."""
+
+from orchestrator.domain.command import Command, Pipeline
+from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, SourceMissing
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.units import Seconds
+from orchestrator.engines.pool import commands, parse
+from orchestrator.engines.pool.failures import explain
+from orchestrator.engines.pool.options import options_of
+from orchestrator.engines.pool.status_text import Unreadable
+from orchestrator.engines.pool.words import Scrubbing, World
+from orchestrator.process.executor import Reader
+from orchestrator.process.result import broken
+
+_PATIENCE = Seconds(180)  # a pool that lost its disks lets some commands wait for ever
+
+
+def survey(job: Job, reader: Reader) -> World:
+    """All that a judgement needs.
+
+    Raises: OrchestratorError when the pool cannot be looked at; NotNow when it is not there, and may be away.
+    """
+    try:
+        return look(job.source, reader)
+    except SourceMissing as error:
+        if options_of(job).may_be_away:
+            raise NotNow(error.why, cure="plug it in, or `zpool import` it") from error
+        raise
+
+
+def look(root: Location, reader: Reader) -> World:
+    """The pool as it is now. Raises: OrchestratorError."""
+    try:
+        return parse.parse_look(_run(reader, commands.look_command(root)), root)
+    except (Unreadable, ValueError, IndexError) as error:
+        cure = "send the output of `zpool status` and `zpool version` to those who make poolferry"
+        raise OrchestratorError(f"what zpool told of {root} could not be read: {error}", cure=cure) from error
+
+
+def _run(reader: Reader, command: Command) -> bytes:
+    pipeline = Pipeline(stages=(command,))
+    result = reader.read(pipeline, timeout=_PATIENCE)
+    if not result.well:
+        raise explain(broken(pipeline, result, reader.ssh_options))
+    return result.stdout
+
+
+def confirm_scrub(proof: Scrubbing, reader: Reader) -> None:
+    """Whether the scrub is as the step left it; a small pool's may have ended meanwhile. Raises: ProofFailed."""
+    world = look(proof.root, reader)
+    scan = world.status.scan
+    if scan is not None and scan.kind == "scrub":
+        if scan.state == ("paused" if proof.paused else "running"):
+            return
+        if scan.state == "finished" and scan.ended is not None and scan.ended >= proof.since:
+            return
+    told = f"a {scan.kind} that is {scan.state}" if scan else "no scan"
+    raise ProofFailed(f"{proof} was promised, and there is {told}", cure=f"see `zpool status {proof.root.path}`")

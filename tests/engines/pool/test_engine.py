@@ -1,0 +1,144 @@
+"""The engine's face: options that fit, proofs, errors, and clear words where there is no copy. Pure."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.domain.errors import (
+    HostUnreachable,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    PermissionDenied,
+    ProgramMissing,
+    ProofFailed,
+    SourceMissing,
+    Stalled,
+    Stopped,
+    Unexplained,
+)
+from orchestrator.domain.job import Limit, Verify
+from orchestrator.domain.place import Location
+from orchestrator.engines.contract import Engine, OfTrees
+from orchestrator.engines.pool import ENGINE
+from orchestrator.engines.pool.options import PoolOptions, parse_share
+from orchestrator.engines.pool.words import Scrubbing
+from orchestrator.process.result import StopReason
+from orchestrator.process.scripted import Scripted, answer
+from tests.engines.pool.given import ASKED, DAY, FAR, ROOT, failed, job, sample
+
+SOUND_AT = datetime.fromtimestamp(1795200392, UTC)
+ABSENT = answer(exits=(1,), words="cannot open 'tank': no such pool")
+
+
+def reader(output: bytes) -> Scripted:
+    return Scripted([(lambda _: True, answer(output))])
+
+
+def test_it_keeps_the_contract() -> None:
+    engine: Engine = ENGINE
+    assert (engine.name, engine.stays, isinstance(engine, OfTrees)) == ("pool", True, False)
+
+
+def test_the_look_is_one_command_here_or_there() -> None:
+    for source in (ROOT, FAR):
+        asked = reader(sample("sound-2.3"))
+        seen = ENGINE.survey(job(source), ASKED, asked)
+        assert [len(asked.asked), seen.root, asked.asked[0].stages[0].host] == [1, source, source.host]
+    (point,) = ENGINE.points(job(), reader(sample("sound-2.3")))
+    assert (point.name, point.taken) == ("tank", SOUND_AT)
+
+
+def test_a_pool_that_is_not_there() -> None:
+    with pytest.raises(SourceMissing):
+        ENGINE.survey(job(), ASKED, Scripted([(lambda _: True, ABSENT)]))
+    with pytest.raises(NotNow):
+        ENGINE.survey(job(may_be_away=True), ASKED, Scripted([(lambda _: True, ABSENT)]))
+
+
+@pytest.mark.parametrize("output", [b"", b"1795187460\n2.3.2\n=list\n", sample("sound-2.3").replace(b"=end", b"")])
+def test_half_an_answer_is_never_taken_for_a_whole_one(output: bytes) -> None:
+    with pytest.raises(OrchestratorError, match="could not be read"):
+        ENGINE.survey(job(), ASKED, reader(output))
+
+
+def test_a_scrub_is_proved_by_looking() -> None:
+    def confirm(name: str, *, paused: bool = False, ago: float = 0) -> None:
+        proof = Scrubbing(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
+        ENGINE.confirm((proof,), (), (), None, reader(sample(name)))
+
+    confirm("sound-2.3", ago=DAY)  # it has ended meanwhile
+    confirm("scrubbing-2.3")
+    confirm("paused-2.3", paused=True)
+    for name, paused in (
+        ("sound-2.3", False),
+        ("paused-2.3", False),
+        ("scrubbing-2.3", True),
+        ("resilvering-2.3", False),
+    ):
+        with pytest.raises(ProofFailed):
+            confirm(name, paused=paused)
+
+
+def test_keys_that_do_not_fit_together() -> None:
+    def wrong(path: str = "tank", **options: object) -> list[str]:
+        found = ENGINE.mistakes(PoolOptions(**options), Location(path=path), ROOT, Verify())  # type: ignore[arg-type]
+        return [key for key, _, _ in found]
+
+    assert wrong() == []
+    assert wrong("tank/photos") == ["source"]
+    assert wrong(capacity_fail=Limit(number=80, percent=True)) == ["pool.capacity-fail"]
+    assert wrong(scrub_every=41 * DAY) == ["pool.scrub-late"]
+    assert parse_share("85%") == Limit(number=85, percent=True)
+    for text in ("85", "101%", "x"):
+        with pytest.raises(ValueError, match="a share"):
+            parse_share(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "kind"),
+    [
+        ("sh: 1: zpool: not found", 127, ProgramMissing),
+        ("The ZFS modules are not loaded.\nTry running '/sbin/modprobe zfs' as root to load them.", 1, ProgramMissing),
+        ("cannot open 'tank': no such pool", 1, SourceMissing),
+        ("cannot scrub tank: currently resilvering", 1, OutsideError),
+        ("cannot scrub 'tank': permission denied", 1, PermissionDenied),
+        ("root@master: Permission denied (publickey).", 255, PermissionDenied),
+        ("cannot scrub tank: pool is read-only", 1, PermissionDenied),
+        ("ssh: Could not resolve hostname master", 255, HostUnreachable),
+        ("client_loop: send disconnect: Broken pipe", 255, HostUnreachable),
+        ("cannot scrub tank: a new thing", 1, Unexplained),
+    ],
+)
+def test_what_fails_says_why(words: str, code: int, kind: type[OutsideError]) -> None:
+    error = ENGINE.explain(failed(words, code))
+    assert type(error) is kind
+    assert words.splitlines()[0] in error.why
+    assert error.cure
+
+
+def test_what_was_ended() -> None:
+    assert isinstance(ENGINE.explain(failed(stopped=StopReason.TIMED_OUT)), Stalled)
+    assert isinstance(ENGINE.explain(failed(stopped=StopReason.STOPPED)), Stopped)
+    assert "lost data" in ENGINE.explain(failed(stopped=StopReason.FLOODED)).why
+
+
+def test_what_makes_no_sense_says_so() -> None:
+    refused: list[Callable[[], object]] = [
+        lambda: ENGINE.plan_removal(job(), ("a",), ("b",)),
+        lambda: ENGINE.survey_restore(job(), None, reader(b"")),  # type: ignore[arg-type]
+        lambda: ENGINE.plan_restore(job(), None, None, aside=None),  # type: ignore[arg-type]
+    ]
+    for call in refused:
+        with pytest.raises(OrchestratorError, match="watches a pool"):
+            call()
+
+
+def test_advice_of_check() -> None:
+    version, pool = ENGINE.advise(job(), reader(sample("sound-2.3")))
+    assert (version.good, pool.good) == (True, True)
+    _, *found = ENGINE.advise(job(), reader(sample("unavail-2.3")))
+    assert {(each.good, each.hinders) for each in found} == {(False, False)}
+    (away,) = ENGINE.advise(job(), Scripted([(lambda _: True, ABSENT)]))
+    assert (away.good, away.hinders) == (False, True)

@@ -1,0 +1,257 @@
+"""Real pools that lose devices, bytes and room: what a person is told, and scrubs that let backups go first.
+
+Changes things: in virtual machines.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.lab.common import Disk, Machine, Running
+from tests.lab.virtual import VirtualMachine
+from tests.whole.house import wait_until
+
+BOTH = pytest.mark.flavours("trixie", "bookworm")  # zpool's JSON, and its text
+JOB = 'engine = "pool"\nsource = "tank"\nlate-after = "2h"\n[pool]\n{more}\n'
+PLACES = '[place.unused]\npath = "/backup"\n'
+SCRUBS = 'scrub-every = "30d"'
+# ZFS's own tunable: scans go on, and get nowhere.
+STANDSTILL = "echo {0} > /sys/module/zfs/parameters/zfs_scan_suspend_progress"
+MARK = "here lies a block"
+
+pytestmark = pytest.mark.virtual  # they plug disks, and set a tunable of the whole machine
+
+
+def watch(machine: Machine, more: str = "") -> dict[str, Any]:
+    """The report of one run of a job that watches tank; every advice of a small new pool is accepted."""
+    accept = 'accept = ["old-scrub", "arc", "device-names"]'
+    machine.job("watch", JOB.format(more=f"{accept}\n{more}"), targets=PLACES)
+    ended = machine.poolferry("run", "watch", "--json")
+    told: dict[str, Any] = ended.json
+    assert "outcome" in told, (told, ended.complaint)
+    return told
+
+
+def state(machine: Machine) -> str:
+    """The job's state as `status` has it."""
+    (job,) = machine.poolferry("status", "--json").json["jobs"]
+    return str(job["state"])
+
+
+def scan(machine: Machine) -> str:
+    """What `zpool status` says of scans."""
+    return machine.sh("zpool status tank | grep -A 2 scan:", check=False).text
+
+
+def mirror(machine: VirtualMachine) -> tuple[Disk, Disk]:
+    """A mirror called tank, with a dataset."""
+    red, blue = (machine.plug(machine.disk(name, "1G")) for name in ("red", "blue"))
+    machine.sh(f"zpool create -O compression=off tank mirror {red.device} {blue.device} && zfs create tank/photos")
+    return red, blue
+
+
+def follow(machine: Machine, cure: str, new: Disk | None = None) -> None:
+    """Does what the cure says, to the letter."""
+    command = cure.split("`")[-2 if new else 1].replace("NEW-DEVICE", new.device if new else "")
+    machine.sh(command)
+
+
+@BOTH
+def test_a_sound_pool_is_scrubbed_when_it_is_due_and_reported(master: VirtualMachine) -> None:
+    mirror(master)
+    first = watch(master, SCRUBS)
+    assert (first["outcome"], [step["proved"] for step in first["steps"]]) == ("done", [True]), first
+    assert first["steps"][0]["why"] == "it was never scrubbed"
+    master.sh("zpool wait -t scrub tank")
+    again = watch(master, SCRUBS)
+    assert again["outcome"] == "nothing-to-do", again
+    assert again["why"].startswith("tank is sound, 0% full; the last scrub ended ")
+    assert again["warnings"] == []
+    assert state(master) == "up"
+
+
+@BOTH
+def test_a_degraded_mirror_and_its_cures(master: VirtualMachine) -> None:
+    _, blue = mirror(master)
+    assert watch(master)["outcome"] == "nothing-to-do"
+    master.sh(f"zpool offline tank {blue.device}")
+    told = watch(master, SCRUBS)
+    assert told["outcome"] == "failed", told
+    assert told["why"] == (
+        f"{blue.device}-part1 in mirror-0 of tank is OFFLINE: somebody took it out of use; mirror-0 has no redundancy left"
+    )
+    assert state(master) == "failing"
+    follow(master, told["cure"])
+    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60)
+    assert state(master) == "up"
+    master.sh(f"zpool offline -f tank {blue.device}")
+    told = watch(master)
+    assert "is FAULTED" in told["why"], told
+    follow(master, told["cure"], new=master.plug(master.disk("green", "1G")))
+    master.sh("zpool wait -t resilver,replace tank")
+    assert watch(master)["outcome"] == "nothing-to-do"
+    assert master.poolferry("run", "watch").code == 0
+
+
+@BOTH
+def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
+    _, blue = mirror(master)
+    master.sh("zpool export tank")
+    master.yank(blue)
+    master.sh("udevadm settle; zpool import -d /dev/disk/by-id tank")
+    told = watch(master)
+    assert told["outcome"] == "failed", told
+    assert f"is UNAVAIL: it is missing, or can no longer be read (was {blue.device}-part1" in told["why"]
+    assert "no redundancy left" in told["why"]
+    master.plug(blue)
+    follow(master, told["cure"][told["cure"].index("`") :])
+    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60)
+
+
+def test_a_suspended_pool_is_told_and_hangs_nothing(master: VirtualMachine) -> None:
+    disk = master.plug(master.disk("red", "1G"))
+    master.sh(f"zpool create tank {disk.device}")
+    master.yank(disk)
+    writing = master.popen("echo a > /tank/a; zpool sync tank")
+    wait_until(lambda: "SUSPENDED" in master.sh("zpool list -H -o health tank").text, 60)
+    told = watch(master)
+    assert told["outcome"] == "failed", told
+    assert told["why"].startswith("tank is SUSPENDED: it lost its disks, and all that uses it hangs")
+    assert "zpool clear tank" in told["cure"]
+    writing.kill(9)
+
+
+def overwrite(machine: Machine, disk: Disk) -> None:
+    """Changes bytes of a marked file on a disk, behind the pool's back; it is imported anew, so nothing is cached."""
+    machine.sh("zpool export tank")
+    part = f"{disk.device}-part1"
+    places = machine.sh(f"grep -obUa '{MARK}' {part} | cut -d: -f1 | head -n 40", check=False).lines
+    assert len(places) > 20
+    machine.sh(
+        f"printf HERE | dd of={part} bs=1 seek={places[10]} conv=notrunc,fsync status=none; blockdev --flushbufs {part}; "
+        f"blockdev --flushbufs {disk.device}; zpool import -d /dev/disk/by-id tank"
+    )
+
+
+@BOTH
+def test_a_scrub_finds_bytes_that_changed_and_a_mirror_repairs_them(master: VirtualMachine) -> None:
+    _, blue = mirror(master)
+    master.sh(f"yes '{MARK}' | head -c 4M > /tank/photos/a; zpool sync")
+    overwrite(master, blue)
+    assert watch(master, SCRUBS)["outcome"] == "done"
+    master.sh("zpool wait -t scrub tank")
+    told = watch(master, SCRUBS)
+    assert (told["outcome"], told["why"]) == ("failed", f"{blue.device}-part1 of tank gave 1 checksum error"), told
+    assert any("the scrub of tank repaired " in line for line in told["evidence"])
+    master.sh("zpool clear tank")
+    told = watch(master, SCRUBS)
+    assert told["outcome"] == "nothing-to-do", told
+    assert told["warnings"][0].startswith("the scrub of tank repaired ")
+
+
+@BOTH
+def test_a_file_that_is_lost_is_named(master: VirtualMachine) -> None:
+    disk = master.plug(master.disk("red", "1G"))
+    master.sh(f"zpool create -O compression=off tank {disk.device} && zfs create 'tank/my own'")
+    master.sh(f"yes '{MARK}' | head -c 4M > '/tank/my own/a b'; zpool sync")
+    overwrite(master, disk)
+    master.sh("zpool scrub tank && zpool wait -t scrub tank")
+    told = watch(master)
+    assert told["outcome"] == "failed", told
+    words = " ".join([told["why"], *told["evidence"]])
+    assert "tank has 1 error that nothing could repair, so data is lost: /tank/my own/a b" in words
+    assert "restore these files from a copy" in words
+
+
+def test_a_pool_that_becomes_full(master: VirtualMachine) -> None:
+    """Why not to 97 %: ZFS keeps 128 MB for itself, and to fill 5 GB takes these machines a quarter of an hour."""
+    options = ("compression=off", "recordsize=1M", "copies=3")
+    master.pool("tank", "512M", options=[word for option in options for word in ("-O", option)])
+    assert watch(master)["warnings"] == []
+    master.sh("dd if=/dev/zero of=/tank/a bs=1M status=none; zpool sync tank", check=False, seconds=300)
+    taken, size = map(int, master.sh("zpool list -H -p -o allocated,size tank").text.split())
+    used = round(100 * taken / size)
+    assert used > 60
+    told = watch(master, f'capacity-warn = "{used - 5}%"')
+    assert told["outcome"] == "nothing-to-do", told
+    assert told["warnings"][0].startswith(f"tank is {used} % full, with 1"), told
+    assert ": writing to it becomes slow: " in told["warnings"][0]
+    assert "zfs list -o space -r tank" in told["warnings"][0]
+    told = watch(master, f'capacity-warn = "{used - 5}%"\ncapacity-fail = "{used - 1}%"')
+    assert told["outcome"] == "failed", told
+    assert told["why"].endswith("writing to it stops soon"), told
+
+
+def sending(machine: Machine) -> Running:
+    """A send that goes on until it is killed."""
+    machine.sh("head -c 4M /dev/urandom > /tank/photos/a; zfs snapshot tank/photos@now")
+    running = machine.popen("zfs send tank/photos@now | sleep 600")
+    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code == 0, 30)
+    return running
+
+
+def end(machine: Machine, running: Running) -> None:
+    """Ends it, and waits until it is gone."""
+    running.kill(9)
+    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code != 0, 30)
+
+
+@BOTH
+def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
+    mirror(master)
+    first = sending(master)
+    told = watch(master, SCRUBS)
+    assert told["outcome"] == "waiting", told
+    assert told["why"] == "tank is sound; its scrub waits until nothing is at work there (it was never scrubbed)"
+    assert told["evidence"] == ["at work: zfs send of tank/photos"]
+    assert master.poolferry("run", "watch").code == 75
+    assert "scrub" not in scan(master)
+    end(master, first)
+    master.sh(STANDSTILL.format(1))
+    assert watch(master, SCRUBS)["outcome"] == "done"
+    assert "in progress" in scan(master)
+    assert "a scrub goes on, 0% done" in watch(master, SCRUBS)["why"]
+    master.sh("zfs destroy -r tank/photos@now", check=False)
+    second = sending(master)
+    told = watch(master, SCRUBS)
+    assert (told["outcome"], told["steps"][0]["does"]) == ("done", "pause the scrub of tank"), told
+    assert "paused since" in scan(master)
+    assert watch(master, SCRUBS)["outcome"] == "waiting"
+    end(master, second)
+    told = watch(master, SCRUBS)
+    assert (told["outcome"], told["steps"][0]["does"]) == ("done", "go on with the scrub of tank"), told
+    master.sh(f"{STANDSTILL.format(0)}; zpool wait -t scrub tank")
+    assert "the last scrub ended" in watch(master, SCRUBS)["why"]
+
+
+def test_a_resilver_is_left_alone_and_a_hook_puts_backups_off(master: VirtualMachine) -> None:
+    red, _ = mirror(master)
+    master.sh(f"{STANDSTILL.format(1)}; head -c 8M /dev/urandom > /tank/photos/a; zfs snapshot tank/photos@now")
+    master.sh(f"zpool attach tank {red.device} {master.plug(master.disk('green', '1G')).device}")
+    wait_until(lambda: "resilver in progress" in scan(master), 30)
+    told = watch(master, SCRUBS)
+    assert told["outcome"] == "nothing-to-do", told
+    assert "a resilver goes on, 0% done" in told["why"]
+    job = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n[hooks]\nbefore = "pool-resilvering"\n'
+    master.pool("vault")
+    master.job("copy", job, targets='[place.vault]\ndataset = "vault/copies"\n')
+    told = master.poolferry("run", "copy", "--json").json
+    assert (told["outcome"], "tank resilvers" in told["why"]) == ("waiting", True), told
+    master.sh(f"{STANDSTILL.format(0)}; zpool wait -t resilver tank")
+    assert master.poolferry("run", "copy", "--json").json["outcome"] == "done"
+
+
+def test_a_pool_that_is_not_there(master: VirtualMachine) -> None:
+    mirror(master)
+    master.sh("zpool export tank")
+    told = watch(master)
+    assert (told["outcome"], "the pool is not imported" in told["why"]) == ("failed", True), told
+    assert watch(master, "may-be-away = true")["outcome"] == "waiting"
+
+
+def test_check_tells_the_findings(master: VirtualMachine) -> None:
+    master.sh("truncate -s 200M /root/one && zpool create tank /root/one && zfs set sync=disabled tank")
+    assert watch(master)["outcome"] == "nothing-to-do"
+    told = master.poolferry("check", "--system")
+    assert "sync=disabled is set on tank" in told.text + told.complaint
+    assert "`zfs inherit sync tank`" in told.text + told.complaint

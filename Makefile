@@ -63,7 +63,7 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same s
 	  $(BIN)/python -m pytest -n 2 -m 'lab and not long' --durations=15 $(ARGS) || ended $$?; fi; \
 	exit $$code
 
-test-long: packages-test packages-lab setup  ## the lab's long tests: every row of the tables, cuts, errors, chaos
+test-long: packages-test packages-lab setup  ## more of the chaos on real pools: stories of other seeds, begun for a quarter of an hour
 	@$(BIN)/python -m tests.lab build
 	@$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(ARGS)
 

@@ -3,7 +3,7 @@
 interfaces   text in, text out: command line, daemon, status page
 runner       one run, from owed to done, told on one page
 engines      one folder per way of copying: survey, plan, confirm, explain
-targets, verify, config, schedule, history   one room each for places, bytes, TOML, the clockwork and SQLite
+targets, verify, config, schedule, history, notices   one room each for places, bytes, TOML, the clockwork, SQLite, messages
 process      the only door to programs
 planners, domain   decisions and words, without effects
 

@@ -5,7 +5,7 @@ Changes things.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from orchestrator.domain.quick import dataclass
 
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection
+    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.events import Event
     from orchestrator.domain.job import Job, Snapshots
     from orchestrator.domain.machine import Machine
@@ -75,6 +76,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
             check=found.mistakes,
             lands=found.lands,
             stays=found.stays,
+            without=found.without,
             rules=_rules if found.wants_datasets else None,
         )
 
@@ -101,11 +103,11 @@ def configuration(where: Directories) -> "Configuration":
     return load(where.config, EngineSections())
 
 
-def machine(where: Directories) -> "Machine":
-    """What holds for the whole machine. Raises: DeclarationError."""
+def machine(where: Directories, jobs: "Collection[str] | None" = None) -> "Machine":
+    """What holds for the whole machine. `jobs`: names that channels may name. Raises: DeclarationError."""
     from orchestrator.config.machine import load_machine
 
-    return load_machine(where.config)
+    return load_machine(where.config, jobs)
 
 
 def now() -> datetime:
@@ -135,14 +137,23 @@ def seconds_until(clock: time, instant: datetime) -> float:
 
 
 def stop_for(job: "Job | None") -> "Stop":
-    """The request to stop, which the end of the job's time window makes by itself."""
+    """The request to stop, which the end of the job's time window makes by itself.
+
+    Why not for a run that begins outside of its window: somebody asked for it, and knows the time.
+    """
     from orchestrator.domain.units import Seconds
     from orchestrator.process.stop import Stop
 
-    if job is None or job.stop_at is None:
-        return Stop()
-    left = Seconds(seconds_until(job.stop_at, now()))
-    return Stop(deadline=left, because=f"the time window ended at {job.stop_at:%H:%M} (stop-at)")
+    instant = now()
+    if job is not None and job.stop_at is not None:
+        from orchestrator.domain.due import BY_STOP_AT
+
+        left = Seconds(seconds_until(job.stop_at, instant))
+        return Stop(deadline=left, because=f"the time window ended at {job.stop_at:%H:%M} {BY_STOP_AT}")
+    if job is not None and job.window is not None and job.window.holds(instant.astimezone().time()):
+        left = Seconds(seconds_until(job.window.end, instant))
+        return Stop(deadline=left, because=f"its window, {job.window}, ended")
+    return Stop()
 
 
 def open_views(where: Directories) -> "Views":
@@ -175,6 +186,16 @@ def connections(job: "Job") -> Iterator[tuple[str, ...]]:
         yield options
 
 
+def unplaced(job: "Job") -> "NotNow":
+    """Why nothing can be read of a job whose copies lie on the disks of a rotation set."""
+    from orchestrator.domain.errors import NotNow
+
+    why = f"the copies of {job.name} lie on the disks of the set {job.target.name}"
+    return NotNow(
+        why, cure="poolferry points tells on which; poolferry disks attach DISK, then name the place with --from"
+    )
+
+
 @contextlib.contextmanager
 def reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> Iterator["Reader"]:
     """The key for looks on behalf of a job."""
@@ -193,8 +214,12 @@ def make_tools(
     log: Callable[[str], None],
     stop: "Stop",
     ssh_options: tuple[str, ...],
+    watched: bool = False,
 ) -> "Tools":
-    """What a run of the job works with. `log` gets each command line before it runs; `ssh_options`: of `connections`."""
+    """What a run of the job works with. `log` gets each command line before it runs; `ssh_options`: of `connections`.
+
+    `watched`: a person sees it move.
+    """
     from orchestrator.engines.shelf import engine
     from orchestrator.process.executor import Writer
     from orchestrator.runner.tools import Tools
@@ -215,12 +240,15 @@ def make_tools(
         hook_environment=hook_environment(where, os.environ),
         identity=identity(),
         alive=alive,
+        watched=watched,
+        files=lambda: engine("rsync"),
     )
 
 
 def snapshotter(job: "Job") -> "Snapshotter | None":
-    """sanoid, around the copies of datasets; a job of sanoid's own needs no other."""
-    if job.source.path.startswith("/") or job.engine == "sanoid" or (job.snapshots is None and job.keep.everything):
+    """sanoid, around the copies of datasets; a job that copies nothing needs none."""
+    alone = job.source.path.startswith("/") or not job.copies
+    if alone or (job.snapshots is None and job.keep.everything):
         return None
     from orchestrator.engines.sanoid import ENGINE
 
@@ -229,12 +257,31 @@ def snapshotter(job: "Job") -> "Snapshotter | None":
 
 def hook_folders(where: Directories) -> tuple[str, ...]:
     """Where a bare hook name is looked for: the owner's hooks, then those that came with poolferry."""
-    installed = os.path.join(_HERE, "hooks_shipped")
-    checkout = os.path.dirname(_HERE)
-    shipped = [installed] if os.path.isdir(installed) else []
-    if not shipped and os.path.isfile(os.path.join(checkout, "pyproject.toml")):
-        shipped = [os.path.join(checkout, "hooks")]
-    return (os.path.join(where.config, "hooks"), *shipped)
+    shipped = _shipped("hooks")
+    return (os.path.join(where.config, "hooks"), *([shipped] if shipped else []))
+
+
+def shipped_units() -> dict[str, str]:
+    """The systemd units that came with poolferry, by name. Raises: OrchestratorError."""
+    from orchestrator.domain.errors import OrchestratorError
+
+    folder = _shipped("systemd")
+    if folder is None:
+        raise OrchestratorError("this installation came without its systemd units", cure="install poolferry again")
+    units = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith((".service", ".timer", ".rules")):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                units[name] = file.read()
+    return units
+
+
+def _shipped(room: str) -> str | None:
+    """A folder that came with poolferry: beside the modules where it is installed, else in the checkout."""
+    installed, checkout = os.path.join(_HERE, f"{room}_shipped"), os.path.dirname(_HERE)
+    if os.path.isdir(installed):
+        return installed
+    return os.path.join(checkout, room) if os.path.isfile(os.path.join(checkout, "pyproject.toml")) else None
 
 
 def hook_environment(where: Directories, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -322,10 +369,11 @@ def _content(file: "Location", log: Callable[[str], None]) -> bytes:
 
     from orchestrator.engines.shelf import engine
     from orchestrator.process.executor import Writer, broken
+    from orchestrator.runner.tools import of_trees
 
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, "target.json")
-        pipeline = engine("rsync").fetch(file, local)
+        pipeline = of_trees(engine("rsync")).fetch(file, local)
         result = Writer(log=log).stream(pipeline)
         if not result.well:
             raise engine("rsync").explain(broken(pipeline, result))

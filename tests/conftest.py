@@ -30,11 +30,28 @@ SLOW = (
     "hooks/",
     "engines/zfs/test_chaos",
     "history/test_crash",
-    "process/test_ending",
+    "interfaces/test_bringing",
+    "interfaces/test_delivering",
+    "interfaces/test_kits",
+    "interfaces/test_metrics",
+    "interfaces/test_noticing",
+    "interfaces/test_pings",
+    "interfaces/test_pool_watch",
     "interfaces/test_running",
     "interfaces/test_signals",
+    "planners/test_two_years",
+    "process/test_ending",
 )
 QUICK = ("whole/test_local_story",)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Random examples have no deadline: on a busy machine it tells of the machine only."""
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        from hypothesis import settings
+
+        settings.register_profile("patient", deadline=None)
+        settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True)

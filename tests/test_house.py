@@ -26,10 +26,11 @@ MAY_IMPORT = {
     "schedule": "domain",
     "verify": "domain",
     "targets": "domain process",
+    "notices": "domain process",
     "engines": "domain process",
     "runner": "domain planners process engines.contract targets verify history",
-    "interfaces": "domain planners process engines targets verify config schedule history runner compose",
-    "compose": "domain planners process engines targets verify config schedule history runner",
+    "interfaces": "domain planners process engines targets verify config schedule history runner notices compose",
+    "compose": "domain planners process engines targets verify config schedule history runner notices",
     "__init__": "",
     "__main__": "interfaces",
 }
@@ -38,7 +39,8 @@ DOORS = {
     "history": "sqlite3",
     "config": "tomllib",
     "schedule": "apscheduler cronsim",
-    "interfaces": "click rich starlette uvicorn jinja2",
+    "notices": "apprise smtplib urllib.request",
+    "interfaces": "click rich starlette uvicorn jinja2 prometheus_client",
 }
 EFFECTS = set(
     "asyncio concurrent ctypes fcntl getpass glob http io logging mmap multiprocessing os pathlib pty random select "

@@ -1,28 +1,30 @@
 """What only all files together can tell: targets, overlaps, and jobs that wait for each other. Reads."""
 
 import os.path
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from orchestrator.config.draft import Draft
-from orchestrator.config.models import LATER
 from orchestrator.config.sheet import nearest, one_of
 from orchestrator.config.where import machine, normal, relation, spelled, wrong_dataset, wrong_path
 from orchestrator.domain.network import is_public
 from orchestrator.domain.place import Location, Place
 
+if TYPE_CHECKING:
+    from orchestrator.domain.rotation import RotationSet
+
 Places = Mapping[str, Place | None]
+Sets = Mapping[str, "RotationSet | None"]
 Root = tuple[tuple[str, int] | None, str]
 
 
-def judge_all(
-    drafts: Sequence[Draft], places: Places | None, *, later: set[str], names: Iterable[str]
-) -> dict[str, Place]:
+def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, names: Iterable[str]) -> dict[str, Place]:
     """The place of each job by the job's name; each mistake noted on the way.
 
-    `places` None: targets.toml could not be read. `later`: names of what a later version takes as a target. `names`: of
-    all jobs, those included whose files could not be read.
+    `places` None: targets.toml could not be read. `names`: of all jobs, those included whose files could not be read.
     """
-    targets = {draft.name: _lands(draft, places, later) for draft in drafts} if places is not None else {}
+    targets = {draft.name: _lands(draft, places, sets) for draft in drafts} if places is not None else {}
     found = {name: place for name, place in targets.items() if place}
     for draft in drafts:
         source, place = _source(draft), found.get(draft.name)
@@ -37,16 +39,16 @@ def judge_all(
     return found
 
 
-def _lands(draft: Draft, places: Places, later: set[str]) -> Place | None:
+def _lands(draft: Draft, places: Places, sets: Sets) -> Place | None:
     """The place of a job, with the location where its copy lies in it; of a job that copies nothing, its source."""
     engine, source = draft.engine, draft.keys.get("source")
     if engine and engine.stays:
         return Place(name=draft.name, location=source) if source else None
-    place = _target(draft, places, later)
+    place = _target(draft, places, sets)
     options = draft.sections.get(engine.name) if engine else None
     if not place or not engine or not engine.lands or not source or options is None:
         return place
-    return Place(name=place.name, location=engine.lands(options, source, place.location))
+    return replace(place, location=engine.lands(options, source, place.location))
 
 
 def _source(draft: Draft) -> Location | None:
@@ -59,13 +61,14 @@ def _source(draft: Draft) -> Location | None:
     return None if wrong else source
 
 
-def _target(draft: Draft, places: Places, later: set[str]) -> Place | None:
+def _target(draft: Draft, places: Places, sets: Sets) -> Place | None:
     name = draft.keys.get("target")
     if name is None:
         return None
     if name not in places:
-        told = (LATER["set"], "a place") if name in later else (f'there is no place "{name}"', _meant(name, places))
-        draft.sheet.say(("target",), *told)
+        if name in sets:
+            return _rotating(draft, sets[name])
+        draft.sheet.say(("target",), f'there is no place "{name}"', _meant(name, [*places, *sets]))
         return None
     place = places[name]
     if not place or not draft.engine or place.location.path.startswith("/") is not draft.engine.datasets:
@@ -79,7 +82,23 @@ def _target(draft: Draft, places: Places, later: set[str]) -> Place | None:
     return None
 
 
-def _meant(name: str, places: Places) -> str:
+def _rotating(draft: Draft, rotation: "RotationSet | None") -> Place | None:
+    """The set as a target, when each of its disks holds what the engine copies to."""
+    if rotation is None or draft.engine is None:
+        return None
+    from orchestrator.config.sets import set_place
+
+    datasets = draft.engine.datasets
+    for disk in rotation.disks:
+        if (disk.content == "zfs") is not datasets:
+            what = f'disk "{disk.name}" of the set "{rotation.name}" holds {disk.content}'
+            wanted = "disks with pools" if datasets else "disks with ext4, xfs or btrfs"
+            draft.sheet.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
+            return None
+    return set_place(rotation, draft.name, datasets=datasets)
+
+
+def _meant(name: str, places: Collection[str]) -> str:
     near = nearest(name, places)
     return (
         f'"{near}", the nearest name'
@@ -124,7 +143,8 @@ def _judge_options(draft: Draft, source: Location, place: Place) -> None:
 def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
     """What the files alone can tell; by which address a name is reached, only a look can."""
     pipe, host = draft.sections.get("pipe"), source.host or place.location.host
-    if pipe is None or pipe.transport != "mbuffer" or pipe.public_transport:
+    unused = draft.engine is not None and "pipe.transport" in draft.engine.without
+    if pipe is None or unused or pipe.transport != "mbuffer" or pipe.public_transport:
         return
     if host and is_public(host.name):
         what = f"{host.name} is a public address, and mbuffer's connection is open to all on the way"

@@ -40,6 +40,7 @@ def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
     _judge_engine(sheet, keys, engine, engines)
     _judge_schedule(sheet)
     _judge_target(sheet, engine)
+    _judge_sections(sheet, engine)
     sections = {key: _read_section(sheet, key, model, models) for key, model in models.items()}
     _judge_snapshots(sheet, sections, engine)
     hooks = read_hooks(sheet, _table(sheet, "hooks"))
@@ -52,6 +53,17 @@ def _judge_engine(sheet: Sheet, keys: Mapping[str, Any], engine: EngineSection |
     for name in sheet.table.keys() & engines.keys() if engine else ():
         if engine and name != engine.name:
             sheet.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
+
+
+def _judge_sections(sheet: Sheet, engine: EngineSection | None) -> None:
+    for name in engine.without if engine else ():
+        section, _, key = name.partition(".")
+        table = sheet.table.get(section)
+        if engine and not key and section in sheet.table:
+            sheet.say((section,), f"means nothing to the engine {engine.name}", "no such section")
+        if engine and key and isinstance(table, dict) and key in table:
+            why = "carries no data" if engine.stays else "makes its own connections"
+            sheet.say((section, key), f"the engine {engine.name} {why}", "no such key")
 
 
 def _judge_target(sheet: Sheet, engine: EngineSection | None) -> None:
@@ -81,6 +93,10 @@ def _judge_schedule(sheet: Sheet) -> None:
     first, *more = [key for key in sheet.table if key in WHEN] or [""]
     for key in more:
         sheet.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
+    if "min-interval" in sheet.table and "on" not in sheet.table:
+        sheet.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
+    if "window" in sheet.table and "stop-at" in sheet.table:
+        sheet.say(("stop-at",), '"window" tells already when runs stop', "only one of window and stop-at")
 
 
 def _table(sheet: Sheet, name: str) -> Table:
@@ -129,5 +145,8 @@ def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
         late_after=keys.get("late_after"),
         after=keys.get("after", ()),
         stop_at=keys.get("stop_at"),
+        window=keys.get("window"),
+        min_interval=keys.get("min_interval"),
+        priority=keys.get("priority", 0),
         **sections,
     )

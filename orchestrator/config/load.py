@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from orchestrator.config.across import judge_all
 from orchestrator.config.draft import Engines, finish, read_job
-from orchestrator.config.models import LATER, Configuration
+from orchestrator.config.models import Configuration
 from orchestrator.config.places import read_places
 from orchestrator.config.sheet import Sheet
 from orchestrator.config.text import parse_sheet
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.names import JOB_NAME, show_name
+
+if TYPE_CHECKING:
+    from orchestrator.domain.rotation import RotationSet
 
 
 def load(directory: str, engines: Engines) -> Configuration:
@@ -24,8 +28,9 @@ def load(directory: str, engines: Engines) -> Configuration:
         name: _sheet(file, "engine, source and target", mistakes) for name, file in _job_files(directory, mistakes)
     }
     places = read_places(targets) if targets else None
+    sets = _sets(targets, places or {}) if targets else {}
     drafts = [read_job(sheet, name, engines) for name, sheet in sheets.items() if sheet]
-    found = judge_all(drafts, places, later=_later(targets), names=sheets)
+    found = judge_all(drafts, places, sets=sets, names=sheets)
     mistakes += [mistake for sheet in (targets, *sheets.values()) if sheet for mistake in sheet.mistakes]
     if mistakes:
         raise _refused(mistakes)
@@ -33,6 +38,7 @@ def load(directory: str, engines: Engines) -> Configuration:
         directory=directory,
         jobs=tuple(finish(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts),
         places=tuple(place for place in (places or {}).values() if place),
+        sets=tuple(each for each in sets.values() if each),
     )
 
 
@@ -90,7 +96,10 @@ def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
     return held
 
 
-def _later(targets: Sheet | None) -> set[str]:
-    """The names of rotation sets and disks, which no place has."""
-    tables = [targets.table.get(kind) for kind in LATER] if targets else []
-    return {name for table in tables if isinstance(table, dict) for name in table}
+def _sets(targets: Sheet, places: Iterable[str]) -> "dict[str, RotationSet | None]":
+    """The rotation sets. Why imported late: most configurations have none, and each run reads this file."""
+    if not targets.table.keys() & {"set", "disk"}:
+        return {}
+    from orchestrator.config.sets import read_sets
+
+    return read_sets(targets, places)

@@ -1,21 +1,29 @@
 """poolferry.toml: what holds for the whole machine; the file may be missing. Reads."""
 
 import os
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.fill import fill
 from orchestrator.config.sheet import Sheet, nearest, one_of, shown
 from orchestrator.config.text import parse_sheet
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.machine import Clock, Machine
+from orchestrator.domain.machine import Clock, Digest, Machine, Metrics
 from orchestrator.domain.names import show_name
 
+if TYPE_CHECKING:
+    from orchestrator.domain.notice import Channel
+
 FILE = "poolferry.toml"
-SECTIONS: dict[str, type[Any]] = {"clock": Clock}
+SECTIONS: dict[str, type[Any]] = {"clock": Clock, "digest": Digest, "metrics": Metrics}
+CHANNELS = "notice"
 
 
-def load_machine(directory: str) -> Machine:
-    """What the file declares, its defaults where there is none. Raises: DeclarationError with all its mistakes."""
+def load_machine(directory: str, jobs: Collection[str] | None = None) -> Machine:
+    """What the file declares, its defaults where there is none. Raises: DeclarationError with all its mistakes.
+
+    `jobs`: the names of all jobs; then a channel that names another is a mistake.
+    """
     path = os.path.join(directory, FILE)
     try:
         with open(path, "rb") as file:
@@ -29,18 +37,29 @@ def load_machine(directory: str) -> Machine:
         ) from None
     if isinstance(held, Mistake):
         raise DeclarationError((held,))
-    machine = read_machine(held)
+    machine = read_machine(held, jobs)
     if held.mistakes:
         raise DeclarationError(tuple(sorted(held.mistakes, key=lambda each: (each.line or 0, each.key))))
     return machine
 
 
-def read_machine(sheet: Sheet) -> Machine:
+def read_machine(sheet: Sheet, jobs: Collection[str] | None = None) -> Machine:
     """The declared sections, each with its defaults where the file does not tell; each mistake noted."""
-    for name in sheet.table.keys() - SECTIONS.keys():
-        near = nearest(name, SECTIONS)
-        sheet.say((name,), "unknown key", f"[{near}], the nearest name" if near else one_of(SECTIONS))
-    return Machine(**{name: _section(sheet, name, model) for name, model in SECTIONS.items()})
+    known = (*SECTIONS, CHANNELS)
+    for name in sheet.table.keys() - set(known):
+        near = nearest(name, known)
+        sheet.say((name,), "unknown key", f"[{near}], the nearest name" if near else one_of(known))
+    sections = {name: _section(sheet, name, model) for name, model in SECTIONS.items()}
+    return Machine(**sections, notice=_channels(sheet, jobs))
+
+
+def _channels(sheet: Sheet, jobs: Collection[str] | None) -> "tuple[Channel, ...]":
+    """Why imported late: each run reads this file, and most have no channel."""
+    if CHANNELS not in sheet.table:
+        return ()
+    from orchestrator.config.channels import read_channels
+
+    return read_channels(sheet, jobs)
 
 
 def _section(sheet: Sheet, name: str, model: type[Any]) -> Any:

@@ -3,15 +3,19 @@
 import os.path
 from collections.abc import Callable, Iterable
 from datetime import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
 from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Snapshots, Verify, parse_clock
+from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Snapshots, Verify, parse_clock, parse_window
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds
+from orchestrator.domain.window import Window
+
+if TYPE_CHECKING:  # most configurations have none, and each run reads this
+    from orchestrator.domain.rotation import RotationSet
 
 Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]
 """Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
@@ -22,10 +26,6 @@ Rules = Callable[[Snapshots, Location, Location | None], Iterable[tuple[str, str
 SECTIONS: dict[str, type[Any]] = {
     "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying,
 }  # fmt: skip
-LATER = {
-    "set": "rotation sets are not available in this version",
-    "disk": "enrolled disks are not available in this version",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class EngineSection:
     """What an engine adds to a job file: its section, and whether it copies datasets instead of paths.
 
     `rules`: what is wrong with a job's [snapshots]. `lands`: where in a place the copy of a source lies, when it is not
-    the place itself. `stays`: it works on the source alone, so its jobs name no target.
+    the place itself. `stays`: it works on the source alone, so its jobs name no target. `without`: sections, and
+    keys as "pipe.transport", that mean nothing to it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class EngineSection:
     check: Check | None = None
     lands: Callable[[Any, Location, Location], Location] | None = None
     stays: bool = False
+    without: tuple[str, ...] = ()
     rules: Rules | None = None
 
 
@@ -52,6 +54,7 @@ class Configuration:
     directory: str
     jobs: tuple[Job, ...]
     places: tuple[Place, ...]
+    sets: "tuple[RotationSet, ...]" = ()
 
     def job(self, name: str) -> Job:
         """The job of this name. Raises: DeclarationError."""
@@ -62,6 +65,10 @@ class Configuration:
                 (Mistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names()),)
             )
         return found
+
+    def rotation(self, name: str) -> "RotationSet":
+        """The rotation set of this name. Raises: KeyError."""
+        return {each.name: each for each in self.sets}[name]
 
     def _names(self) -> str:
         return "one of " + ", ".join(job.name for job in self.jobs)
@@ -90,7 +97,7 @@ class JobKeys:
         parse=parse_anywhere, example="/srv/photos",
     )  # fmt: skip
     target: str | None = key(
-        "where the copies go: the name of a place in targets.toml; none for jobs that only take snapshots",
+        "where the copies go: the name of a place or of a rotation set in targets.toml; none for jobs that only take snapshots",
         default=None, example="backup",
     )  # fmt: skip
     schedule: str | None = key(
@@ -114,6 +121,15 @@ class JobKeys:
         parse=parse_clock,
         example="06:30",
     )
+    window: Window | None = key(
+        "the daemon begins runs only in this span of each day, and stops them at its end; the next span goes on from there",
+        default=None, parse=parse_window, example="22:00-06:00",
+    )  # fmt: skip
+    min_interval: Seconds | None = key(
+        'with on = "attach": not again within so long after the last run began',
+        default=None, parse=parse_span, example="20h",
+    )  # fmt: skip
+    priority: int = key("which of several jobs that are due begins first: the higher number", default=0, example="10")
 
 
 WHEN = ("schedule", "every", "daily", "on")

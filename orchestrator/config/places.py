@@ -1,25 +1,26 @@
 """targets.toml: the places that copies go to. Pure."""
 
 from orchestrator.config.fill import fill
-from orchestrator.config.models import LATER, PlaceKeys
+from orchestrator.config.models import PlaceKeys
 from orchestrator.config.sheet import Path, Sheet, nearest, shown
 from orchestrator.config.where import as_dataset, wrong_dataset, wrong_target
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place
 
 PLACE = '[place.NAME] with path = "/where/copies/go"'
+KINDS = ("place", "set", "disk")
 
 
 def read_places(sheet: Sheet) -> dict[str, Place | None] | None:
-    """Every named place, None where its declaration is wrong; None: there is no place at all. Mistakes are noted."""
-    for name, written in sheet.table.items():
-        if name in LATER:
-            for member in written if isinstance(written, dict) and written else ("",):
-                sheet.say((name, member) if member else (name,), LATER[name], "[place.NAME]")
-        elif name != "place":
-            meant = nearest(name, ("place",)) and "[place.NAME]"
+    """Every named place, None where its declaration is wrong; None: there is no place and no set at all. Mistakes are noted."""
+    for name in sheet.table:
+        if name not in KINDS:
+            near = nearest(name, KINDS)
+            meant = near and f"[{near}.NAME]"
             sheet.say((name,), "unknown key", _below_a_place(name) or meant or PLACE)
     table = sheet.table.get("place", {})
+    if table == {} and sheet.table.get("set"):
+        return {}
     if not isinstance(table, dict) or not table:
         if table or not sheet.mistakes:
             sheet.say(("place",), f"{shown(table)} does not fit" if table else "there is no place", PLACE)

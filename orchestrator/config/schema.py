@@ -3,15 +3,20 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field
+from datetime import time
 from typing import Any
 
 from orchestrator.config.calls import EVENT, TIMEOUT
+from orchestrator.config.channels import KIND
 from orchestrator.config.fill import declared, kind_of
 from orchestrator.config.machine import SECTIONS as MACHINE
 from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
+from orchestrator.config.sets import IDENTITY
+from orchestrator.config.sets import SECTIONS as ROTATION
 from orchestrator.domain.declare import Key
 from orchestrator.domain.job import EVENTS, Hooks, Limit
 from orchestrator.domain.names import JOB_NAME
+from orchestrator.domain.notice import KINDS
 from orchestrator.domain.units import Bytes
 
 Schema = dict[str, Any]
@@ -38,7 +43,7 @@ def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
     head["properties"]["hooks"] = _hooks()
     one = [{"required": [key]} for key in WHEN]
     head["oneOf"] = [*one, {"not": {"anyOf": one}}]
-    head["allOf"] = [_only(name, engines) for name in engines]
+    head["allOf"] = [_only(engine, engines) for engine in engines.values()]
     return {"$schema": DRAFT, "title": "poolferry job", **head}
 
 
@@ -46,6 +51,10 @@ def targets_schema() -> Schema:
     """The schema of targets.toml."""
     place = _table(PlaceKeys, "A place that one job keeps its copies in.")
     place["oneOf"] = [{"required": [key]} for key in declared(PlaceKeys)]
+    named = {"propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"}, "minProperties": 1}
+    kinds = {name: _table(model, _first_line(model)) for name, model in ROTATION.items()}
+    kinds["disk"]["properties"]["identity"]["pattern"] = IDENTITY
+    kinds["disk"]["properties"]["inside"]["pattern"] = IDENTITY
     return {
         "$schema": DRAFT,
         "title": "poolferry targets",
@@ -58,11 +67,19 @@ def targets_schema() -> Schema:
                 "propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"},
                 "additionalProperties": place,
                 "minProperties": 1,
-            }
+            },
+            "set": {
+                "type": "object", "description": "Rotation sets by name, each as [set.NAME].", **named,
+                "additionalProperties": kinds["set"],
+            },
+            "disk": {
+                "type": "object", "description": "Enrolled disks by name, each as [disk.NAME].", **named,
+                "additionalProperties": kinds["disk"],
+            },
         },
-        "required": ["place"],
+        "anyOf": [{"required": ["place"]}, {"required": ["set"]}],
         "additionalProperties": False,
-    }
+    }  # fmt: skip
 
 
 def machine_schema() -> Schema:
@@ -72,8 +89,26 @@ def machine_schema() -> Schema:
         "title": "poolferry machine",
         "description": "What holds for the whole machine.",
         "type": "object",
-        "properties": {name: _table(model, _first_line(model)) for name, model in MACHINE.items()},
+        "properties": {
+            **{name: _table(model, _first_line(model)) for name, model in MACHINE.items()},
+            "notice": {
+                "type": "object",
+                "description": "Through which channels people are told, by name, each as [notice.NAME].",
+                "propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"},
+                "additionalProperties": {"oneOf": [_channel(kind) for kind in KINDS]},
+            },
+        },
         "additionalProperties": False,
+    }
+
+
+def _channel(kind: str) -> Schema:
+    table = _table(KINDS[kind], _first_line(KINDS[kind]))
+    named: Schema = {"description": KIND, "type": "string", "const": kind, "examples": [kind]}
+    return {
+        **table,
+        "properties": {"kind": named, **table["properties"]},
+        "required": ["kind", *table.get("required", [])],
     }
 
 
@@ -87,6 +122,8 @@ def written_default(field: "Field[Any]") -> object:
         return list(value)
     if isinstance(value, Limit):
         return str(value)
+    if isinstance(value, time):
+        return f"{value:%H:%M}"
     if rule.parse and isinstance(value, int | float):
         return _measure(float(value), size=field.type is Bytes)
     return value
@@ -161,10 +198,16 @@ def _hooks() -> Schema:
     }
 
 
-def _only(name: str, engines: Iterable[str]) -> Schema:
-    """A job of this engine has no other engine's section."""
-    others = {other: False for other in engines if other != name}
-    return {"if": {"properties": {"engine": {"const": name}}}, "then": {"properties": others}}
+def _only(engine: EngineSection, engines: Iterable[str]) -> Schema:
+    """A job of this engine has no other engine's section, and nothing that means nothing to it."""
+    without: Schema = {other: False for other in engines if other != engine.name}
+    for name in engine.without:
+        section, _, key = name.partition(".")
+        if key:
+            without.setdefault(section, {"properties": {}})["properties"][key] = False
+        else:
+            without[section] = False
+    return {"if": {"properties": {"engine": {"const": engine.name}}}, "then": {"properties": without}}
 
 
 def _first_line(model: type[Any]) -> str:

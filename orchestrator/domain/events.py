@@ -29,10 +29,11 @@ class StepBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Bytes so far in this stage (all lanes together); `expected` None when unknown."""
+    """Bytes so far; `expected` None when unknown. `whole`: of all copying steps of the run, else of the step that began last."""
 
     done: int
     expected: int | None
+    whole: bool = False
 
 
 Event = Begun | Said | StepBegun | Moved

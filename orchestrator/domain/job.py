@@ -7,6 +7,7 @@ from orchestrator.domain.declare import key
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_size
+from orchestrator.domain.window import Window
 
 DIGESTS = ("xxh128", "blake3", "sha256")
 TRANSPORTS = ("ssh", "mbuffer")
@@ -53,6 +54,18 @@ def parse_clock(text: str) -> time:
     ):
         raise ValueError('a time of day such as "06:30"')
     return time(int(hour), int(minute))
+
+
+def parse_window(text: str) -> Window:
+    """The window that "22:00-06:00" tells. Raises: ValueError."""
+    begin, dash, end = text.partition("-")
+    try:
+        window = Window(begin=parse_clock(begin.strip()), end=parse_clock(end.strip()))
+    except ValueError:
+        window = None
+    if window is None or not dash or window.begin == window.end:
+        raise ValueError('a span of the day such as "22:00-06:00"')
+    return window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +200,9 @@ class Job:
     late_after: Seconds | None = None
     after: tuple[str, ...] = ()
     stop_at: time | None = None
+    window: Window | None = None
+    min_interval: Seconds | None = None
+    priority: int = 0
     keep: Keep = field(default_factory=Keep)
     snapshots: Snapshots | None = None
     verify: Verify = field(default_factory=Verify)
@@ -194,3 +210,8 @@ class Job:
     pipe: Pipe = field(default_factory=Pipe)
     retry: Retrying = field(default_factory=Retrying)
     hooks: Hooks = field(default_factory=Hooks)
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies anything: others work on the source alone, which is their place too."""
+        return self.source != self.target.location

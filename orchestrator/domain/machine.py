@@ -1,9 +1,21 @@
 """What the owner declares once for the whole machine, in poolferry.toml. Pure."""
 
 from dataclasses import field
+from datetime import time
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.declare import key
+from orchestrator.domain.job import parse_clock
 from orchestrator.domain.quick import dataclass
+
+if TYPE_CHECKING:  # most machines declare none, and each run reads this
+    from orchestrator.domain.notice import Channel
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+# By the word in the file: what systemd-inhibit calls it.
+INHIBITS = {"sleep": "sleep", "sleep-and-shutdown": "sleep:shutdown", "nothing": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +23,49 @@ class Clock:
     """How the daemon starts runs."""
 
     parallel: int = key("runs at once, each into a place of its own", default=2, least=1)
+    inhibit: str = key(
+        "what the machine is kept from while the daemon's runs go on, where systemd-logind is",
+        default="sleep", choices=tuple(INHIBITS), example="nothing",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """One message a week that tells how all jobs stand, sent also when all is well."""
+
+    day: str = key("on which day; never: no digest", default="monday", choices=(*DAYS, "never"))
+    at: time = key("at this local time", default=time(8), parse=parse_clock, example="18:30")
+
+
+def parse_textfile(text: str) -> str:
+    """The file that node_exporter's textfile collector reads: it takes only names that end in .prom. Raises: ValueError."""
+    if not text.startswith("/") or not text.endswith(".prom") or text.endswith("/.prom"):
+        raise ValueError(
+            'an absolute path that ends in .prom, such as "/var/lib/prometheus/node-exporter/poolferry.prom"'
+        )
+    return text
+
+
+def parse_listen(text: str) -> str:
+    """An address with its port, or "unix:" and an absolute path. Raises: ValueError."""
+    address, _, port = text.rpartition(":")
+    if not (text.startswith("unix:/") or (address and port.isdigit() and 0 < int(port) < 65536)):
+        raise ValueError('an address and a port such as "127.0.0.1:9742", or "unix:/run/poolferry/metrics.sock"')
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """Numbers for Prometheus."""
+
+    textfile: str | None = key(
+        "written after each run, and by the daemon, for node_exporter's textfile collector",
+        default=None, parse=parse_textfile, example="/var/lib/prometheus/node-exporter/poolferry.prom",
+    )  # fmt: skip
+    listen: str | None = key(
+        'where the daemon answers to GET /metrics: an address and a port, or "unix:" and a path',
+        default=None, parse=parse_listen, example="127.0.0.1:9742",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +73,6 @@ class Machine:
     """All of poolferry.toml; without the file, its defaults."""
 
     clock: Clock = field(default_factory=Clock)
+    digest: Digest = field(default_factory=Digest)
+    metrics: Metrics = field(default_factory=Metrics)
+    notice: "tuple[Channel, ...]" = ()

@@ -1,8 +1,12 @@
 """Where data lies: a path or a dataset, here or on a host reached by ssh. Pure."""
 
 import re
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.quick import dataclass
+
+if TYPE_CHECKING:  # most places are none
+    from orchestrator.domain.rotation import RotationSet
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
@@ -80,7 +84,20 @@ def _trim(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target that targets.toml names: below `location` one job keeps its copies."""
+    """A target that targets.toml names: below `location` one job keeps its copies.
+
+    `rotation`: the rotation set that it is; where copies lie is known only while a disk of it is here, and nothing may
+    be read or written at `location` itself. `disk`: the disk of a rotation set that it lies on, which
+    is here; `device`: the kernel's name of it.
+    """
 
     name: str
     location: Location
+    rotation: "RotationSet | None" = None
+    disk: str = ""
+    device: str = ""
+
+    @property
+    def rotates(self) -> bool:
+        """It is a rotation set."""
+        return self.rotation is not None

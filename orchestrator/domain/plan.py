@@ -7,6 +7,7 @@ from orchestrator.domain.command import Effect, Pipeline
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Point
 from orchestrator.domain.quick import dataclass
+from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
 
 
@@ -74,6 +75,8 @@ class Step:
     copies: bool = False  # its output tells progress, and what it moved
     accounts: bool = False  # the program's own closing account counts towards the proof of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
+    remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well
+    vain: tuple[str, str] | None = None  # and one where it failed for a reason of its own
 
     @property
     def effect(self) -> Effect:
@@ -112,12 +115,16 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any."""
+    """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
+
+    `outcome`: how the run ends by it: FAILED where what was looked at is broken already, WAITING where it may be done later.
+    """
 
     why: str
     evidence: tuple[str, ...]
     cure: str
     guard: str | None = None
+    outcome: Outcome = Outcome.REFUSED
 
 
 Decision = Plan | Nothing | Refusal

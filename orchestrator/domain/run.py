@@ -13,6 +13,7 @@ class Kind(StrEnum):
     RESTORE = "restore"
     EXPORT = "export"
     PINS = "pins"
+    TRY = "try"
 
 
 class Outcome(StrEnum):

@@ -8,7 +8,7 @@ Pure.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Pipeline
@@ -20,6 +20,9 @@ from orchestrator.domain.point import Finding, Point
 from orchestrator.domain.quick import dataclass
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
+
+if TYPE_CHECKING:
+    from orchestrator.domain.rotation import Base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,7 @@ class Engine(Protocol):
     options: type
     wants_datasets: bool
     stays: bool  # works on the source alone, so its jobs name no target
+    without: tuple[str, ...]  # sections of a job file, and keys as "pipe.transport", that mean nothing to it
     later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
     def mistakes(
@@ -202,6 +206,11 @@ class Engine(Protocol):
     ) -> None:
         """Look whether the promises of a stage's steps hold. Reads. Raises: ProofFailed."""
         ...
+
+
+@runtime_checkable
+class OfTrees(Protocol):
+    """An engine whose copies are trees of files: points have manifests, and small files of ours lie beside them."""
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         """(path, digest with its algorithm in front, "" where none is told) of each file that a kept output names. Pure."""
@@ -322,12 +331,22 @@ class Comparer(Protocol):
         ...
 
 
+@runtime_checkable
+class Forecaster(Protocol):
+    """An engine that remembers on the source what each pool has, so that the next copy can be told while that is away."""
+
+    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
+        """Of each dataset of the source, what the next copy would start from. Reads."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
     """Something of ours that keeps a snapshot, or the memory of one, on a pool.
 
     `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where that is
-    known, else by its guid. `bytes`: room that only this keeps taken. `job`: who still wants it; None: nobody, so it may go.
+    known, else by its guid. `tag`: of a hold. `bytes`: room that only this keeps taken. `job`: who still wants it; None:
+    nobody, so it may go.
     """
 
     kind: str
@@ -337,6 +356,7 @@ class Pin:
     bytes: int | None
     job: str | None
     why: str
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

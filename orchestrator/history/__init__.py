@@ -4,6 +4,7 @@ store     `open_history`: the one who writes       views   `open_reader`: the on
 values    what a look returns                      door    the connection: transactions, and errors made plain
 opening   pragmas, migrations, versions            text    how instants, names and lists lie in columns
 failures  SQLite's errors in plain words           queries every statement, by name, from queries.sql
+owing     what the clock remembers
 
 Losing this file loses the past, never the ability to continue: what is true lies on the targets.
 

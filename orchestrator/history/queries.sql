@@ -165,8 +165,18 @@ FROM points INDEXED BY points_there
 WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
 GROUP BY place;
 
+-- name: totals
+SELECT job, outcome, count(*) AS runs, coalesce(sum(moved_bytes), 0) AS moved_bytes, coalesce(sum(took_s), 0.0) AS took_s
+FROM runs WHERE outcome IS NOT NULL AND kind = 'run' GROUP BY job, outcome ORDER BY job, outcome;
+
+-- name: broken_copy
+SELECT 1 AS found FROM points INDEXED BY points_there WHERE job = :job AND gone_at IS NULL AND sound = 0 LIMIT 1;
+
 -- name: first_begun
 SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
+
+-- name: first_begun_into
+SELECT begun_at FROM runs WHERE job = :job AND target = :target ORDER BY id LIMIT 1;
 
 -- name: last_well
 SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND kind = 'run' ORDER BY id DESC LIMIT 1;
@@ -174,3 +184,177 @@ SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND
 -- name: badly_since
 SELECT count(*) AS number FROM runs
 WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run;
+
+-- Notices ---------------------------------------------------------------------------------------------------------
+
+-- name: told
+SELECT job, target, begun_at, told_at, reminders, causes, unsteady, well_since_at, earlier FROM told WHERE channel = :channel;
+
+-- name: keep_told
+INSERT INTO told (channel, job, target, begun_at, told_at, reminders, causes, unsteady, well_since_at, earlier)
+VALUES (:channel, :job, :target, :begun, :told, :reminders, :causes, :unsteady, :well_since, :earlier)
+ON CONFLICT (channel, job, target) DO UPDATE SET
+    begun_at = excluded.begun_at, told_at = excluded.told_at, reminders = excluded.reminders,
+    causes = excluded.causes, unsteady = excluded.unsteady, well_since_at = excluded.well_since_at, earlier = excluded.earlier;
+
+-- name: forget_told
+DELETE FROM told WHERE channel = :channel AND job = :job AND target = :target;
+
+-- name: make_message
+INSERT INTO messages (channel, kind, about, made_at, subject, body, facts, due_at)
+VALUES (:channel, :kind, :about, :made, :subject, :body, :facts, :made);
+
+-- A ping tells what is true now: an older one of the same job, which nobody took yet, is not told any more.
+-- name: drop_pings
+DELETE FROM messages WHERE channel = :channel AND about = :about AND kind IN
+    ('start', 'success', 'fail', 'protected', 'unprotected');
+
+-- name: messages_queued
+SELECT * FROM messages WHERE due_at IS NOT NULL ORDER BY due_at;
+
+-- Whoever moves the instant on has the message for himself until then.
+-- name: claim_message
+UPDATE messages SET due_at = :until, held_at = :until, tries = tries + 1 WHERE id = :message AND due_at = :due;
+
+-- name: message_sent
+UPDATE messages SET sent_at = :now, due_at = NULL, error = NULL WHERE id = :message;
+
+-- name: message_failed
+UPDATE messages SET due_at = :due, held_at = NULL, error = :error WHERE id = :message AND sent_at IS NULL;
+
+-- name: messages
+SELECT * FROM messages ORDER BY id DESC LIMIT :limit;
+
+-- name: last_about
+SELECT * FROM messages WHERE channel = :channel AND about = :about AND kind = :kind ORDER BY id DESC LIMIT 1;
+
+-- name: digest
+SELECT day FROM digests WHERE channel = :channel;
+
+-- name: keep_digest
+INSERT INTO digests (channel, day) VALUES (:channel, :day)
+ON CONFLICT (channel) DO UPDATE SET day = excluded.day;
+
+-- The clock -------------------------------------------------------------------------------------------------------
+
+-- name: version
+PRAGMA data_version;
+
+-- name: owed
+SELECT * FROM owed ORDER BY job;
+
+-- name: owe
+INSERT INTO owed (job, slot_at, newest_at, slots, why, noted_at, after_run, tries, tried, not_before_at, told)
+VALUES (:job, :slot, :newest, :slots, :why, :noted, :after_run, :tries, :tried, :not_before, :told)
+ON CONFLICT (job) DO UPDATE SET
+    slot_at = excluded.slot_at, newest_at = excluded.newest_at, slots = excluded.slots, why = excluded.why,
+    noted_at = excluded.noted_at, after_run = excluded.after_run, tries = excluded.tries, tried = excluded.tried,
+    not_before_at = excluded.not_before_at, told = excluded.told;
+
+-- name: owe_no_more
+DELETE FROM owed WHERE job = :job;
+
+-- name: try_at_once
+UPDATE owed SET not_before_at = NULL WHERE not_before_at IS NOT NULL;
+
+-- name: anchors
+SELECT * FROM anchors ORDER BY job;
+
+-- name: anchor
+INSERT INTO anchors (job, at_at, schedule, run) VALUES (:job, :at, :schedule, :run)
+ON CONFLICT (job) DO UPDATE SET at_at = excluded.at_at, schedule = excluded.schedule, run = excluded.run;
+
+-- name: forget_anchor
+DELETE FROM anchors WHERE job = :job;
+
+-- name: last_beat
+SELECT boot, pid, begun_at, seen_at, orderly FROM beats ORDER BY id DESC LIMIT 1;
+
+-- name: begin_beat
+INSERT INTO beats (boot, pid, begun_at, seen_at, orderly) VALUES (:boot, :pid, :now, :now, 0);
+
+-- name: forget_beats
+DELETE FROM beats WHERE id <= :beat - 20;
+
+-- name: beat
+UPDATE beats SET seen_at = :now, orderly = :orderly WHERE id = :beat;
+
+-- name: pauses
+SELECT * FROM pauses ORDER BY job;
+
+-- name: pause
+INSERT INTO pauses (job, since_at, until_at, why) VALUES (:job, :now, :until, :why)
+ON CONFLICT (job) DO UPDATE SET until_at = excluded.until_at, why = excluded.why;
+
+-- name: resume
+DELETE FROM pauses WHERE job = :job;
+
+-- name: last_run
+SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
+WHERE job = :job AND kind = 'run' ORDER BY id DESC LIMIT 1;
+
+-- name: last_ended_run
+SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
+WHERE job = :job AND kind = 'run' AND outcome IS NOT NULL ORDER BY id DESC LIMIT 1;
+
+-- name: runs_since
+SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
+WHERE job = :job AND kind = 'run' AND id > :run ORDER BY id;
+
+-- name: going_on
+SELECT job, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
+
+-- Removable disks -------------------------------------------------------------------------------------------------
+
+-- name: disks
+SELECT * FROM disks;
+
+-- name: keep_disk
+INSERT INTO disks (disk, name, set_name, identity, content, size, serial, model, wwn, generation, written, enrolled_at, standing)
+VALUES (:disk, :name, :set, :identity, :content, :size, :serial, :model, :wwn, :generation, :written, :enrolled, :standing)
+ON CONFLICT (disk) DO UPDATE SET
+    name = excluded.name, set_name = excluded.set_name, identity = excluded.identity, content = excluded.content,
+    size = excluded.size, serial = excluded.serial, model = excluded.model, wwn = excluded.wwn,
+    generation = excluded.generation, written = excluded.written, standing = excluded.standing;
+
+-- name: disk_standing
+UPDATE disks SET standing = :standing WHERE disk = :disk;
+
+-- name: next_generation
+UPDATE disks SET generation = :generation WHERE disk = :disk;
+
+-- name: generation_written
+UPDATE disks SET written = :generation WHERE disk = :disk;
+
+-- name: begin_visit
+INSERT INTO visits (disk, arrived_at, jobs, outcome, why, safe) VALUES (:disk, :now, '[]', 'open', '', 0);
+
+-- name: visit_ended
+UPDATE visits SET jobs = :jobs, outcome = :outcome, why = :why, released_at = :released, safe = :safe WHERE id = :visit;
+
+-- name: visits_of_disk
+SELECT * FROM visits WHERE disk = :disk ORDER BY id DESC LIMIT :limit;
+
+-- name: last_visits
+SELECT visits.* FROM disks CROSS JOIN visits
+WHERE visits.id = (SELECT max(id) FROM visits WHERE disk = disks.disk);
+
+-- name: disk_is_at
+INSERT INTO whereabouts (disk, since_at, place, note) VALUES (:disk, :now, :place, :note);
+
+-- name: whereabouts_of_disk
+SELECT since_at, place, note FROM whereabouts WHERE disk = :disk ORDER BY id DESC LIMIT :limit;
+
+-- name: disks_are_at
+SELECT whereabouts.disk, since_at, place, note FROM disks CROSS JOIN whereabouts
+WHERE whereabouts.id = (SELECT max(id) FROM whereabouts WHERE disk = disks.disk);
+
+-- name: keep_kit
+INSERT INTO kits (job, made_at, content, layout, recovery, guids)
+VALUES (:job, :now, :content, :layout, :recovery, :guids)
+ON CONFLICT (job) DO UPDATE SET
+    made_at = excluded.made_at, content = excluded.content, layout = excluded.layout, recovery = excluded.recovery,
+    guids = excluded.guids;
+
+-- name: kit
+SELECT made_at, content, layout, recovery, guids FROM kits WHERE job = :job;

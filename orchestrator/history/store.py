@@ -23,6 +23,10 @@ from orchestrator.history.opening import connect_writer
 from orchestrator.history.text import evidence_text, listed, tail
 
 if TYPE_CHECKING:
+    from orchestrator.history.disks import DisksBook
+    from orchestrator.history.kits import Kits
+    from orchestrator.history.owing import OwingBook
+    from orchestrator.history.telling import Telling
     from orchestrator.history.views import Views
 
 WHOLE = "whole"  # the scope of a reading that read all of a point; any other word is a part of it
@@ -61,6 +65,34 @@ class History:
         from orchestrator.history.views import Views
 
         return Views(self._door)
+
+    @property
+    def owing(self) -> "OwingBook":
+        """What the clock remembers, through this same connection."""
+        from orchestrator.history.owing import OwingBook
+
+        return OwingBook(self._door)
+
+    @property
+    def kits(self) -> "Kits":
+        """Recovery kits, through this same connection."""
+        from orchestrator.history.kits import Kits
+
+        return Kits(self._door)
+
+    @property
+    def telling(self) -> "Telling":
+        """The notices, through this same connection."""
+        from orchestrator.history.telling import Telling
+
+        return Telling(self._door)
+
+    @property
+    def disks(self) -> "DisksBook":
+        """Removable disks, through this same connection."""
+        from orchestrator.history.disks import DisksBook
+
+        return DisksBook(self._door)
 
     def together(self) -> AbstractContextManager[None]:
         """What is recorded inside is one transaction: all of it or nothing, and one wait for the disk."""

@@ -41,6 +41,17 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunTotals:
+    """All runs of a job that ended in one way: how many, and what they moved and took together."""
+
+    job: str
+    outcome: str
+    runs: int
+    moved_bytes: int
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step. `proved` None: it never ended. `moved` and `expected` None: could not be known."""
 
@@ -161,6 +172,7 @@ class HealthFacts:
 
     `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
     failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
+    `broken`: of a copy that is there the last word is that it is not as it was promised.
     """
 
     job: str
@@ -170,6 +182,7 @@ class HealthFacts:
     failures: int
     going_on: RunRecord | None
     first_begun: datetime | None
+    broken: bool
 
     @property
     def newest_copy(self) -> datetime | None:

@@ -4,7 +4,8 @@ Reads.
 """
 
 import json
-from typing import Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Kind, Outcome
@@ -21,8 +22,15 @@ from orchestrator.history.values import (
     ReadingRecord,
     RunRecord,
     RunStory,
+    RunTotals,
     StepRecord,
 )
+
+if TYPE_CHECKING:
+    from orchestrator.history.disks import Disks
+    from orchestrator.history.kits import Kits
+    from orchestrator.history.owing import Owing
+    from orchestrator.history.telling import Telling
 
 
 def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
@@ -49,6 +57,32 @@ class Views:
         """Lets the file go."""
         self._door.close()
 
+    @property
+    def owing(self) -> "Owing":
+        """What the clock remembers, through this same connection."""
+        from orchestrator.history.owing import Owing
+
+        return Owing(self._door)
+
+    def glance(self) -> AbstractContextManager[None]:
+        """All looks inside see the same moment, and ask for the file once. A commit waits meanwhile: be brief."""
+        moment: AbstractContextManager[None] = self._door.glance()
+        return moment
+
+    @property
+    def telling(self) -> "Telling":
+        """The notices, through this same connection: to look at."""
+        from orchestrator.history.telling import Telling
+
+        return Telling(self._door)
+
+    @property
+    def disks(self) -> "Disks":
+        """Removable disks, through this same connection: to look at."""
+        from orchestrator.history.disks import Disks
+
+        return Disks(self._door)
+
     def runs(self, job: str | None, limit: int) -> tuple[RunRecord, ...]:
         """The newest runs first, of one job or of all."""
         if job is None:
@@ -69,6 +103,10 @@ class Views:
                 hooks=tuple(_hook(found) for found in self._door.rows("hooks_of_run", run=run)),
             )
 
+    def totals(self) -> tuple[RunTotals, ...]:
+        """What all runs come to, by job and outcome."""
+        return tuple(RunTotals(**row) for row in self._door.rows("totals"))
+
     def points(self, job: str | None) -> tuple[PointRecord, ...]:
         """The restore points that are there, by job, place and name."""
         if job is None:
@@ -79,25 +117,38 @@ class Views:
         """What one reading found, as far as it was kept."""
         return tuple(map(_finding, self._door.rows("findings", reading=reading)))
 
+    @property
+    def kits(self) -> "Kits":
+        """Recovery kits, to look at."""
+        from orchestrator.history.kits import Kits
+
+        return Kits(self._door)
+
     def memory(self, job: str) -> dict[str, str]:
         """The small facts that runs of a job left for later ones."""
         return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
 
-    def health_facts(self, job: str, *, limit: int = 10) -> HealthFacts:
-        """What is known of a job's health, at one moment; `limit` runs of its past."""
+    def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
+        """What is known of a job's health, at one moment; `limit` runs of its past.
+
+        `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
+        """
         with self._door.glance():
             well = self._door.first("last_well", job=job)
             going_on = self._door.first("open_run_of_job", job=job)
-            first = self._door.first("first_begun", job=job)
+            into = {"target": at[1]} if at else {}
+            first = self._door.first("first_begun_into" if at else "first_begun", job=job, **into)
+            copies = _copies(self._door.rows("newest_copies", job=job))
             badly = self._door.first("badly_since", job=job, run=well["id"] if well else 0)
             return HealthFacts(
                 job=job,
-                copies=_copies(self._door.rows("newest_copies", job=job)),
+                copies=tuple(copy for copy in copies if at is None or copy.place == at[0]),
                 last=self.runs(job, limit),
                 last_well=_run(well) if well else None,
                 failures=badly["number"] if badly else 0,
                 going_on=_run(going_on) if going_on else None,
                 first_begun=first["begun_at"] if first else None,
+                broken=self._door.first("broken_copy", job=job) is not None,
             )
 
 

@@ -22,7 +22,9 @@ _LEAST_GAP = 1.0  # a copy that is over at once needs no lines
 
 
 class Progress(Protocol):
-    """Hears the events of runs; lanes tell from threads of their own."""
+    """Hears the events of runs; lanes tell from threads of their own. `watched`: a person sees it move."""
+
+    watched: bool
 
     def tell(self, event: Event) -> None:
         """One event."""
@@ -47,13 +49,15 @@ def progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> P
 class Plain:
     """A line for each thing said and each step, and within a step one each 10 % or 60 s."""
 
+    watched = False
+
     def __init__(self, *, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> None:
         self._quiet = quiet
         self._verbose = verbose
         self._monotonic = monotonic
         self._guard = threading.Lock()
         self._job = ""
-        self._pace: Pace | None = None
+        self._count = Count(monotonic)
         self._spoken = (0.0, 0)  # when, and at which tenth
 
     def __enter__(self) -> Self:
@@ -68,12 +72,14 @@ class Plain:
             match event:
                 case Begun():
                     self._job = event.job
-                    self._begin()
+                    self._count.restart()
+                    self._spoken = (self._monotonic(), 0)
                 case Said():
                     if event.level == "warning" or not self._quiet:
                         self._say(f"{'warning: ' if event.level == 'warning' else ''}{event.text}")
                 case StepBegun():
-                    self._begin()
+                    if self._count.step_begun():
+                        self._spoken = (self._monotonic(), 0)
                     self._info(step_line(event))
                 case Moved():
                     self._moved(event)
@@ -85,20 +91,17 @@ class Plain:
         if self._verbose:
             door.say(f"+ {line}")
 
-    def _begin(self) -> None:
-        now = self._monotonic()
-        self._pace, self._spoken = Pace(now), (now, 0)
-
     def _moved(self, event: Moved) -> None:
-        if self._pace is None or self._quiet:
+        if self._quiet:
             return
         now = self._monotonic()
-        self._pace.moved(now, event.done, event.expected)
+        pace = self._count.moved(event)
         spoken, tenth = self._spoken
-        reached = (self._pace.percent or 0) // 10
+        reached = (pace.percent or 0) // 10
+        tenth = tenth if tenth <= reached else 0  # another attempt counts anew
         if (reached > tenth and now - spoken >= _LEAST_GAP) or now - spoken >= _LONGEST_SILENCE:
             self._spoken = (now, reached)
-            self._say(self._pace.told())
+            self._say(pace.told())
 
     def _info(self, text: str) -> None:
         if not self._quiet:
@@ -106,6 +109,34 @@ class Plain:
 
     def _say(self, text: str) -> None:
         door.say(f"{self._job}: {text}" if self._job else text)
+
+
+class Count:
+    """The pace of what is counted now: one step, or all copying steps of a run, whose count goes on from step to step."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._whole = False
+        self.pace = Pace(monotonic())
+
+    def restart(self) -> None:
+        """Something else is counted from now on."""
+        self._whole = False
+        self.pace = Pace(self._monotonic())
+
+    def step_begun(self) -> bool:
+        """Whether a step's begin begins a count."""
+        if not self._whole:
+            self.restart()
+        return not self._whole
+
+    def moved(self, event: Moved) -> Pace:
+        """The pace with what was moved by now."""
+        if (self._whole and not event.whole) or event.done < self.pace.done:
+            self.restart()
+        self._whole = event.whole
+        self.pace.moved(self._monotonic(), event.done, event.expected)
+        return self.pace
 
 
 def step_line(event: StepBegun) -> str:
@@ -116,11 +147,12 @@ def step_line(event: StepBegun) -> str:
 class Bar:
     """A bar with percent, rate and time left; what is said scrolls above it."""
 
+    watched = True
+
     def __init__(self, *, verbose: bool, monotonic: Callable[[], float]) -> None:
         self._verbose = verbose
-        self._monotonic = monotonic
         self._guard = threading.Lock()
-        self._pace: Pace | None = None
+        self._count = Count(monotonic)
         self._job = ""
         self._bar = _rich_bar()
         self._task = self._bar.add_task("", total=None, told="", visible=False)
@@ -139,6 +171,7 @@ class Bar:
             match event:
                 case Begun():
                     self._job = event.job
+                    self._count.restart()
                     self._show("looking", None)
                 case Said():
                     style = "yellow" if event.level == "warning" else None
@@ -156,14 +189,15 @@ class Bar:
             self._print(f"+ {line}", "dim")
 
     def _show(self, does: str, expected: int | None) -> None:
-        self._pace = Pace(self._monotonic())
         description = printable(f"{self._job}: {does}").replace("\n", " ")
-        self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
+        if self._count.step_begun():
+            self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
+        else:
+            self._bar.update(self._task, description=description)
 
     def _moved(self, event: Moved) -> None:
-        if self._pace is not None:
-            self._pace.moved(self._monotonic(), event.done, event.expected)
-            self._bar.update(self._task, completed=event.done, total=event.expected, told=self._pace.told())
+        pace = self._count.moved(event)
+        self._bar.update(self._task, completed=event.done, total=event.expected, told=pace.told())
 
     def _print(self, text: str, style: str | None) -> None:
         self._bar.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)

@@ -52,11 +52,17 @@ def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> 
             run.outcome or "open",
             "" if run.took_s is None else show_duration(run.took_s),
             "" if run.moved_bytes is None else show_size(run.moved_bytes),
-            shortened(run.why or run.begun_why),
+            shortened(_told(run)),
         )
         for run in runs
     ]
     return ["  ".join(row).rstrip() for row in table(head, rows, right=frozenset({"RUN", "TOOK", "MOVED"}))]
+
+
+def _told(run: RunRecord) -> str:
+    """Why a run ended so, while it is open why it began; first of all that it was late, and what kept it."""
+    late = run.begun_why.partition("; ")[0] if run.begun_why.startswith("late: ") else ""
+    return f"{late}; {run.why}" if late and run.why else run.why or run.begun_why
 
 
 def story_value(story: RunStory) -> dict[str, Any]:

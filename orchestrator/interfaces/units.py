@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 USUAL = ("/etc/poolferry", "/var/lib/poolferry")
 SHIPPED = "/usr/bin/poolferry"
-DAEMON = ("poolferry.service", "poolferry-run@.service")
-TIMER = ("poolferry-owed.service", "poolferry-owed.timer", "poolferry-run@.service")
+DAEMON = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
+TIMER = ("poolferry-owed.service", "poolferry-owed.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL = tuple(dict.fromkeys((*DAEMON, *TIMER)))
+RULES = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 
 

@@ -34,7 +34,10 @@ def report_lines(report: RunReport) -> Lines:
 def refusal_lines(job: str, refusal: Refusal) -> Lines:
     """Why nothing is done."""
     return reason_lines(
-        f"{job}: refused: {refusal.why}", cure=refusal.cure, evidence=refusal.evidence, evidence_first=True
+        f"{job}: {refusal.outcome.value}: {refusal.why}",
+        cure=refusal.cure,
+        evidence=refusal.evidence,
+        evidence_first=True,
     )
 
 

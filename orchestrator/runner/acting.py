@@ -15,6 +15,9 @@ from orchestrator.runner.journal import Journal
 from orchestrator.runner.noted import forget, turn_page
 from orchestrator.runner.steps import Hands
 
+# Of more copies no sizes are asked before a run: that would take longer than a count of the whole is worth.
+_WEIGHED = 50
+
 
 def act(journal: Journal, writer: Writer, world: Any, asked: Asked) -> RunReport:
     """Does what the look asks for, or says why not. Raises: OrchestratorError at the first step that fails."""
@@ -52,21 +55,27 @@ def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, ask
 
 
 def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: Asked) -> RunReport:
+    plan = _weighed(journal, plan, writer)
     journal.decided(plan)
     if plan.anew:
         forget(asked.notes)
     turn_page(asked.notes)
     hands = Hands(journal, writer, asked.notes, parallel=plan.parallel)
+    hands.count(plan)
     _do(plan, hands, world)
     if plan.again:
         raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
+    if journal.tools.engine.wants_datasets:
+        from orchestrator.runner.kits import refresh_kit
+
+        refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes need not pay
 
     shutil.rmtree(asked.notes, ignore_errors=True)
     if plan.refusals:
-        raise _partly(plan.refusals)
+        raise partly(plan.refusals)
     warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
     made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else plan.summary
     report = journal.ended(Outcome.DONE, f"{made}{warnings}")
@@ -74,7 +83,16 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
     return report
 
 
-def _partly(refusals: tuple[Refusal, ...]) -> PartlyRefused:
+def _weighed(journal: Journal, plan: Plan, writer: Writer) -> Plan:
+    """The plan with its sizes, where several copies share one count that is watched; a single one tells its size itself."""
+    if not journal.tools.watched:
+        return plan
+    unknown = sum(step.copies and step.expected is None for step in plan.steps)
+    return journal.tools.engine.weigh(plan, writer) if 1 < unknown <= _WEIGHED else plan
+
+
+def partly(refusals: tuple[Refusal, ...]) -> PartlyRefused:
+    """The end of a run that has done all but what was refused."""
     first, more = refusals[0], len(refusals) - 1
     lines = tuple(line for refusal in refusals for line in (refusal.why, *(f"  {told}" for told in refusal.evidence)))
     why = f"all else is done, but {first.why}" + (f"; and {show_count(more, 'more refusal')}" if more else "")

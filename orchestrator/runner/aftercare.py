@@ -99,5 +99,5 @@ def _carry(journal: Journal, writer: Writer) -> None:
         return
     local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
     tools.history.backup_to(local)
-    run(tools.engine.store(local, root / ".poolferry/history.sqlite"), journal, writer)
+    run(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
     os.unlink(local)

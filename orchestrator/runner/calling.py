@@ -23,5 +23,5 @@ def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str
     local = f"{notes}/fetched.gz"
     if os.path.exists(local):
         os.unlink(local)
-    run(journal.tools.engine.fetch(file, local), journal, writer)
+    run(journal.tools.trees.fetch(file, local), journal, writer)
     return local

@@ -29,10 +29,14 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison as it ended. `source`: what could not be read there; None: contents were not compared."""
+    """A comparison as it ended. `source`: what could not be read there; None: contents were not compared.
+
+    `of_point`: the reading as far as the point itself is concerned.
+    """
 
     comparison: Comparison
     reading: Reading
+    of_point: Reading
     source: Reading | None
 
 
@@ -48,21 +52,29 @@ def compare_copy(
     comparison = engine.plan_comparison(job, seen, asked, point=point, content=content)
     if isinstance(comparison, Refusal):
         return comparison
+    compared = compare(comparison, journal, writer, notes)
+    if comparison.point is not None:
+        # All that can be read counts as whole; where nothing can, it was only a look.
+        scope = WHOLE if comparison.stages else LOOK
+        told = replace(compared.of_point, took_s=tools.monotonic() - began)
+        tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
+    return replace(compared, source=compared.source if content else None)
+
+
+def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str) -> Compared:
+    """Carries a comparison out; records no verdict. Raises: OrchestratorError."""
+    began = journal.tools.monotonic()
     for warning in comparison.warnings:
         journal.warn(warning)
     tally = _Tally(comparison)
     hands = Hands(journal, writer, notes)
     for stage in comparison.stages:
         _read(stage, hands, tally)
-    took = tools.monotonic() - began
-    if comparison.point is not None:
-        # All that can be read counts as whole; where nothing can, it was only a look.
-        scope = WHOLE if comparison.stages else LOOK
-        told = tally.of_point(took)
-        tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
+    took = journal.tools.monotonic() - began
     return Compared(
-        comparison=comparison, reading=tally.reading(took), source=tally.unreadable(took) if content else None
-    )
+        comparison=comparison, reading=tally.reading(took), of_point=tally.of_point(took),
+        source=tally.unreadable(took),
+    )  # fmt: skip
 
 
 def _read(stage: tuple[Pair, ...], hands: Hands, tally: "_Tally") -> None:

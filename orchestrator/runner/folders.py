@@ -15,6 +15,7 @@ from orchestrator.domain.job import Guard, Job
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract import Engine
 from orchestrator.process.executor import Reader, broken
+from orchestrator.runner.tools import of_trees
 
 _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 
@@ -46,7 +47,7 @@ def _asked(guard: Guard) -> bool:
 def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes, int]:
     if manifest.host is None:
         return _count_here(manifest.path)
-    pipeline = Pipeline(stages=engine.fetch(manifest, "").stages)
+    pipeline = Pipeline(stages=of_trees(engine).fetch(manifest, "").stages)
     result = reader.read(pipeline, limit=_LARGEST)
     if not result.well:
         raise engine.explain(broken(pipeline, result, reader.ssh_options))

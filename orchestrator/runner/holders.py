@@ -1,11 +1,13 @@
 """Who holds a lock: the run that took it, or programs that outlived their run. Reads."""
 
 import os
+import signal
 
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.quick import dataclass
 
 _WORDS = 100
+_KILLED = 1 << (signal.SIGKILL - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +68,15 @@ def _has_open(name: str, wanted: tuple[int, int]) -> bool:
 
 
 def _holder(name: str) -> Holder:
-    """Source: proc(5): the third field of stat is the state; D waits in the kernel."""
+    """Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending."""
     try:
         with open(f"/proc/{name}/cmdline", "rb") as file:
             words = file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()
-        with open(f"/proc/{name}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
-    except (OSError, IndexError):
-        words, state = "", b"?"
+        with open(f"/proc/{name}/status", "rb") as file:
+            told = dict(line.split(b":", 1) for line in file if b":" in line)
+        pending = int(told[b"SigPnd"], 16) | int(told[b"ShdPnd"], 16)
+        waits = told[b"State"].split()[0] == b"D" or bool(pending & _KILLED)
+    except (OSError, LookupError, ValueError):
+        words, waits = "", False
     line = words if len(words) <= _WORDS else words[:_WORDS] + "…"
-    return Holder(pid=int(name), line=line or "a program without a command line", waits=state == b"D")
+    return Holder(pid=int(name), line=line or "a program without a command line", waits=waits)

@@ -89,7 +89,7 @@ def _told(event: str, journal: Journal, report: RunReport | None) -> dict[str, A
         "engine": job.engine,
         "source": str(job.source),
         "target": str(job.target.location),
-        "disk": "",
+        "disk": job.target.disk,
         "outcome": report.outcome.value if report else "",
         "why": report.why if report else "",
         "moved_bytes": report.moved_bytes if report else None,

@@ -29,6 +29,7 @@ class Journal:
     steps: list[StepReport] = field(default_factory=list)
     points: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)  # keys of facts that this run has noted of its failures
     _index: int = 0
     _attempting: bool = False
 

@@ -27,7 +27,10 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
         if root.host is None and mark.startswith("/") and os.path.isfile(mark):
             names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
-        yield tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
+        all_held = tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
+        # A program that hangs on a disk which was pulled out keeps that disk's lock, and not the job's: other disks of the
+        # set take their turn meanwhile.
+        yield all_held[1:] if job.target.disk else all_held
 
 
 @contextlib.contextmanager
@@ -44,6 +47,16 @@ def bringing_back(
         os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
         name = f"{state}/locks/restore-{sha256(os.fsencode(str(to))).hexdigest()[:32]}"
         yield (_hold(held, name, os.O_RDWR | os.O_CREAT, wait, patience, f"another restore to {to} is going on"),)
+
+
+@contextlib.contextmanager
+def visiting(disk: str, state: str) -> Iterator[None]:
+    """Holds the lock of a disk's visit. Raises: NotNow when another one goes on."""
+    with contextlib.ExitStack() as held:
+        os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
+        busy = f"another visit of disk {disk} is going on"
+        _hold(held, f"{state}/locks/visit-{disk}", os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
+        yield
 
 
 def _hold(

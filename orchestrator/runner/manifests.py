@@ -56,7 +56,7 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
     if work.manifest.host is not None:
-        run(engine.store(local, work.manifest), journal, writer)
+        run(journal.tools.trees.store(local, work.manifest), journal, writer)
     return Recorded(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
@@ -73,7 +73,7 @@ def _sorted(records: Iterator[_T]) -> Iterator[_T]:
 
 def _read_moves(path: str, journal: Journal) -> Iterator[tuple[bytes, str]]:
     with open(path, "rb") as lines:
-        yield from journal.tools.engine.moved(lines)
+        yield from journal.tools.trees.moved(lines)
 
 
 def _linked(manifest: Location | None, journal: Journal, writer: Writer, notes: str) -> Iterator[Entry]:
@@ -185,7 +185,7 @@ def digests_there(
         os.unlink(kept)
     engine = journal.tools.engine
     try:
-        pipeline, parse = engine.digests(tree, names, empty, algorithm, journal.job)
+        pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
     except ValueError as error:
         raise ProofFailed(str(error), cure="points to come can be read there with another digest") from error
     result = writer.stream(Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept), stop=journal.tools.stop)

@@ -3,14 +3,19 @@
 import errno
 
 from orchestrator.domain.errors import (
+    BaseGone,
     Evidence,
     HostUnreachable,
     OrchestratorError,
     OutsideError,
     PermissionDenied,
     ProgramMissing,
+    Stalled,
     Stopped,
+    StreamBroken,
     TargetFull,
+    TokenStale,
+    Unexplained,
 )
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Step
@@ -20,6 +25,8 @@ from orchestrator.runner.telling import step_commands
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # What the next lane would only meet again.
 HALTS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
+# What speaks against the stream itself: not that its host, its room or its rights were missing.
+OF_ITSELF = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 
 def own_error(error: OSError, step: Step) -> OutsideError:

@@ -218,10 +218,10 @@ def _shared(
 
 
 def _store_note(point: Point, damaged: list[bytes], journal: Journal, writer: Writer, notes: str) -> None:
-    note = journal.tools.engine.damage_note(point)
+    note = journal.tools.trees.damage_note(point)
     if note is None:
         return
     local = f"{notes}/damage-note"
     with open(local, "wb") as file:
         file.writelines(show_name(path).encode() + b"\n" for path in damaged)
-    run(journal.tools.engine.store(local, note), journal, writer)
+    run(journal.tools.trees.store(local, note), journal, writer)

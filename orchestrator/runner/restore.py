@@ -1,7 +1,9 @@
 """`restore`: choose a point, look at the destination, copy, read again. Changes things."""
 
+import contextlib
 import os
-from datetime import datetime
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
@@ -10,7 +12,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import Point
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.returning import Shown
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_size
 from orchestrator.engines.contract import DestinationSeen, Wanted
@@ -28,36 +30,34 @@ from orchestrator.planners.restoring import (
 )
 from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
+from orchestrator.runner import showing
 from orchestrator.runner.journal import Journal, begin, evidence_of
-from orchestrator.runner.locks import bringing_back
+from orchestrator.runner.locks import bringing_back, locked
 from orchestrator.runner.locks import reading as held
+from orchestrator.runner.returning import attempt, comes_as_datasets, plan_return
 from orchestrator.runner.steps import Hands
 from orchestrator.runner.tools import Tools
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What a person asks a restore for. `path`: below the point, b"" all of it."""
-
-    to: Location
-    path: bytes = b""
-    point: str | None = None
-    at: datetime | None = None
-    aside: bool = False
+from orchestrator.runner.wishes import Wish
 
 
 def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
     """What `restore run` would do; changes nothing."""
+    if comes_as_datasets(tools, wish):
+        return plan_return(job, tools, wish, tools.writer(()))
+    if tools.engine.wants_datasets:
+        shown = showing.look(job, tools, wish, tools.writer(()))
+        return shown if isinstance(shown, Refusal) else showing.plan_files(shown, wish)
     decided = _decide(job, tools, wish, tools.writer(()))
     return decided if isinstance(decided, Refusal) else decided[1]
 
 
 def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
     """Brings data back, and proves it. Resumable: the same command goes on after a cut."""
-    journal = begin(job, tools, f"restore {show_name(wish.path)} to {wish.to}", Kind.RESTORE)
+    part = f"{show_name(wish.path)} " if wish.path else ""
+    journal = begin(job, tools, f"restore {part}to {wish.to}", Kind.RESTORE)
     journal.attempt_begun()
     try:
-        with bringing_back(wish.to, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
+        with _locked(job, tools, wish) as inherit:
             report = _attempts(journal, tools.writer(inherit), wish)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
@@ -70,12 +70,26 @@ def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
     return report
 
 
+@contextlib.contextmanager
+def _locked(job: Job, tools: Tools, wish: Wish) -> Iterator[tuple[int, ...]]:
+    """The destination is ours; and of datasets the copy too, else a run would meet a source that is not whole yet."""
+    with contextlib.ExitStack() as held:
+        wait, patience = tools.stop.wait, tools.lock_wait
+        inherit = held.enter_context(bringing_back(wish.to, tools.state, wait=wait, patience=patience))
+        if comes_as_datasets(tools, wish):
+            inherit += held.enter_context(locked(job, tools.state, wait=wait, patience=patience))
+        yield inherit
+
+
 def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
+    once = _files_attempt if journal.tools.engine.wants_datasets else _attempt
+    if comes_as_datasets(journal.tools, wish):
+        once = attempt
     fruitless, seen = 0, set[str]()
     while True:
         moved = journal.moved
         try:
-            return _attempt(journal, writer, wish)
+            return once(journal, writer, wish)
         except OrchestratorError as error:
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
@@ -101,15 +115,55 @@ def _attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
     job, tools = journal.job, journal.tools
     decided = _decide(job, tools, wish, writer)
     if isinstance(decided, Refusal):
-        journal.decided(decided)
-        return journal.ended(Outcome.REFUSED, decided.why, cure=decided.cure, evidence=decided.evidence)
-    point, plan = decided
+        return _refused(journal, decided)
+    point, plan, _ = decided
+    _do(journal, writer, point, plan)
+    return _done(journal, point, plan)
+
+
+def _files_attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
+    """The same out of a snapshot that is mounted for it."""
+    shown = showing.look(journal.job, journal.tools, wish, writer)
+    if isinstance(shown, Refusal):
+        return _refused(journal, shown)
+    with showing.showing(journal, writer, shown) as tools:
+        wanted = showing.as_point(journal, writer, shown, wish)
+        decided = _decide_for(journal.job, tools, wanted, aside=wish.aside)
+        if not isinstance(decided, Refusal):
+            point, plan = _with_comparison(decided, wanted, shown, wish)
+            _do(journal, writer, point, plan)
+    return _refused(journal, decided) if isinstance(decided, Refusal) else _done(journal, point, plan)
+
+
+def _with_comparison(
+    decided: tuple[Point, Plan, Location], wanted: Wanted, shown: Shown, wish: Wish
+) -> tuple[Point, Plan]:
+    """The plan in our own words; a single file, which no manifest proves, is compared at its end."""
+    point, plan, to = decided
+    compared = showing.compared(wanted, to)
+    plan = replace(plan, summary=showing.plan_files(shown, wish).summary)
+    if not compared:
+        return point, plan
+    stages = (*plan.stages, *((step,) for step in compared))
+    return replace(point, manifest=point.tree), replace(plan, stages=stages, warnings=())
+
+
+def _refused(journal: Journal, refusal: Refusal) -> RunReport:
+    journal.decided(refusal)
+    return journal.ended(Outcome.REFUSED, refusal.why, cure=refusal.cure, evidence=refusal.evidence)
+
+
+def _do(journal: Journal, writer: Writer, point: Point, plan: Plan) -> None:
+    job, tools = journal.job, journal.tools
     journal.decided(plan)
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
     with held(job, tools.state, point.name):
         for stage in plan.stages:
             Hands(journal, writer, notes).do(stage)
+
+
+def _done(journal: Journal, point: Point, plan: Plan) -> RunReport:
     return journal.ended(
         Outcome.DONE,
         f"{plan.summary}: done and proved, {show_size(journal.moved)} moved"
@@ -118,7 +172,7 @@ def _attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
     )
 
 
-def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, Plan] | Refusal:
+def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, Plan, Location] | Refusal:
     point = choose_point(tools.engine.points(job, writer), point=wish.point, at=wish.at)
     if isinstance(point, Refusal):
         return point
@@ -128,24 +182,29 @@ def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, 
             evidence=(str(point.tree), str(wish.to)),
             cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    wanted = Wanted(point=point, path=wish.path, to=wish.to)
-    seen = tools.engine.survey_restore(job, wanted, writer)
+    return _decide_for(job, tools, Wanted(point=point, path=wish.path, to=wish.to), aside=wish.aside)
+
+
+def _decide_for(job: Job, tools: Tools, wanted: Wanted, *, aside: bool) -> tuple[Point, Plan, Location] | Refusal:
+    """What a point holds and what lies at the destination decide; the destination, where it is a file's, with its name."""
+    point = wanted.point
+    seen = tools.engine.survey_restore(job, wanted, tools.writer(()))
     if seen.wanted == "absent":
         return Refusal(
-            why=f"point {point.name} holds no {show_name(wish.path)}",
+            why=f"point {point.name} holds no {show_name(wanted.path)}",
             evidence=(),
             cure=f"look below {point.tree}, or choose another --point",
         )
     beginning = decide_destination(
-        _found(seen), job=job.name, point=point.name, destination=seen.to.path, aside=wish.aside, now=tools.clock()
+        _found(seen), job=job.name, point=point.name, destination=seen.to.path, aside=aside, now=tools.clock()
     )
     match beginning:
         case Refusal():
             return beginning
         case MoveAside():
-            return point, tools.engine.plan_restore(job, wanted, seen, aside=beginning.path)
+            return point, tools.engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
         case Fresh() | Resume():
-            return point, tools.engine.plan_restore(job, wanted, seen, aside=None)
+            return point, tools.engine.plan_restore(job, wanted, seen, aside=None), seen.to
     assert_never(beginning)
 
 

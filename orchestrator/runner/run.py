@@ -5,6 +5,7 @@ never to the step. Changes things.
 """
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
@@ -19,16 +20,26 @@ from orchestrator.runner.meanwhile import meanwhile
 from orchestrator.runner.tools import Tools
 
 
-def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = frozenset()) -> RunReport:
-    """One run, complete in itself. Everything that can go wrong is in the report; only a lost history raises."""
+def run_job(
+    job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = frozenset(), absent: NotNow | None = None
+) -> RunReport:
+    """One run, complete in itself. Everything that can go wrong is in the report; only a lost history raises.
+
+    `absent`: why no disk of the job's rotation set can be used; a job that is not placed on a disk waits.
+    """
     journal = begin(job, tools, why)
     try:
+        if job.target.rotates:
+            raise absent or NotNow(f"no disk of the set {job.target.name} is here")
         with locked(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
                 journal.say(f"run {', '.join(map(str, healed))} had died without an end; it is recorded as interrupted")
+            if job.target.disk:
+                _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
-            report = _attempts(journal, tools.writer(inherit), allowed)
+            with _watched(job, tools):
+                report = _attempts(journal, tools.writer(inherit), allowed)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
     except Stopped as error:
@@ -37,6 +48,15 @@ def run_job(job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = froze
         report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
     _call_hooks(report.outcome.value, journal, report)
     return report
+
+
+def _watched(job: Job, tools: Tools) -> AbstractContextManager[None]:
+    """Ends the run when the disk that it copies to is pulled out; most jobs copy to none that may be."""
+    if not job.target.device:
+        return nullcontext()
+    from orchestrator.runner.watching import watched
+
+    return watched(job.target, tools.stop)
 
 
 def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:

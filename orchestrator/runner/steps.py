@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import Moved
-from orchestrator.domain.plan import Recording, Rereading, Step
+from orchestrator.domain.plan import Plan, Recording, Rereading, Step
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Broken, Result, Writer, broken
 from orchestrator.runner.journal import Journal
-from orchestrator.runner.mishaps import HALTS, gravest, own_error, warnings_of
+from orchestrator.runner.mishaps import HALTS, OF_ITSELF, gravest, own_error, warnings_of
 
 _QUIET = 3600.0
 
@@ -35,6 +35,13 @@ class Hands:
     left_out: list[LeftOut] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     recorded: Recorded | None = None
+    _progress: "_Progress | None" = None
+
+    def count(self, plan: Plan) -> None:
+        """From now on bytes are told of all copying steps of the plan together, where there are several."""
+        steps = [step for step in plan.steps if step.copies]
+        if len(steps) > 1:
+            self._progress = _Progress(self.journal, steps, whole=True)
 
     def do(self, stage: Sequence[Step]) -> None:
         """The steps of one stage, then their proofs, which one look may answer together.
@@ -43,7 +50,7 @@ class Hands:
         """
         from orchestrator.runner.lanes import Lanes
 
-        progress = _Progress(self.journal, stage)
+        progress = self._progress or _Progress(self.journal, stage)
         ended: list[_End] = []
 
         def end(step: Step, row: int, how: _End) -> str:
@@ -51,6 +58,8 @@ class Hands:
             ended.append(how)
             if how.error is None and how.result is not None:
                 self.words += [said for said in how.result.last_words if said]
+                progress.ended(step)
+            self._remember(step, how.error)
             if len(stage) > 1:  # a single one is booked with its proof
                 self._book(how, proved=how.error is None and step.proof is None)
             return "on" if how.error is None else "all" if isinstance(how.error, HALTS) else "lane"
@@ -70,6 +79,15 @@ class Hands:
         for path, content in step.needs:
             _write(path, content)
         return row
+
+    def _remember(self, step: Step, error: OrchestratorError | None) -> None:
+        """What a step tells later plans. A run that fails several times in one way has failed once."""
+        fact = step.remembers if error is None else step.vain if isinstance(error, OF_ITSELF) else None
+        if fact is None or (error is not None and fact[0] in self.journal.failed):
+            return
+        if error is not None:
+            self.journal.failed.add(fact[0])
+        self.journal.tools.history.remember(self.journal.job.name, *fact)
 
     def _prove(self, ended: list["_End"]) -> None:
         """Looks whether the promises of the steps that ended well hold, and books them."""
@@ -201,12 +219,13 @@ class _End:
 
 
 class _Progress:
-    """Bytes so far over all lanes of a stage."""
+    """Bytes so far over some steps: of a stage, or of a `whole` plan."""
 
-    def __init__(self, journal: Journal, stage: Sequence[Step]) -> None:
+    def __init__(self, journal: Journal, steps: Sequence[Step], *, whole: bool = False) -> None:
         self._tell = journal.tools.tell
-        self._expected = {id(step): step.expected for step in stage if step.copies}
+        self._expected = {id(step): step.expected for step in steps if step.copies}
         self._done: dict[int, int] = {}
+        self._whole = whole
 
     def feed(self, step: Step, done: int | None, expected: int | None) -> None:
         """`expected`: what the copying program itself told meanwhile, where the plan could not."""
@@ -217,7 +236,12 @@ class _Progress:
             self._expected[id(step)] = Bytes(expected)
         sizes = self._expected.values()
         whole = None if None in sizes else sum(size or 0 for size in sizes)
-        self._tell(Moved(done=sum(tuple(self._done.values())), expected=whole))
+        self._tell(Moved(done=sum(tuple(self._done.values())), expected=whole, whole=self._whole))
+
+    def ended(self, step: Step) -> None:
+        """What it moved is what was to be moved: sizes told before are estimates."""
+        if id(step) in self._expected:
+            self._expected[id(step)] = Bytes(self._done.get(id(step), 0))
 
 
 def _write(path: str, content: bytes) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.events import Event
 from orchestrator.domain.quick import dataclass
-from orchestrator.engines.contract import Engine, Snapshotter
+from orchestrator.engines.contract import Engine, OfTrees, Snapshotter
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import Stop
@@ -40,4 +40,18 @@ class Tools:
     hook_environment: tuple[tuple[str, str], ...]
     identity: Identity
     alive: Callable[[int, int, str], bool]
+    files: Callable[[], Engine] | None = None  # the engine that carries files out of snapshots
     lock_wait: float = 5.0
+    watched: bool = False  # a person sees it move, so that sizes are worth asking for
+
+    @property
+    def trees(self) -> OfTrees:
+        """The engine, where its copies are trees."""
+        return of_trees(self.engine)
+
+
+def of_trees(engine: Engine) -> OfTrees:
+    """The same engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
+    if not isinstance(engine, OfTrees):
+        raise TypeError(f"the engine {engine.name} makes no trees")
+    return engine

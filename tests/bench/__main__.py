@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from tests.bench.clock import clock
 from tests.bench.copying import first_copies, nothing_changed
 from tests.bench.machine import filesystem, machine, told
 from tests.bench.memory import memory
@@ -22,7 +23,7 @@ from tests.bench.starting import starting
 from tests.bench.trees import Trees
 
 PARTS: dict[str, Callable[[Trees, int], Iterable[Row]]] = {
-    "a": nothing_changed, "b": first_copies, "c": reading, "d": memory, "e": starting, "f": others,
+    "a": nothing_changed, "b": first_copies, "c": reading, "d": memory, "e": starting, "f": others, "g": clock,
 }  # fmt: skip
 _UNITS = {"K": 10, "M": 20, "G": 30}
 
@@ -57,7 +58,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     asked.add_argument("--large", type=size, default="4G", help="bytes in large files; half of it is copied (4G)")
     asked.add_argument("--entries", type=int, default=1_000_000, help="tiny files for the peak of memory (1000000)")
     asked.add_argument("--rounds", type=int, default=5, help="pairs; quick ones are repeated more often (5)")
-    asked.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f")
+    asked.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f,g")
     asked.add_argument("--folder", type=Path, help="where the trees are made and stay")
     asked.add_argument("--gentle", action="store_true", help="drop only these files from memory, also as root")
     asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")

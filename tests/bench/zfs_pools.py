@@ -25,7 +25,7 @@ for name in [top, *(f"{top}/{number:03}" for number in range(1, count))]:
 
 def make_trees(machine: VirtualMachine, sizes: Iterable[int], snapshots: int) -> None:
     """A pool with a tree for each size, every dataset with so many snapshots."""
-    machine.pool(SOURCE, "8G")
+    machine.pool(SOURCE, "8G", disk=True)
     machine.write("/root/make.py", _MAKE)
     for count in sizes:
         machine.sh(["python3", "/root/make.py", tree(count), str(count)], seconds=1800)

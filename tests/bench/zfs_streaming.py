@@ -22,7 +22,7 @@ def streaming(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
     machine = lab.machine()
     try:
         _data(machine, local)
-        machine.pool("vault", "4G")
+        machine.pool("vault", "4G", disk=True)
         bare = f"zfs send -Lce tank/data@a | {_BUFFER} | zfs receive -s -u vault/bare"
         took = _turns(machine, machine, "vault/ours", bare, rounds)
         yield from _rows(f"{show_size(local)} within one machine", "send, mbuffer, receive", took)
@@ -31,7 +31,7 @@ def streaming(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
     pair = lab.pair()
     try:
         _data(pair.master, far)
-        pair.backup.pool("vault", "4G")
+        pair.backup.pool("vault", "4G", disk=True)
         pair.master.sh(f"{_SHARED} true")  # ours has made its connection by then, too
         there = f"'{_BUFFER} | zfs receive -s -u vault/bare'"
         bare = f"zfs send -Lce tank/data@a | {_BUFFER} | {_SHARED} {there}"
@@ -43,7 +43,7 @@ def streaming(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
 
 def _data(machine: Machine, size: int) -> None:
     """A dataset of bytes that cannot be compressed."""
-    machine.pool("tank", "4G")
+    machine.pool("tank", "4G", disk=True)
     machine.sh(
         f"zfs create tank/data && head -c {size} /dev/urandom > /tank/data/file && zfs snapshot tank/data@a",
         seconds=1800,

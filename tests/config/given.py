@@ -68,8 +68,25 @@ dataset = "vault/replicas"
 
 [place.mail]
 path = "ssh://root@nas:2222/copies/mail"
+
+[place.disk]
+path = "/media/disk/copies"
 """,
-    "jobs/mail.toml": 'engine = "tree"\nsource = "/srv/mail"\ntarget = "mail"\nevery = "15m"\n',
+    "jobs/mail.toml": """\
+engine = "tree"
+source = "/srv/mail"
+target = "mail"
+every = "15m"
+window = "22:00-06:00"
+priority = 5
+""",
+    "jobs/disk.toml": """\
+engine = "tree"
+source = "/srv/disk"
+target = "disk"
+on = "attach"
+min-interval = "20h"
+""",
     "jobs/tank.toml": """\
 daily = "02:30"
 source = "ssh://root@old/tank/photos"

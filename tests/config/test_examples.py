@@ -6,6 +6,7 @@ Changes things.
 import json
 import re
 import tomllib
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ import pytest
 from orchestrator.config.calls import read_hooks
 from orchestrator.config.fill import declared, fill
 from orchestrator.config.load import load
+from orchestrator.config.machine import SECTIONS as MACHINE
+from orchestrator.config.machine import load_machine
 from orchestrator.config.models import SECTIONS, JobKeys, PlaceKeys
 from orchestrator.config.schema import written_default
+from orchestrator.config.sets import SECTIONS as ROTATION
 from orchestrator.config.sheet import Sheet
 from orchestrator.domain.job import EVENTS, Hooks
+from orchestrator.domain.notice import KINDS
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.pool.options import PoolOptions
 from orchestrator.engines.sanoid.options import SanoidOptions
 from orchestrator.engines.zfs.options import ZfsOptions
 from tests.config.given import JOB, TARGETS, written
@@ -31,11 +37,15 @@ BLOCKS = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
 TABLES: dict[str, type[Any]] = {
     "targets.toml": PlaceKeys,
     "jobs/NAME.toml": JobKeys,
+    **{f"[{kind}.NAME]": model for kind, model in ROTATION.items()},
     "[rsync]": RSYNC["rsync"].options,
     "[zfs]": ZfsOptions,
     "[sanoid]": SanoidOptions,
+    "[pool]": PoolOptions,
     **{f"[{name}]": model for name, model in SECTIONS.items()},
+    **{f"[{name}]": model for name, model in MACHINE.items()},
 }
+SHARED = "jobs", "states", "digest"  # keys of every kind of channel but ping
 
 
 def rows(title: str) -> dict[str, tuple[str, str]]:
@@ -46,6 +56,10 @@ def rows(title: str) -> dict[str, tuple[str, str]]:
     return {key: (example, default.strip("`")) for key, example, default in found}
 
 
+def _required(model: type[Any]) -> set[str]:
+    return {name for name, field in declared(model).items() if field.default is MISSING}
+
+
 @pytest.mark.parametrize("title", TABLES)
 def test_the_page_tells_every_key_with_its_default(title: str) -> None:
     fields = declared(TABLES[title])
@@ -54,6 +68,7 @@ def test_the_page_tells_every_key_with_its_default(title: str) -> None:
     for name, field in fields.items():
         default = written_default(field)
         wanted = "*required*" if title == "jobs/NAME.toml" and name in ("engine", "source", "target") else ""
+        wanted = "*required*" if title == "[disk.NAME]" and name in ("set", "identity") else wanted
         assert told[name][1] == (wanted if default is None else json.dumps(default)), name
 
 
@@ -61,9 +76,27 @@ def test_the_page_tells_every_key_with_its_default(title: str) -> None:
 def test_the_examples_of_the_page_are_good(title: str) -> None:
     for name, (example, default) in rows(title).items():
         sheet = Sheet("x", "", {})
-        assert fill(sheet, TABLES[title], tomllib.loads(f"{name} = {example}"), (), lambda _: None)
+        needed = "".join(f"{key} = {rows(title)[key][0]}\n" for key in _required(TABLES[title]) - {name})
+        assert fill(sheet, TABLES[title], tomllib.loads(f"{needed}{name} = {example}"), (), lambda _: None)
         assert sheet.mistakes == []
         assert example != default, f"{name}: the example shows nothing new"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_tells_every_key_of_a_channel(tmp_path: Path, kind: str) -> None:
+    fields = declared(KINDS[kind])
+    shared = {} if kind == "ping" else {name: rows("[notice.NAME]")[name] for name in SHARED}
+    told = rows(f"Kind {kind}") | shared
+    assert list(told) == list(fields)
+    for name, field in fields.items():
+        default = written_default(field)
+        assert told[name][1] == ("*required*" if default is None and field.default is MISSING else
+                                 "" if default is None else json.dumps(default)), name  # fmt: skip
+        assert told[name][0] != told[name][1]
+    keys = {name: example for name, (example, _) in told.items()} | ({"smtp": '"h:1"'} if kind == "mail" else {})
+    text = "".join(f"{name} = {example}\n" for name, example in keys.items())
+    (tmp_path / "poolferry.toml").write_text(f'[notice.x]\nkind = "{kind}"\n{text}')
+    assert load_machine(str(tmp_path)).notice[0].name == "x"
 
 
 def test_the_page_tells_every_event() -> None:
@@ -80,6 +113,10 @@ def test_the_page_tells_every_event() -> None:
 def test_each_block_of_the_page_loads(tmp_path: Path, block: str) -> None:
     """A block that is only a section stands below the shortest job."""
     files = {"targets.toml": TARGETS, "jobs/photos.toml": JOB.replace("tree", "rsync")}
+    if block.startswith("# poolferry.toml"):
+        (tmp_path / "poolferry.toml").write_text(block)
+        assert load_machine(str(tmp_path)).notice
+        return
     if block.startswith("# targets.toml"):
         files["targets.toml"] = block
     else:
@@ -92,6 +129,6 @@ def test_the_example_files_load_together(tmp_path: Path) -> None:
     targets = (JOBS / "targets.example.toml").read_text()
     configuration = load(written(tmp_path, {**files, "targets.toml": targets}), SHIPPED)
     assert [f"{job.name}.toml" for job in configuration.jobs] == EXAMPLES
-    aimed = {job.target.name for job in configuration.jobs if job.engine != "sanoid"}
+    aimed = {job.target.name for job in configuration.jobs if job.engine not in ("sanoid", "pool")}
     assert {place.name for place in configuration.places} == aimed
     assert {name for name in EXAMPLES if f"[{name}]({name})" in README} == set(EXAMPLES)

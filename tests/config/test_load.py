@@ -16,6 +16,7 @@ from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.job import Guard, Hooks, Keep, Limit, Pipe, Retrying, Verify
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.units import Bytes, Seconds
+from orchestrator.domain.window import Window
 from tests.config.given import (
     ENGINES,
     JOB,
@@ -86,9 +87,16 @@ def test_a_whole_job(tmp_path: Path) -> None:
     assert job.hooks == Hooks(calls=calls, timeout=Seconds(300))
 
 
+def test_a_window_and_a_priority(tmp_path: Path) -> None:
+    job = loaded(tmp_path, JOB + 'window = "22:00 - 6:00"\npriority = -3\non = "attach"\nmin-interval = "20h"\n').job("photos")
+    assert job.window == Window(begin=time(22), end=time(6))
+    assert (job.priority, job.min_interval) == (-3, Seconds(72000))
+
+
 def test_the_shortest_job_has_every_default(tmp_path: Path) -> None:
     job = loaded(tmp_path).job("photos")
     assert (job.schedule, job.late_after, job.after, job.stop_at) == (None, None, (), None)
+    assert (job.window, job.min_interval, job.priority) == (None, None, 0)
     assert (job.options, job.keep, job.verify, job.guard) == (TreeOptions(), Keep(), Verify(), Guard())
     assert (job.pipe, job.retry, job.hooks) == (Pipe(), Retrying(), Hooks())
 
@@ -134,13 +142,13 @@ def test_mistakes_of_all_files_come_at_once_in_order(tmp_path: Path) -> None:
     found = refused(
         tmp_path,
         JOB + "[keep]\ndialy = 1\nhourly = -1\n[hooks]\nfail = 1\n",
-        TARGETS + "[set.x]\n",
+        TARGETS + "[set.x]\nx = 1\n",
         albums="nonsense",
         zoo=JOB + "x = 1\n",
     )
     assert told(found) == [
         "albums.toml:1:", "photos.toml:5:keep.dialy", "photos.toml:6:keep.hourly", "photos.toml:8:hooks.fail",
-        "zoo.toml:3:target", "zoo.toml:4:x", "targets.toml:3:set.x",
+        "zoo.toml:3:target", "zoo.toml:4:x", "targets.toml:4:set.x.x",
     ]  # fmt: skip
     assert (
         str(found[1]) == f'{tmp_path}/jobs/photos.toml:5: keep.dialy: unknown key, expected "daily", the nearest name'

@@ -50,6 +50,11 @@ JOB_MISTAKES = [
     ("late-after = '0s'", 4, "late-after", '"0s" does not fit', "a duration"),
     ("schedule = '* * * *'", 4, "schedule", '"* * * *" does not fit', "five fields"),
     ("on = 'boot'", 4, "on", '"boot" does not fit', '"attach"'),
+    ("window = '22-6'", 4, "window", '"22-6" does not fit', 'a span of the day such as "22:00-06:00"'),
+    ("window = '06:00-06:00'", 4, "window", "does not fit", "a span of the day"),
+    ("window = '22:00-06:00'\nstop-at = '05:00'", 5, "stop-at", '"window" tells already when', "only one of"),
+    ("daily = '02:30'\nmin-interval = '1h'", 5, "min-interval", "is for jobs that run when", 'on = "attach"'),
+    ("priority = 'high'", 4, "priority", '"high" does not fit', "a whole number"),
     ("daily = '02:30'\n\nevery = '1h'", 6, "every", '"daily" tells already when', "only one of"),
     ("[hooks]\nfail = 'x'", 5, "hooks.fail", "unknown event", '"failed", the nearest name'),
     ("[hooks]\nmoon = 'x'", 5, "hooks.moon", "unknown event", '"before", "done"'),
@@ -125,9 +130,6 @@ def test_a_source_beside_its_target_is_no_mistake(tmp_path: Path, source: str) -
 
 
 PLACE_MISTAKES = [
-    ("[set.offsite]\nexpect = 'oldest'", 3, "set.offsite", "rotation sets are not available in this version"),
-    ("[disk.red]\n[disk.blue]", 3, "disk.red", "enrolled disks are not available"),
-    ("[set]", 3, "set", "rotation sets are not available"),
     ("[places.x]\npath = '/x'", 3, "places", "unknown key"),
     ("[colour]\nred = 1", 3, "colour", "unknown key"),
     ("[place.x]\npath = 5.5", 4, "place.x.path", '"5.5" is no absolute path'),
@@ -160,7 +162,6 @@ def test_a_mistake_in_the_targets(tmp_path: Path, more: str, line: int, key: str
         ("# nothing\n\n", 1, "", "the file is empty"),
         ("place = 5", 1, "place", "5 does not fit"),
         ("[place]", 1, "place", "there is no place"),
-        ("[set.x]", 1, "set.x", "rotation sets are not available"),
         ("path = '/x'", 1, "path", "unknown key"),
     ],
 )
@@ -173,12 +174,6 @@ def test_targets_without_a_place(tmp_path: Path, text: str, line: int, key: str,
 def test_a_job_whose_target_is_wrong_itself_is_not_blamed_for_it(tmp_path: Path) -> None:
     assert told(refused(tmp_path, targets='[place.backup]\npath = "backup"\n')) == ["targets.toml:2:place.backup.path"]
     assert told(refused(tmp_path, targets="[place.backup\n")) == ["targets.toml:1:"]
-
-
-def test_a_target_that_is_a_set_is_told_so(tmp_path: Path) -> None:
-    mistakes = refused(tmp_path, JOB.replace("backup", "offsite"), TARGETS + "[set.offsite]\n")
-    assert told(mistakes) == ["photos.toml:3:target", "targets.toml:3:set.offsite"]
-    assert {mistake.what for mistake in mistakes} == {"rotation sets are not available in this version"}
 
 
 BROKEN = [

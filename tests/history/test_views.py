@@ -22,6 +22,16 @@ IN_ORDER = {
     "open_runs": "SCAN runs USING INDEX runs_open",
     "open_run_of_job": "SCAN runs USING INDEX runs_open",
     "points_there": "SCAN points USING INDEX points_there",
+    "messages": "SCAN messages",
+    "totals": "SCAN runs USING INDEX runs_ended",
+    "owed": "SCAN owed",
+    "anchors": "SCAN anchors",
+    "pauses": "SCAN pauses",
+    "last_beat": "SCAN beats",
+    "try_at_once": "SCAN owed",
+    "going_on": "SCAN runs USING INDEX runs_open",
+    **dict.fromkeys(("disks", "last_visits", "disks_are_at"), "SCAN disks"),
+    "messages_queued": "SCAN messages USING INDEX messages_due",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.interfaces.units import ALL, DAEMON, SHIPPED, TIMER, unit_texts
+from orchestrator.interfaces.units import ALL, DAEMON, RULES, SHIPPED, TIMER, unit_texts
 from tests.interfaces.ferry import Ferry
 
 
@@ -20,7 +20,8 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == set(ALL) == {*DAEMON, *TIMER}
+    assert set(compose.shipped_units()) == {*ALL, RULES}
+    assert set(ALL) == {*DAEMON, *TIMER}
 
 
 def test_the_units_call_the_program_that_installs_them() -> None:
@@ -28,6 +29,7 @@ def test_the_units_call_the_program_that_installs_them() -> None:
     called = [line for text in texts.values() for line in text.splitlines() if line.startswith("ExecStart=")]
     assert sorted(called) == [
         'ExecStart="/opt/pool ferry/bin/poolferry" daemon',
+        'ExecStart="/opt/pool ferry/bin/poolferry" disks scan --identity %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run --owed',
     ]
@@ -60,21 +62,23 @@ def test_no_hardening_hides_mounts(unit: str) -> None:
 
 
 def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
-    into = tmp_path / "units"
+    into, rules = tmp_path / "units", ("--rules-into", str(tmp_path / "rules"))
     (into).mkdir()
     (into / "other.service").write_text("[Unit]\n")
-    said = ferry.run("setup", "systemd", "--into", str(into))
+    said = ferry.run("setup", "systemd", "--into", str(into), *rules)
     assert f"wrote {into}/poolferry.service" in said.out
     assert "systemctl enable --now poolferry.service" in said.out
     program = Path(sys.executable).with_name("poolferry")
     assert f"ExecStart={program} daemon\n" in (into / "poolferry.service").read_text()
-    assert ferry.run("setup", "systemd", "--into", str(into), "--timer", "--json").value["next"] == [
+    assert ferry.run("setup", "systemd", "--into", str(into), *rules, "--timer", "--json").value["next"] == [
         "systemctl enable --now poolferry-owed.timer"
     ]
     assert {path.name for path in into.iterdir()} == {*ALL, "other.service"}
-    ferry.run("setup", "systemd", "--into", str(into), "--remove")
+    assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES]
+    ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
     assert {path.name for path in into.iterdir()} == {"other.service"}
-    assert "nothing to remove" in ferry.run("setup", "systemd", "--into", str(into), "--remove").out
+    assert list((tmp_path / "rules").iterdir()) == []
+    assert "nothing to remove" in ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove").out
 
 
 def test_shown_without_being_written(ferry: Ferry, tmp_path: Path) -> None:

@@ -74,6 +74,27 @@ def test_each_step_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_what_counts_over_the_whole_run_goes_on_from_step_to_step(capsys: pytest.CaptureFixture[str]) -> None:
+    moves = [
+        each for done in range(0, 1001, 100) for each in (5.0, Moved(done=done, expected=1000, whole=True), COPY[1])
+    ]
+    lines = [line for line in told(capsys, *COPY, *moves) if "%" in line]
+    assert [re.match(r"photos: (\d+)%, ", line)[1] for line in lines] == [str(n) for n in range(10, 101, 10)]  # type: ignore[index]
+    assert lines[4] == "photos: 50%, 500 B of 1000 B, 16 B/s, 30 s left"
+
+
+def test_another_attempt_and_another_count_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = [Moved(done=done, expected=1000, whole=True) for done in (100, 900)]
+    again = [each for move in (*whole, *whole) for each in (5.0, move)]
+    lines = told(
+        capsys, *COPY, *again, COPY[1], 5.0, Moved(done=950, expected=None), *(99.0, Moved(done=960, expected=None))
+    )
+    assert [line.partition(": ")[2] for line in lines[1:]] == [
+        "10%, 100 B of 1000 B, 20 B/s, 45 s left", "90%, 900 B of 1000 B, 90 B/s, 1.1 s left",
+        "10%, 100 B of 1000 B", "90%, 900 B of 1000 B, 180 B/s, 0.6 s left", "copy (1000 B)", "960 B, 9 B/s",
+    ]  # fmt: skip
+
+
 def test_quiet_says_warnings_only(capsys: pytest.CaptureFixture[str]) -> None:
     said = (Said(level="info", text="a"), Said(level="warning", text="b"), 99.0, Moved(done=500, expected=1000))
     assert told(capsys, *COPY, *said, quiet=True) == ["photos: warning: b"]

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# Makes an encrypted dataset; GIVE_KEY is what `zfs load-key` wants then. Why no passphrase: to make a key of one takes seconds.
+GIVE_KEY = "printf %064d 1"
+ENCRYPTED = f"{GIVE_KEY} | zfs create -o encryption=on -o keyformat=hex -o keylocation=prompt"
 
 
 class LabError(RuntimeError):
@@ -107,8 +110,13 @@ class Machine(ABC):
         """Begins a command: a text is for /bin/sh, words are run as they are."""
 
     @abstractmethod
-    def pool(self, name: str, size: str = "1G", *, usb: bool = False, options: Sequence[str] = ()) -> str:
-        """Makes a pool of that name on a new sparse disk of its own and returns the name; `options` are for zpool create."""
+    def pool(
+        self, name: str, size: str = "1G", *, disk: bool = False, usb: bool = False, options: Sequence[str] = ()
+    ) -> str:
+        """Makes a pool of that name on a sparse file and returns the name; `options` are for zpool create.
+
+        `disk`, `usb`: on a disk of its own, which takes the machine some seconds; it is in `disks` under the pool's name.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -136,6 +144,11 @@ class Machine(ABC):
                 f"{self.name}: {command!r} ended with {ended.code}\n{ended.text[-2000:]}\n{ended.complaint[-2000:]}"
             )
         return ended
+
+    def lies_on(self, pool: str) -> str:
+        """The file or the partition below a pool that has only one."""
+        (path,) = (line.split()[0] for line in self.sh(["zpool", "list", "-vHPo", "name", pool]).lines if "/" in line)
+        return path
 
     def poolferry(self, *arguments: str, check: bool = False, seconds: float = 120, user: str = "") -> Ended:
         """Runs the working tree's program to its end; `.json` of the answer is what --json printed."""

@@ -1,7 +1,7 @@
 """Real OpenZFS for tests: fixtures that hand out machines.
 
     def test_a_send_arrives(master):            # one machine, restored in half a second, zfs loaded, ended afterwards
-        master.pool("tank", "1G")               # a pool on a sparse disk of its own, mounted at /tank
+        master.pool("tank", "1G")               # a pool on a sparse file, mounted at /tank; disk=True: on a disk
         master.sh("zfs create tank/photos")     # ends badly: LabError; check=False: look at .code, .text, .complaint
         master.write("/tank/photos/a", "text")
         master.job("photos", '...', targets='...')
@@ -40,11 +40,6 @@ from tests.lab.store import Store
 FOLDER = cache_folder()
 NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
-# Tables of rows and cuts by the dozen, half an hour by themselves: `make test-long` runs them.
-LONG = (
-    "test_zfs_bases", "test_zfs_chaos", "test_zfs_cuts", "test_zfs_errors", "test_zfs_send", "test_zfs_survey",
-    "test_zfs_tokens", "test_zfs_verify",
-)  # fmt: skip
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
 
@@ -63,8 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     built = all(Store(folder=FOLDER).ready(flavour) for flavour in FLAVOURS) if ours and not missing() else True
     for item in ours:
         item.add_marker("lab")
-        if item.path.stem in LONG:
-            item.add_marker("long")
         if NATIVE and ("pair" in getattr(item, "fixturenames", ()) or item.get_closest_marker("virtual")):
             item.add_marker(pytest.mark.skip(reason="needs USB, a wire or power to cut: only in virtual machines"))
         if not item.get_closest_marker("timeout"):

@@ -69,8 +69,8 @@ class Copying:
         self.at = receiver if pulls else sender
         for machine in {sender, receiver}:
             machine.sh(_TIGHT)
-        sender.pool("tank")
-        receiver.pool("vault", usb=usb)
+        sender.pool("tank", disk=True)
+        receiver.pool("vault", disk=not usb, usb=usb)
         made = (f"head -c {size}M /dev/urandom > /tank/photos/{name} && zfs snapshot {SOURCE}@{name}"
                 for name, size in (("a", chain.a), ("b", chain.b), ("c", chain.c)))  # fmt: skip
         sent = f"zfs send -pLce {SOURCE}@a | wc -c; zfs send -pLce -I @a {SOURCE}@c | wc -c"
@@ -85,6 +85,7 @@ class Copying:
         limit = f'transport = "{transport}"\n' + (f'rate-limit = "{rate}"' if rate else "")
         text = _JOB.format(source=source, attempts=attempts, rate=limit, stall_after=stall_after)
         self.at.job("photos", text, targets=f'[place.vault]\ndataset = "{place}"\n')
+        self.at.sh("sync -f /etc/poolferry")  # what is written only now would be empty after a power cut
 
     def begin(self) -> Running:
         """Begins a run."""
@@ -110,21 +111,21 @@ class Copying:
         """Until so much of the stream has passed the wire."""
         machine, way = self._meter
         enough = self._before + int(self.stream * part)
-        machine.sh(f"{_CARRIED} while carried {way}; [ $c -lt {enough} ]; do sleep 0.1; done", seconds=PATIENCE)
+        machine.sh(f"{_CARRIED} while carried {way}; [ $c -lt {enough} ]; do sleep 0.3; done", seconds=PATIENCE)
 
     def wait_for_snapshot(self, name: str) -> None:
         """Until the copy has that snapshot."""
-        script = f"until zfs list {COPY}@{name} > /dev/null 2>&1; do sleep 0.1; done"
+        script = f"until zfs list {COPY}@{name} > /dev/null 2>&1; do sleep 0.3; done"
         self.receiver.sh(script, seconds=PATIENCE)
 
     def wait_for_used(self, part: float) -> None:
         """Until the copy holds so much of the stream on its pool."""
-        script = f"until [ $(zfs get -Hpo value used {COPY} 2> /dev/null || echo 0) -ge {int(self.stream * part)} ]; do sleep 0.1; done"
+        script = f"until [ $(zfs get -Hpo value used {COPY} 2> /dev/null || echo 0) -ge {int(self.stream * part)} ]; do sleep 0.3; done"
         self.receiver.sh(script, seconds=PATIENCE)
 
     def wait_for_token(self) -> None:
         """Until what was received so far could be gone on from."""
-        script = f"until zfs get -Hpo value receive_resume_token {COPY} 2> /dev/null | grep -q 1-; do sleep 0.1; done"
+        script = f"until zfs get -Hpo value receive_resume_token {COPY} 2> /dev/null | grep -q 1-; do sleep 0.3; done"
         self.receiver.sh(script, seconds=PATIENCE)
 
     # What must hold afterwards.
@@ -139,11 +140,11 @@ class Copying:
         words = f"zfs list -Hp -d 1 -t snapshot -s createtxg -o name,guid {dataset}"
         return tuple(line.partition("@")[2] for line in machine.sh(words).lines)
 
-    def require_equal(self) -> None:
-        """All snapshots by guid, and the contents of the newest, read on both sides."""
+    def require_equal(self, *names: str) -> None:
+        """All snapshots by guid, these and no others, and the contents of the newest, read on both sides."""
         here, there = self.guids(self.sender, SOURCE), self.guids(self.receiver, COPY)
         assert here == there
-        assert [line.split("\t")[0] for line in here] == ["a", "b", "c"]
+        assert [line.split("\t")[0] for line in here] == list(names or ("a", "b", "c"))
         reading = [
             machine.popen(_DIGEST.format(snapshot=f"{dataset}@c"))
             for machine, dataset in ((self.sender, SOURCE), (self.receiver, COPY))

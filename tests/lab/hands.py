@@ -14,6 +14,7 @@ from orchestrator.domain.plan import Decision, Nothing, Refusal, Step
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE
+from orchestrator.process.ending import GENTLE, Manners
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.line import pipeline_line
 from orchestrator.process.result import Result, broken
@@ -54,8 +55,10 @@ class InGuest(Writer):
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
+        on_start: Callable[[tuple[int, ...]], None] | None = None,
+        manners: Manners = GENTLE,
     ) -> Result:
-        del stop, stall_after, on_output, on_tick, on_bytes, on_errors
+        del stop, stall_after, on_output, on_tick, on_bytes, on_errors, on_start, manners
         return self._run(pipeline)
 
     def one(self, *stages: Command) -> Result:

@@ -1,7 +1,7 @@
 """The model's two pools and the job between them, on real OpenZFS: the same words for the same happenings.
 
 A run is the engine's own: look, decide, do each step, prove. It is cut in the middle of a stream, by kill -9 of one of its
-programs where chance will have it, or before a step. Changes things.
+programs where chance will have it, by a link that dies, or before a step. Changes things.
 """
 
 import random
@@ -9,23 +9,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Refusal, Step
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE, steps
 from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.survey import survey
 from orchestrator.engines.zfs.words import Bookmark, Decided, Snapshot
+from orchestrator.process.line import pipeline_line
 from orchestrator.process.result import broken
 from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, unharmed
 from tests.engines.zfs.sides import job
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
+from tests.lab.laboratory import Pair
 from tests.world import Node, Pool, ZfsError
 
-KEY = "echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt"
 UNIT = 48 << 10  # bytes of a real stream for one of the model's
 # Passes so many bytes on; then a program is killed, and the stream ends.
 _CUT = 'head -c "$1"; [ "$2" = nobody ] || pkill -9 -f "^$2"; :'
+# Passes so many bytes on, and then nothing for ever.
+_DEAD = 'head -c "$1" | tee /run/passed; : >/run/reached; exec sleep 900 <&-'
+_GOT = "cat /sys/class/net/eth0/statistics/rx_bytes"
+BLOCK = 128 << 10  # mbuffer passes nothing smaller on before the end
+SHARED = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=600")
 VICTIMS = ("nobody", "zfs send", "zfs receive", "mbuffer")
 
 
@@ -102,29 +109,27 @@ class RealPool(Pool):
 
 
 class RealFerry(Ferry):
-    """A job between two real pools of one machine, named as the model's."""
+    """A job between two real pools, named as the model's: of one machine, or of two with a wire between them."""
 
     def __init__(
-        self, machine: Machine, chance: random.Random, *, encrypted: bool, sealed: bool, **options: Any
-    ) -> None:
+        self, machine: Machine, chance: random.Random, *, encrypted: bool, sealed: bool, wire: Pair | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        there: Machine = wire.backup if wire else machine
         made = {
-            "tank/photos": f"{KEY} tank/photos" if encrypted else "zfs create tank/photos",
-            "vault/copies": f"{KEY} vault/copies" if sealed else "zfs create vault/copies",
+            "tank/photos": f"{ENCRYPTED} tank/photos" if encrypted else "zfs create tank/photos",
+            "vault/copies": f"{ENCRYPTED} vault/copies" if sealed else "zfs create vault/copies",
         }
-        machine.sh(
-            f"""set -e
-            for pool in tank vault; do disk=$(zpool status -P $pool | grep -o '/dev/[^ ]*' || :)
-            zpool destroy -f $pool; zpool create -f $pool "${{disk%-part1}}"; done; {"; ".join(made.values())}""",
-            seconds=300,
-        )
-        guids = [int(machine.sh(f"zpool get -Hpo value guid {name}").text) for name in ("tank", "vault")]
-        source, target = (
-            RealPool(name=name, guid=guid, machine=machine) for name, guid in zip(("tank", "vault"), guids, strict=True)
-        )
-        super().__init__(source=source, target=target, job=job(**options))
-        self.hands = InGuest(machine)
+        pools = [
+            _pool_anew(where, name, made[root])
+            for where, name, root in ((machine, "tank", "tank/photos"), (there, "vault", "vault/copies"))
+        ]
+        place = Host(name=there.name, user="root") if wire else None
+        super().__init__(source=pools[0], target=pools[1], job=job(place=place, **options))
+        self.hands = InGuest(machine, ssh_options=SHARED)
         self.told: list[str] = []
-        self._chance, self._machine = chance, machine
+        self.link_dies = False
+        self._chance, self._machine, self._wire = chance, machine, wire
         self._look()
 
     def _look(self) -> None:
@@ -153,7 +158,7 @@ class RealFerry(Ferry):
         if cut is not None and not step.copies:
             raise Cut(f"before {step.does}")
         if cut is not None:
-            self._cut(step.work, cut * UNIT)
+            (self._die if self.link_dies else self._cut)(step.work, cut * UNIT)
             raise Cut(f"in {step.does}")
         result = self.hands.stream(step.work)
         if not result.well:
@@ -166,3 +171,34 @@ class RealFerry(Ferry):
         cutter = Command(argv=("sh", "-c", _CUT, "sh", str(after), victim), effect=Effect.WRITES)
         first, *rest = work.stages
         self.hands.stream(Pipeline(stages=(first, cutter, *rest)))
+
+    def _die(self, work: Pipeline, after: int) -> None:
+        """Sends so much; then the link is dead, and the sender gives up. Without a link, the receiving process waits on."""
+        self.told.append(f"  {after} bytes, then the link is dead")
+        cutter = Command(argv=("sh", "-c", _DEAD, "sh", str(after)), effect=Effect.WRITES)
+        first, *rest = work.stages
+        line = pipeline_line(Pipeline(stages=(first, cutter, *rest)), SHARED)
+        self._machine.sh("rm -f /run/reached")
+        before = int(self._wire.backup.sh(_GOT).text) if self._wire else 0
+        running = self._machine.popen(["bash", "-c", line])
+        passed = self._machine.sh("until [ -e /run/reached ]; do sleep 0.05; done; wc -c </run/passed").text
+        if self._wire is None:
+            return
+        there = before + int(passed) // BLOCK * BLOCK
+        self._wire.backup.sh(f"until [ $({_GOT}) -ge {there} ]; do sleep 0.1; done")
+        self._wire.cut()
+        self._machine.sh("ss -K dst 10.99.0.0/24 >/dev/null")  # so that no last word comes through after all
+        running.kill(9)
+        running.wait(30)
+        self._wire.mend()
+
+
+def _pool_anew(machine: Machine, name: str, made: str) -> RealPool:
+    """The pool of that name, empty again but for what `made` makes; who still receives into the old one goes with it."""
+    path = machine.lies_on(name)
+    machine.sh(
+        f"""pkill -9 -f '^(zfs receive|sleep 900)' || :
+        set -e; zpool destroy -f {name}; zpool create -f {name} {path.removesuffix("-part1")}; {made}""",
+        seconds=300,
+    )
+    return RealPool(name=name, guid=int(machine.sh(f"zpool get -Hpo value guid {name}").text), machine=machine)

@@ -17,7 +17,7 @@ from typing import Any
 from orchestrator import compose
 from orchestrator.interfaces.records import story_value
 from orchestrator.runner.run import run_job
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
 
 PLACES = {"vault": "vault/copies", "second": "second/copies"}
@@ -30,8 +30,8 @@ take() { zfs receive -u -o readonly=on -o canmount=noauto -o poolferry:flags=Lce
 begin() { zfs create "$s"; grow "$s" one; zfs send -Lce "$s@one" | take; }
 cut() { zfs send -Lce "$@" | head -c 600000 | zfs receive -s -u -o poolferry:flags=Lce "$c" 2>/dev/null || :; }
 cut_more() { zfs send -Lce "$@" | head -c 600000 | zfs receive -s -u "$c" 2>/dev/null || :; }
-key() { echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt "$@"; }
-"""
+key() { ENCRYPTED "$@"; }
+""".replace("ENCRYPTED", ENCRYPTED)
 _JOB = """engine = "zfs"
 source = "{source}"
 target = "{place}"

@@ -3,11 +3,14 @@
 Changes things: in virtual machines.
 """
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.lab.common import Machine
+from orchestrator.domain.place import Location
+from orchestrator.engines.zfs.marks import cursor_name, keeper_of
+from tests.lab.common import GIVE_KEY, Machine
 from tests.lab.rows import FAILED, REFUSED, Row, Table, Turn
 
 _ASIDE = frozenset({"aside"})
@@ -117,7 +120,7 @@ SEALED = (
              says=("$s is encrypted, and its copy $c would be stored readable", "consent with .*may-decrypt = true")),
         Turn(does="zfs unmount $s; zfs unload-key $s", options='raw = "no"\nmay-decrypt = true', outcome=REFUSED, sends=(),
              says=("the key of $s is not loaded, so it cannot be read to be sent", "zfs load-key $s")),
-        Turn(does="echo 12345678 | zfs load-key $s", sends=("$s @one, the whole",)),
+        Turn(does=GIVE_KEY + " | zfs load-key $s", sends=("$s @one, the whole",)),
     )),
 )  # fmt: skip
 
@@ -161,8 +164,9 @@ def test_each_row_of_trees_clones_volumes_and_several_targets(master: Machine, t
     # One bookmark of each target, and no hold.
     marks = master.sh("zfs list -H -o name -t bookmark tank/two").lines
     pool = {name: int(master.sh(f"zpool get -Hpo value guid {name}").text) for name in ("vault", "second")}
+    keepers = [keeper_of(guid, Location(path=f"{places[name]}/two")) for name, guid in pool.items()]
     newest = int(values(master, "guid", "tank/two@two"))
-    assert sorted(marks) == sorted(f"tank/two#poolferry_{guid:016x}_{newest:016x}" for guid in pool.values())
+    assert sorted(marks) == sorted(f"tank/two#{cursor_name(keeper, newest)}" for keeper in keepers)
     assert master.sh("zfs list -H -o name -t snapshot -r tank | xargs zfs holds -H").text == ""
 
 
@@ -177,7 +181,7 @@ def test_each_row_of_encrypted_sources(master: Machine, tmp_path: Path) -> None:
     assert "one" not in master.sh(look.format(sealed), check=False).text
     assert master.sh(look.format(opened)).text == "one"
     # The one who has the key reads there what was sent.
-    master.sh(f"echo 12345678 | zfs load-key {sealed}")
+    master.sh(f"{GIVE_KEY} | zfs load-key {sealed}")
     assert master.sh(look.format(sealed)).text == "one"
 
 
@@ -209,9 +213,8 @@ def test_properties_of_the_source_harm_neither_host_nor_copy(master: Machine, tm
     assert master.sh(f"zfs get -Hp -o received quota,refquota {copy}").lines == ("314572800", "209715200")
     assert master.sh(f"zfs get -H -o received mountpoint {copy}/root {copy}/usr").lines == ("/", "/usr")
     # Not even when all is mounted that mounts by itself; the source would.
+    where = os.path.dirname(master.lies_on("vault"))
     before = master.sh("ls /usr | md5sum; findmnt -no SOURCE /").text
-    master.sh(
-        "zpool export tank; zfs mount -a; zpool export vault; zpool import -d /dev/disk/by-id vault; zfs mount -a"
-    )
+    master.sh(f"zpool export tank; zfs mount -a; zpool export vault; zpool import -d {where} vault; zfs mount -a")
     assert master.sh("ls /usr | md5sum; findmnt -no SOURCE /").text == before
     assert "vault/copies/photos" not in master.read("/proc/mounts").decode()

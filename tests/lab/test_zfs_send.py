@@ -26,7 +26,7 @@ from orchestrator.engines.zfs.survey import survey
 from orchestrator.engines.zfs.tokens import parse_token
 from orchestrator.engines.zfs.words import Flags, Kind, SnapshotPresent
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job, side
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.hands import InGuest, carry, guids
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
@@ -34,7 +34,6 @@ from tests.whole.house import wait_until
 HERE = At()
 COPIED = "vault/copies/photos"
 SHARED = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=120")
-KEY = "echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt"
 
 
 def pools(master: Machine, backup: Machine | None = None) -> None:
@@ -180,7 +179,7 @@ def test_what_real_failures_are_called(master: Machine) -> None:
     hands = InGuest(master)
     carry(hands, job())
     master.sh("head -c 30M /dev/urandom > /tank/photos/b && zfs snapshot tank/photos@two")
-    master.sh(f"zfs create -o quota=10M vault/tight && zfs create tank/empty && zfs snapshot tank/empty@e && {KEY} tank/sealed && "
+    master.sh(f"zfs create -o quota=10M vault/tight && zfs create tank/empty && zfs snapshot tank/empty@e && {ENCRYPTED} tank/sealed && "
               "zfs snapshot tank/sealed@s")  # fmt: skip
     whole, more = ("send", "tank/photos@two"), ("send", "-i", "@one", "tank/photos@two")
 
@@ -296,7 +295,7 @@ def _refused(decisions: tuple[Decision, ...]) -> bool:
 
 def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
     pools(master)
-    master.sh(f"{KEY} tank/photos/sealed && head -c 1M /dev/urandom > /tank/photos/sealed/a && zfs snapshot tank/photos/sealed@s "
+    master.sh(f"{ENCRYPTED} tank/photos/sealed && head -c 1M /dev/urandom > /tank/photos/sealed/a && zfs snapshot tank/photos/sealed@s "
               "&& zfs unmount tank/photos/sealed && zfs unload-key tank/photos/sealed")  # fmt: skip
     hands = InGuest(master)
     carry(hands, job())
@@ -308,7 +307,7 @@ def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
     assert isinstance(carry(hands, job())[-1], Nothing)
     assert guids(master, "tank/photos") == guids(master, COPIED)
     # Readable on the target: only with consent, and then without properties, which zfs would not send.
-    master.sh("echo 12345678 | zfs load-key tank/photos/sealed")
+    master.sh(f"{GIVE_KEY} | zfs load-key tank/photos/sealed")
     master.sh("zfs snapshot -r tank/photos@open")
     assert _refused(carry(hands, job(raw="no"), "aside"))
     carry(hands, job(raw="no", may_decrypt=True), "aside")

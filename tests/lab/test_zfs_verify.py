@@ -3,11 +3,12 @@
 Changes things: in virtual machines.
 """
 
+import os
 from typing import Any
 
 import pytest
 
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
@@ -86,16 +87,14 @@ def test_what_the_look_finds(master: Machine) -> None:
 
 def damage(master: Machine) -> None:
     """Changes bytes of the marked file on the target's disk, behind the pool's back."""
-    disk = master.sh("zpool status -P vault | grep -o '/dev/[^ ]*'").lines[0]
+    disk = master.lies_on("vault")
     master.sh("zpool export vault")
     places = master.sh(
         f"sync; grep -obUa 'here lies a block' {disk} | cut -d: -f1 | sort -n | head -n 500", check=False
     ).lines
     assert len(places) > 100
-    master.sh(
-        f"printf HERE | dd of={disk} bs=1 seek={places[50]} conv=notrunc,fsync status=none; blockdev --flushbufs {disk}"
-    )
-    master.sh("zpool import -d /dev/disk/by-id vault || zpool import vault")
+    master.sh(f"printf HERE | dd of={disk} bs=1 seek={places[50]} conv=notrunc,fsync status=none")
+    master.sh(f"zpool import -d {os.path.dirname(disk)} vault")
 
 
 @pytest.mark.parametrize(("checksum", "verdict"), [("off", "rotten"), ("on", "unreadable")])
@@ -116,8 +115,8 @@ def test_damaged_contents_are_found(master: Machine, checksum: str, verdict: str
 def test_what_nobody_can_read_is_unproved(master: Machine) -> None:
     master.pool("tank", "200M")
     master.pool("vault", "200M")
-    master.sh("""zfs create vault/copies && zfs create tank/photos
-        echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase tank/photos/secret
+    master.sh(f"""zfs create vault/copies && zfs create tank/photos
+        {ENCRYPTED} tank/photos/secret
         zfs create -V 8M tank/photos/disk; zfs set snapdev=visible tank/photos/disk
         dd if=/dev/urandom of=/dev/zvol/tank/photos/disk bs=1M count=2 status=none; zfs snapshot -r tank/photos@a""")
     master.job("photos", JOB, targets=PLACE)
@@ -174,9 +173,11 @@ def test_a_reading_that_is_cut_leaves_no_mount(master: VirtualMachine, number: i
     assert master.sh("grep -l photos@b /proc/*/mounts", check=False).text
     running.kill(number)
     assert running.wait(30).code != 0
-    wait_until(
-        lambda: not master.sh("grep -l photos@b /proc/*/mounts; pgrep -a -f '[s]leep 600'", check=False).text, 30
-    )
+    left = "grep -s photos@b /proc/[0-9]*/mounts; ps -eo pid,ppid,stat,args | grep -e '[s]leep 600' -e '[s]ha256sum' -e '[u]nshare'"
+    try:
+        wait_until(lambda: not master.sh(left, check=False).text, 90, pause=0.5)
+    except AssertionError:
+        raise AssertionError(master.sh(left, check=False).text) from None
     if number == 15:
         assert left_behind(master) == ""
     master.sh("zfs destroy -r tank/photos@b")

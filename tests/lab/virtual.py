@@ -17,8 +17,9 @@ from tests.lab.emulator import command_line, disk_device, disk_node, root_node
 from tests.lab.qmp import Qmp
 
 _BOOT_SECONDS = 240
+POOLS = "/var/lib/pools"
 _MOUNT = (
-    "mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=loose,ro poolferry /mnt/poolferry "
+    "mountpoint -q /mnt/poolferry || mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=loose,ro poolferry /mnt/poolferry "
     "&& mkdir -p /var/lib/poolferry /etc/poolferry/jobs"
 )
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -182,9 +183,15 @@ class VirtualMachine(Machine):
             seconds=seconds + 10,
         )
 
-    def pool(self, name: str, size: str = "1G", *, usb: bool = False, options: Sequence[str] = ()) -> str:
-        disk = self.plug(self.disk(name, size, bus="usb" if usb else "scsi"))
-        self.sh(["zpool", "create", *options, name, disk.device])
+    def pool(
+        self, name: str, size: str = "1G", *, disk: bool = False, usb: bool = False, options: Sequence[str] = ()
+    ) -> str:
+        path = f"{POOLS}/{name}"
+        if disk or usb:
+            path = self.plug(self.disk(name, size, bus="usb" if usb else "scsi")).device
+        else:
+            self.sh(f"mkdir -p {POOLS} && truncate -s {size} {path}")
+        self.sh(["zpool", "create", *options, name, path])
         return name
 
     # -- network

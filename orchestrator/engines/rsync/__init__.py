@@ -32,6 +32,7 @@ class RsyncEngine:
     options = RsyncOptions
     wants_datasets = False
     stays = False
+    without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
 
     def mistakes(

@@ -3,11 +3,10 @@
 Reads.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, Snapshots, Verify
 from orchestrator.domain.place import Location
@@ -47,6 +46,7 @@ class SanoidEngine:
     options: type = SanoidOptions
     wants_datasets = True
     stays = True
+    without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport")
     later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
 
     def mistakes(
@@ -146,23 +146,6 @@ class SanoidEngine:
     ) -> None:
         """The commands themselves see to it that what was due is there."""
 
-    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        return iter(())
-
-    def digests(
-        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
-    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
-        _refuse_reading()
-
-    def damage_note(self, point: Point) -> Location | None:
-        return None
-
-    def store(self, local: str, file: Location) -> Pipeline:
-        _refuse_reading()
-
-    def fetch(self, file: Location, local: str) -> Pipeline:
-        _refuse_reading()
-
 
 def _point(world: World, at: int) -> Point:
     taken = world.snapshots[at]
@@ -178,13 +161,6 @@ def _refuse_restore() -> NoReturn:
     _refuse(
         "this job only takes snapshots, where the data is: there is no copy to bring back",
         "look into .zfs/snapshot at the dataset's own mountpoint, or `zfs clone` a snapshot beside it",
-    )
-
-
-def _refuse_reading() -> NoReturn:
-    _refuse(
-        "this job only takes snapshots: there is no copy to read and none to carry anything to",
-        "`zpool scrub` reads all data of a pool; a job of the engine zfs makes copies",
     )
 
 

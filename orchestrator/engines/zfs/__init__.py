@@ -1,11 +1,10 @@
 """zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid. Reads."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
@@ -31,6 +30,13 @@ from orchestrator.engines.zfs.words import World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
 
+if TYPE_CHECKING:
+    from orchestrator.domain.command import Pipeline
+    from orchestrator.domain.kit import Kit
+    from orchestrator.domain.returning import Chain, Return, Shown, Wished
+    from orchestrator.domain.rotation import Base
+    from orchestrator.domain.scratch import Scratch
+
 
 class ZfsEngine:
     """The contract's face of this folder: each call goes straight to the module that knows.
@@ -39,10 +45,15 @@ class ZfsEngine:
     """
 
     name = "zfs"
-    options = ZfsOptions
+    options: type = ZfsOptions
     wants_datasets = True
     stays = False
-    later = ("orchestrator.engines.zfs.plan", "orchestrator.engines.zfs.steps", "orchestrator.engines.zfs.confirm")
+    without: tuple[str, ...] = ()
+    later: tuple[str, ...] = (
+        "orchestrator.engines.zfs.plan",
+        "orchestrator.engines.zfs.steps",
+        "orchestrator.engines.zfs.confirm",
+    )
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
@@ -118,23 +129,6 @@ class ZfsEngine:
 
         confirm_all(proofs, reader)
 
-    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        return iter(())
-
-    def digests(
-        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
-    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
-        raise ValueError("a dataset is proved by the guids of its snapshots, not file by file")
-
-    def damage_note(self, point: Point) -> Location | None:
-        return None
-
-    def store(self, local: str, file: Location) -> Pipeline:
-        raise ValueError("a dataset takes streams, no files")
-
-    def fetch(self, file: Location, local: str) -> Pipeline:
-        raise ValueError("a dataset holds no files of ours")
-
     def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
         from orchestrator.engines.zfs.digesting import Both, able_command, parse_able
         from orchestrator.engines.zfs.survey import run
@@ -156,6 +150,71 @@ class ZfsEngine:
 
         judged = comparing.judge(Case(job, seen.world, asked), point=point)
         return judged if isinstance(judged, Refusal) else digesting.plan(job, seen, judged, asked)
+
+    def survey_return(self, job: Job, wished: "Wished", asked: Asked, reader: Reader, *, content: bool) -> Any:
+        from orchestrator.engines.zfs.returning_look import look
+
+        return look(job, wished, asked, reader, content=content)
+
+    def plan_return(self, seen: Any, asked: Asked) -> "Return":
+        from orchestrator.engines.zfs import returning
+
+        return returning.plan(seen, asked)
+
+    def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
+        from orchestrator.engines.zfs import comparing, digesting
+        from orchestrator.engines.zfs.case import Case
+
+        judged = comparing.judge(Case(seen.job, seen.world, asked), point=None)
+        both = digesting.Both(world=seen.world, able=seen.able)
+        return judged if isinstance(judged, Refusal) else digesting.plan(seen.job, both, judged, asked)
+
+    def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> "Shown | Refusal":
+        from orchestrator.engines.zfs.showing import survey_files
+
+        return survey_files(job, path, point, reader)
+
+    def chain(self, world: Any) -> "Chain":
+        from orchestrator.engines.zfs.returning import chain
+
+        return chain(world)
+
+    def plan_try(
+        self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
+    ) -> Plan | Refusal:
+        """The clones of a point. Reads. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.trying import plan_try
+
+        return plan_try(job, below, until, keep, asked, reader)
+
+    def survey_scratch(self, job: Job, reader: Reader) -> "tuple[Scratch, ...]":
+        """The scratch copies in a job's place. Reads. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.trying import survey_scratch
+
+        return survey_scratch(job, reader)
+
+    def drop_scratch(self, job: Job, scratch: "Scratch") -> Step:
+        """Destroys one. Pure."""
+        from orchestrator.engines.zfs.trying import drop_step
+
+        return drop_step(job, scratch)
+
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "Kit":
+        """What is needed to build the source again. Reads. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.kit import survey_kit
+
+        return survey_kit(job, now, reader)
+
+    def store_kit(self, job: Job, archive: str) -> "Pipeline":
+        """Carries an archive of the kit's files beside the copy. Pure."""
+        from orchestrator.engines.zfs.kit import store_pipeline
+
+        return store_pipeline(job, archive)
+
+    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
+        from orchestrator.engines.zfs.forecast import bases
+
+        return bases(job, pool_guid, reader)
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
         from orchestrator.engines.zfs import pinned

@@ -132,5 +132,5 @@ def _delegated(may: May, root: Location, needed: Sequence[str]) -> Advice:
     lacking = [right for right in needed if right not in may.rights]
     if not lacking:
         return Advice(good=True, subject=subject, text=f"{may.user} may do what is needed")
-    text = f"zfs allow {may.user} {','.join(lacking)} {root.path}; or sudo = true in [zfs]"
+    text = f"zfs allow {may.user} {','.join(lacking)} {may.dataset}; or sudo = true in [zfs]"
     return Advice(good=False, subject=subject, text=text, hinders=False)

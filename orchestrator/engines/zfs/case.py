@@ -8,6 +8,7 @@ from functools import cached_property
 from orchestrator.domain.job import Job
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.stuck import Tried, key, parse_tried
 from orchestrator.engines.zfs.words import Snapshot, World
 
 
@@ -90,6 +91,17 @@ class Case:
         if self._everything:
             return True
         return bool(self._wanted.fullmatch(snapshot.name)) and not self._unwanted.fullmatch(snapshot.name)
+
+    def tried(self, name: str) -> Tried | None:
+        """What is remembered of going on with a cut receive into a dataset."""
+        return parse_tried(self.asked.remembered.get(key(name), ""))
+
+    @property
+    def command(self) -> str:
+        """What a person says to have the same done again."""
+        if self.world.returning is None:
+            return f"poolferry run {self.job.name}"
+        return f"poolferry restore run {self.job.name} --to {self.world.target.root}"
 
     def source_name(self, name: str) -> str:
         """A dataset's whole name on the source."""

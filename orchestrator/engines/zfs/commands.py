@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Pipe
@@ -14,10 +15,9 @@ from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer wants room for some of its blocks
-_SOURCE_PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_TARGET_PROPERTIES = (
-    f"{_SOURCE_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
-)
+_PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},{FLAGS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
 # What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _ROOM = {
@@ -168,9 +168,12 @@ def resumed_words(token: str) -> tuple[str, ...]:
 
 
 def _cluster(flags: Flags, properties: bool) -> str:
-    """All flags in one word. Never -R: it would let a receive destroy. P: sizes for machines, on stderr."""
-    letters = str(flags).removeprefix("-")
-    return f"-P{letters}{'p' if properties else ''}"
+    """All flags in one word. Never -R: it would let a receive destroy. P: sizes for machines, on stderr.
+
+    b in place of p: only what a copy received, whatever it was given in its place; so the source's own values return.
+    """
+    letters = str(replace(flags, backup=False)).removeprefix("-")
+    return f"-P{letters}{('b' if flags.backup else 'p') if properties else ''}"
 
 
 def receive_words(
@@ -215,6 +218,12 @@ def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
     if flags is not None:
         given[FLAGS] = str(flags)
     return given
+
+
+def put_aside(kind: Kind) -> tuple[str, ...]:
+    """The properties of which a copy has values of its own, or its parent's, whatever the stream brings."""
+    given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
+    return (*given, *_aside(kind, (), given))
 
 
 def _aside(kind: Kind, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:

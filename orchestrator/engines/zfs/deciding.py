@@ -87,7 +87,7 @@ def _carry_on(case: Case, here: Lane, base: Base, back: RollBack | None, flags: 
         return replace(here, refusal=refusal)
     why = _after(cut) if cut else str(base)
     rest = sends(here.name, ahead, cut.snapshot if cut else base.base, flags, why)
-    abort = (Abort(dataset=here.name, why=verdict.why),) if isinstance(verdict, Stale) else ()
+    abort = (Abort(dataset=here.name, why=verdict.why, told=verdict.told),) if isinstance(verdict, Stale) else ()
     return replace(
         here, deeds=(*abort, *(() if back is None else (back,)), *((cut,) if cut else ()), *rest), flags=flags
     )
@@ -113,7 +113,7 @@ def _fill(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | No
         flags = target.flags or flags
         rest = sends(name, look_ahead(case, source, verdict.snapshot), verdict.snapshot, flags, _after(verdict))
         return replace(here, deeds=(verdict, *rest), comes=True, flags=flags)
-    abort = (Abort(dataset=name, why=verdict.why),) if isinstance(verdict, Stale) else ()
+    abort = (Abort(dataset=name, why=verdict.why, told=verdict.told),) if isinstance(verdict, Stale) else ()
     here, onto = replace(here, there=target.placeholder), target if target.placeholder else None
     return _begin(case, here, done, origin, onto=onto, before=abort)
 

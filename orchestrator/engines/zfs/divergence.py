@@ -57,7 +57,7 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
 def _cure(case: Case, base: Base, whole: str) -> str:
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
     return (
-        f"{sanoid}to keep all and begin anew beside it: poolferry run {case.job.name} --{ASIDE}; to lose it: "
+        f"{sanoid}to keep all and begin anew beside it: {case.command} --{ASIDE}; to lose it: "
         f'may-destroy = ["rollback"] in [zfs], or zfs rollback{" -r" if base.own else ""} {whole}{base.there.mark}'
     )
 
@@ -116,4 +116,4 @@ def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
 
 
 def _beside(case: Case) -> str:
-    return f"to rename it away with all below it, and begin anew: poolferry run {case.job.name} --{ASIDE}"
+    return f"to rename it away with all below it, and begin anew: {case.command} --{ASIDE}"

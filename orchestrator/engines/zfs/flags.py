@@ -6,19 +6,22 @@ sent raw stays sealed; what was not lies readable on the target, so that needs c
 Pure.
 """
 
+from dataclasses import replace
+
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.case import Case
-from orchestrator.engines.zfs.words import Dataset, Flags
+from orchestrator.engines.zfs.words import Dataset, Flags, World
 
 OPEN = 'raw = "no" and may-decrypt = true in [zfs]'
 
 
 def first_flags(case: Case, name: str, source: Dataset, *, sealed: bool) -> Flags | Refusal:
     """The flags of a chain that begins now. `sealed`: the target encrypts all that lies there."""
-    if source.encrypted and case.options.raw != "no":
-        return Flags(raw=True)
+    back = case.world.returning is not None
+    if source.encrypted and case.options.raw != "no" and has_its_own_key(case.world, source):
+        return Flags(raw=True, backup=back)
     # Embedded blocks cannot be received into an encrypted dataset (openzfs #12480).
-    flags = Flags(embedded=not sealed and not source.encrypted)
+    flags = Flags(embedded=not sealed and not source.encrypted, backup=back)
     return _refuse_readable(case, name, source, sealed=sealed) or flags
 
 
@@ -26,7 +29,7 @@ def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Fla
     """The flags that a chain has, when the job agrees with them."""
     flags = target.flags or derived_flags(case, source, target)
     if not source.encrypted:
-        flags = Flags(large=flags.large, compressed=flags.compressed, embedded=flags.embedded)
+        flags = replace(flags, raw=False)
         return _refuse_locked(case, name, target) or flags
     if case.options.raw != "auto" and flags.raw != (case.options.raw == "yes"):
         return _refuse_change(case, name, flags)
@@ -48,6 +51,12 @@ def is_raw(case: Case, target: Dataset) -> bool:
     return target.encrypted and (root == top or root.startswith(f"{top}/"))
 
 
+def has_its_own_key(world: World, source: Dataset) -> bool:
+    """Whether what is encrypted is so by itself. A copy may be so by the pool it lies in, and comes back without that."""
+    copy = world.returning
+    return copy is None or f"{source.encryption_root}/".startswith(f"{copy}/")
+
+
 def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
     now, then = ("yes", "raw") if case.options.raw == "yes" else ("no", "not raw")
     was = "raw" if flags.raw else "not raw"
@@ -55,7 +64,7 @@ def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
     return Refusal(
         why=f"{whole} was received {was}, and what follows cannot be {then}",
         evidence=(f'raw = "{now}" in [zfs]', f"the copy's flags: {flags}"),
-        cure=f'write raw = "auto", or begin that copy anew: poolferry run {case.job.name} --aside',
+        cure=f'write raw = "auto", or begin that copy anew: {case.command} --aside',
         guard="aside",
     )
 
@@ -68,7 +77,7 @@ def _refuse_readable(
     if not source.encrypted:
         return None
     if not sealed and not case.options.may_decrypt:
-        anew = f", and begin that copy anew: poolferry run {case.job.name} --aside" if chain else ""
+        anew = f", and begin that copy anew: {case.command} --aside" if chain else ""
         return Refusal(
             why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
             evidence=(f"the copy's flags: {chain}" if chain else f'raw = "{case.options.raw}" in [zfs]',),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
+from orchestrator.engines.zfs.marks import Keeper, held_keeper
 from orchestrator.engines.zfs.words import (
     FLAGS,
     PLACEHOLDER,
@@ -16,7 +17,6 @@ from orchestrator.engines.zfs.words import (
     Side,
     Snapshot,
     Wire,
-    held_pool,
     parse_flags,
 )
 
@@ -212,11 +212,11 @@ def _own_flags(told: Mapping[str, tuple[str, str]]) -> Flags | None:
     return parse_flags(text) if source == _OWN else None
 
 
-def held_in(datasets: Mapping[str, Dataset], pool_guid: int) -> dict[str, tuple[str, ...]]:
-    """By dataset, the names of the snapshots that a hold for this target pool keeps, as bookmarks beside them tell."""
+def held_in(datasets: Mapping[str, Dataset], keeper: Keeper) -> dict[str, tuple[str, ...]]:
+    """By dataset, the names of the snapshots that a hold for this copy keeps, as bookmarks beside them tell."""
     held: dict[str, tuple[str, ...]] = {}
     for name, dataset in datasets.items():
-        guids = {mark.guid for mark in dataset.bookmarks if held_pool(mark.name) == pool_guid}
+        guids = {mark.guid for mark in dataset.bookmarks if held_keeper(mark.name) == keeper}
         if guids:
             held[name] = tuple(snapshot.name for snapshot in dataset.snapshots if snapshot.guid in guids)
     return {name: names for name, names in held.items() if names}
@@ -277,16 +277,17 @@ def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class May:
-    """Who we are on a side, and what is delegated to us there."""
+    """Who we are on a side, and what is delegated to us there: at the dataset itself, or at the nearest above it."""
 
     user: str
     resumable: str
+    dataset: str
     rights: frozenset[str]
 
 
 def parse_may(lines: Iterable[str]) -> May:
     """What `zfs allow` prints, for us: lines such as "<tab>user ferry create,mount"; sets (@name) are not looked into."""
-    told = {"=user": "", "=groups": "", "=resumable": ""}
+    told = {"=user": "", "=groups": "", "=resumable": "", "=at": ""}
     rights: set[str] = set()
     for line in lines:
         word, _, rest = line.strip().partition(" ")
@@ -298,4 +299,4 @@ def parse_may(lines: Iterable[str]) -> May:
             rights.update(rest.split(","))
         elif (word == "user" and who == told["=user"]) or (word == "group" and who in told["=groups"].split()):
             rights.update(granted.split(","))
-    return May(user=told["=user"], resumable=told["=resumable"], rights=frozenset(rights))
+    return May(user=told["=user"], resumable=told["=resumable"], dataset=told["=at"], rights=frozenset(rights))

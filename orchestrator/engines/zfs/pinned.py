@@ -9,9 +9,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.zfs import commands
 from orchestrator.engines.zfs.commands import At
+from orchestrator.engines.zfs.marks import Keeper, cursor_keeper, held_keeper, held_name, tag_keeper
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.parse import Unreadable, parse_number
-from orchestrator.engines.zfs.words import HOLD, cursor_pool, held_name, held_pool, hold_tag
 
 HOLDS, BOOKMARKS = "hold", "bookmark"
 
@@ -32,7 +32,7 @@ printf "=end\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A hold or a bookmark of ours. `pool`: the guid of the target's; `beside`: the bookmark that goes with a hold.
+    """A hold or a bookmark of ours. `keeper`: for which copy; `beside`: the bookmark that goes with a hold.
 
     `since`: of a bookmark, when its snapshot was taken.
     """
@@ -40,7 +40,7 @@ class Found:
     kind: str
     dataset: str
     name: str
-    pool: int
+    keeper: Keeper
     since: datetime | None = None
     bytes: int | None = None
     beside: str | None = None
@@ -126,9 +126,9 @@ def _rows(lines: Iterable[str], count: int) -> Iterator[list[str]]:
 def _bookmarks(lines: Iterable[str]) -> Iterator[Found]:
     for whole, created in _rows(lines, 2):
         dataset, _, name = whole.partition("#")
-        pool = cursor_pool(name) if held_pool(name) is None else held_pool(name)
-        if pool is not None:
-            yield Found(kind=BOOKMARKS, dataset=dataset, name=name, pool=pool, since=_time(created))
+        keeper = cursor_keeper(name) or held_keeper(name)
+        if keeper is not None:
+            yield Found(kind=BOOKMARKS, dataset=dataset, name=name, keeper=keeper, since=_time(created))
 
 
 def _holds(
@@ -136,24 +136,14 @@ def _holds(
 ) -> Iterator[Found]:
     for whole, tag, taken in _rows(lines, 3):
         dataset, _, name = whole.partition("@")
-        pool = _tag_pool(tag)
-        if pool is not None and whole in held:
+        keeper = tag_keeper(tag)
+        if keeper is not None and whole in held:
             used, guid = held[whole]
-            beside = held_name(pool, guid)
+            beside = held_name(keeper, guid)
             yield Found(
-                kind=HOLDS, dataset=dataset, name=name, pool=pool, since=_time(taken), bytes=used,
+                kind=HOLDS, dataset=dataset, name=name, keeper=keeper, since=_time(taken), bytes=used,
                 beside=beside if (dataset, beside) in bookmarks else None,
             )  # fmt: skip
-
-
-def _tag_pool(tag: str) -> int | None:
-    """The pool that a hold's tag names; None: it is none of ours."""
-    text = tag.removeprefix(f"{HOLD}_")
-    try:
-        pool = int(text, 16)
-    except ValueError:
-        return None
-    return pool if tag == hold_tag(pool) else None
 
 
 def _time(text: str) -> datetime | None:

@@ -14,6 +14,7 @@ from orchestrator.engines.zfs.ordering import put_in_order
 from orchestrator.engines.zfs.resume import is_foreign
 from orchestrator.engines.zfs.staging import Stages, put_in_stages
 from orchestrator.engines.zfs.words import (
+    FLAGS,
     Decided,
     Encryption,
     EndReceive,
@@ -83,10 +84,24 @@ def _refuse_sides(case: Case) -> Refusal | None:
         cure = "correct `source` in the job file, or import its pool"
         return Refusal(why=f"the source {source.root} is not there", evidence=(), cure=cure)
     pool, below, _ = target.root.path.partition("/")
+    if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
+        return unfinished
     if "" not in target.datasets and below and pool not in target.above:
         cure = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
         return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), cure=cure)
     return transport.refuse(case.job, source, target)
+
+
+def _refuse_unfinished(case: Case) -> Refusal | None:
+    """Whether the source itself is not whole yet. Why: the target would seem to be ahead of it, and be taken back."""
+    names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
+    if not names:
+        return None
+    return Refusal(
+        why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
+        evidence=(f"its property {FLAGS} says so",),
+        cure=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+    )
 
 
 def _end_receives(case: Case) -> tuple[EndReceive, ...]:

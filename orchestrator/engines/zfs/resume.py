@@ -11,6 +11,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import show_size
 from orchestrator.engines.zfs.bases import Base
 from orchestrator.engines.zfs.case import Case
+from orchestrator.engines.zfs.stuck import RUNS, Tried, next_try
 from orchestrator.engines.zfs.words import Dataset, Flags, ResumedSend, Snapshot, Token
 
 ABORT = "abort"  # allowed: throw away whatever a cut receive left
@@ -18,9 +19,10 @@ ABORT = "abort"  # allowed: throw away whatever a cut receive left
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """A cut receive that can never go on."""
+    """A cut receive that can never go on. `told`: what is remembered once it is thrown away."""
 
     why: str
+    told: str = ""
 
 
 Verdict = ResumedSend | Stale | Refusal | None
@@ -40,12 +42,30 @@ def judge(case: Case, name: str, base: Base | None, flags: Flags) -> Verdict:
     if snapshot is None:
         return _snapshot_gone(case, name, token)
     stale = _why_stale(case, target, token, snapshot, base) or _why_other(source, target, token, flags)
-    return Stale(why=stale) if stale else _going_on(name, target, token, snapshot)
+    return Stale(why=stale) if stale else _stuck(case, name, token) or _going_on(case, name, token, snapshot)
 
 
-def _going_on(name: str, target: Dataset, token: Token, snapshot: Snapshot) -> ResumedSend:
+def _stuck(case: Case, name: str, token: Token) -> Stale | Refusal | None:
+    """Whether the same stream came no byte further in several runs: begun anew once, then left to a person."""
+    tried = case.tried(name)
+    if tried is None or not tried.is_stuck(token):
+        return None
+    told = f"{RUNS} runs in a row went on from it and brought no byte more"
+    if tried.anew != token.to_guid:
+        return Stale(why=told, told=str(Tried(anew=token.to_guid)))
+    return Refusal(
+        why=f"the cut send of {token.to_name} to {case.target_name(name)} does not get any further",
+        evidence=(f"{told}, and so did those after it was begun anew", f"{show_size(token.bytes)} of it are there"),
+        cure=f"look at both pools (zpool status) and the link; to begin anew once more: {case.command} --allow {ABORT}",
+        guard=ABORT,
+    )
+
+
+def _going_on(case: Case, name: str, token: Token, snapshot: Snapshot) -> ResumedSend:
     why = f"a send of {snapshot.mark} (guid {snapshot.guid}) was cut; {show_size(token.bytes)} of it are there"
-    return ResumedSend(dataset=name, token=token, snapshot=snapshot, first=not target.snapshots, why=why)
+    first = not case.world.target.datasets[name].snapshots
+    vain = str(next_try(case.tried(name), token))
+    return ResumedSend(dataset=name, token=token, snapshot=snapshot, first=first, why=why, vain=vain)
 
 
 def _snapshot_gone(case: Case, name: str, token: Token) -> Stale | Refusal:

@@ -8,6 +8,7 @@ from orchestrator.engines.zfs.words import (
     Deed,
     FullSend,
     IncrementalSend,
+    LetGoBases,
     MakePlaceholder,
     ResumedSend,
     Snapshot,
@@ -27,10 +28,10 @@ def put_in_stages(case: Case, lanes: tuple[Lane, ...]) -> Stages:
         stages[level_of.get(lane.name, -1)] += lane.deeds[:first]
         stages[-1] += lane.deeds[first:]
     return (
-        *(((keep,),) if keep.cursors or keep.holds else ()),
+        *(((keep,),) if keep.cursors or keep.holds or keep.between else ()),
         *(_above_root(case) if "" in level_of else ()),
         *(tuple(stage) for stage in stages if stage),
-        *(((let_go,),) if let_go.cursors or let_go.holds else ()),
+        *(((let_go,),) if let_go != LetGoBases() else ()),
     )
 
 

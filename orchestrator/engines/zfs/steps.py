@@ -10,8 +10,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import commands, transport
+from orchestrator.engines.zfs import commands, stuck, transport
 from orchestrator.engines.zfs.commands import At, at
+from orchestrator.engines.zfs.marks import Keeper, cursor_name, held_name, hold_tag, keeper_of
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -35,9 +36,6 @@ from orchestrator.engines.zfs.words import (
     Snapshot,
     SnapshotPresent,
     World,
-    cursor_name,
-    held_name,
-    hold_tag,
 )
 
 MAIN = "main"
@@ -129,7 +127,7 @@ class _Maker:
     def _resumed(self, deed: ResumedSend, makes: str | None) -> Iterator[Step]:
         placeholder = deed.first and self._is_placeholder(deed.dataset)
         # A token tells of large blocks only when there were some; the chain was begun with -L.
-        flags = replace(deed.token.flags, large=True)
+        flags = replace(deed.token.flags, large=True, backup=self.world.returning is not None)
         received = self._received(
             deed.dataset, first=deed.first, properties=False, flags=flags, placeholder=placeholder
         )
@@ -154,6 +152,7 @@ class _Maker:
             makes=makes,
             taken=self.world.created.get(deed.snapshot.guid),
             copies=True,
+            vain=(stuck.key(deed.dataset), deed.vain) if isinstance(deed, ResumedSend) and deed.vain else None,
         )
 
     def _pipe(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Pipeline:
@@ -246,7 +245,8 @@ class _Maker:
             case _:
                 assert_never(deed)
         why = "others lie below it" if isinstance(deed, MakePlaceholder) else deed.why
-        return _one(does, why, target, command)
+        told = (stuck.key(deed.dataset), deed.told) if isinstance(deed, Abort) and deed.told else None
+        return replace(_one(does, why, target, command), remembers=told)
 
     def _rollback(self, deed: RollBack, target: str, where: At) -> tuple[str, Command]:
         """By guid: the target may know the snapshot under another name."""
@@ -265,27 +265,33 @@ class _Maker:
     # What keeps a chain alive.
 
     def _keep(self, deed: KeepBases) -> Iterator[Step]:
-        pool = self.target.pool_guid
-        marks = [(self.source.full(name), one.name, cursor_name(pool, one.guid)) for name, one in deed.cursors]
-        marks += [(self.source.full(name), one.name, held_name(pool, one.guid)) for name, one in deed.holds]
+        keeper = self._keeper()
+        marks = [(self.source.full(name), one.name, cursor_name(keeper, one.guid)) for name, one in deed.cursors]
+        marks += [(self.source.full(name), one.name, held_name(keeper, one.guid)) for name, one in deed.holds]
         for command in commands.keep_commands(tuple(marks), self.source):
             does = f"remember {show_count(len(deed.cursors) or len(deed.holds), 'snapshot')} by bookmarks"
             yield _one(does, "the next send starts from them, even when the snapshots are gone by then", MAIN, command)
-        held = tuple(self._at_source(name, one.mark) for name, one in deed.holds)
-        for command in commands.hold_commands(hold_tag(pool), held, self.source):
+        held = tuple(self._at_source(name, one.mark) for name, one in (*deed.holds, *deed.between))
+        for command in commands.hold_commands(hold_tag(keeper), held, self.source):
             yield _one(
                 f"hold {show_count(len(held), 'snapshot')}", "a send that is cut needs them to go on", MAIN, command
             )
 
     def _let_go(self, deed: LetGoBases) -> Iterator[Step]:
-        pool = self.target.pool_guid
-        held = tuple(self._at_source(name, one.mark) for name, one in deed.holds)
-        for command in commands.release_commands(hold_tag(pool), held, self.source):
-            yield _one(f"release {show_count(len(held), 'snapshot')}", "no cut send needs them any more", MAIN, command)
+        ours, older = self._keeper(), Keeper(pool=self.target.pool_guid)
+        for keeper, holds in ((ours, (*deed.holds, *deed.between)), (older, deed.older)):
+            held = tuple(self._at_source(name, one.mark) for name, one in holds)
+            for command in commands.release_commands(hold_tag(keeper), held, self.source):
+                does = f"release {show_count(len(held), 'snapshot')}"
+                yield _one(does, "no cut send needs them any more", MAIN, command)
         gone = [self._at_source(name, one.mark) for name, one in deed.cursors]
-        gone += [f"{self.source.full(name)}#{held_name(pool, one.guid)}" for name, one in deed.holds]
+        gone += [f"{self.source.full(name)}#{held_name(ours, one.guid)}" for name, one in deed.holds]
+        gone += [f"{self.source.full(name)}#{held_name(older, one.guid)}" for name, one in deed.older]
         for command in commands.drop_commands(tuple(gone), self.source):
             yield _one(f"drop {show_count(len(gone), 'bookmark')} of ours", "newer ones replace them", MAIN, command)
+
+    def _keeper(self) -> Keeper:
+        return keeper_of(self.target.pool_guid, self.target.root)
 
 
 def _one(does: str, why: str, lane: str, command: Command) -> Step:

@@ -13,6 +13,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import commands, parse
 from orchestrator.engines.zfs.failures import explain
+from orchestrator.engines.zfs.marks import Keeper, keeper_of
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.parse import ABSENT, Look
 from orchestrator.engines.zfs.tokens import parse_token
@@ -50,7 +51,8 @@ def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> Wo
         target=target,
         tokens={token: parse_token(token) for token in tokens},
         receiving=look.receiving(root) if cut else {},
-        held=parse.held_in(source.datasets, target.pool_guid),
+        held=parse.held_in(source.datasets, keeper_of(target.pool_guid, root)),
+        held_older=parse.held_in(source.datasets, Keeper(pool=target.pool_guid)),
         created=seen.created,
     )
 

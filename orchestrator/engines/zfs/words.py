@@ -17,8 +17,6 @@ from orchestrator.domain.quick import dataclass
 
 FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `Flags` spells it
 PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
-HOLD = "poolferry"  # every hold's tag begins with it
-CURSOR = "poolferry"  # and every bookmark's name
 
 
 class Kind(StrEnum):
@@ -58,23 +56,27 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """How a chain is sent: frozen with its first send, since ZFS refuses some changes later. `raw`: encrypted as it lies."""
+    """How a chain is sent: frozen with its first send, since ZFS refuses some changes later. `raw`: encrypted as it lies.
+
+    `backup`: a copy on its way back, with the properties that were its source's. A dataset with that flag is not whole yet.
+    """
 
     raw: bool = False
     large: bool = True
     compressed: bool = True
     embedded: bool = True
+    backup: bool = False
 
     def __str__(self) -> str:
-        letters = zip("wLce", (self.raw, self.large, self.compressed, self.embedded), strict=True)
+        letters = zip("wLceb", (self.raw, self.large, self.compressed, self.embedded, self.backup), strict=True)
         return "".join(letter for letter, told in letters if told) or "-"
 
 
 def parse_flags(text: str) -> Flags | None:
     """The flags that a dataset's property tells; None for what is none of ours."""
-    if text != "-" and (not text or set(text) - set("wLce")):
+    if text != "-" and (not text or set(text) - set("wLceb")):
         return None
-    return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text)
+    return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text, backup="b" in text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +174,9 @@ class World:
 
     `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
     `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
-    of snapshots that our hold for this target keeps. `created`: when snapshots were taken, by guid; only told for
-    catch-up = "kept".
+    of snapshots that our hold for this copy keeps; `held_older`: those that one keeps whose tag names the pool alone.
+    `created`: when snapshots were taken, by guid; only told for catch-up = "kept". `returning`: the source is a copy on its
+    way back, or a part of one, and this is the copy's root.
     """
 
     source: Side
@@ -181,7 +184,9 @@ class World:
     tokens: Mapping[str, Token | None] = field(default_factory=dict)
     receiving: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    held_older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     created: Mapping[int, datetime] = field(default_factory=dict)
+    returning: str | None = None
 
 
 # What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
@@ -226,21 +231,23 @@ class IncrementalSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedSend:
-    """The rest of a stream that was cut. Its flags are the token's own."""
+    """The rest of a stream that was cut. Its flags are the token's own. `vain`: what is remembered where it fails."""
 
     dataset: str
     token: Token
     snapshot: Snapshot
     first: bool  # the dataset had no whole snapshot before it
     why: str
+    vain: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
-    """Throw away what a cut receive left (`zfs receive -A`): it can never go on."""
+    """Throw away what a cut receive left (`zfs receive -A`): it can never go on. `told`: what is remembered of it then."""
 
     dataset: str
     why: str
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,21 +292,27 @@ class MakePlaceholder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepBases:
-    """Before the sends: bookmarks that remember what is sent to this target, and holds on what a cut stream would need.
+    """Before the sends: bookmarks that remember what is sent to this copy, and holds on what a cut stream would need.
 
-    Each is (dataset, snapshot).
+    Each is (dataset, snapshot). `between`: held too, as part of one stream of several; the bookmarks around tell of them.
     """
 
     cursors: tuple[tuple[str, Snapshot], ...] = ()
     holds: tuple[tuple[str, Snapshot], ...] = ()
+    between: tuple[tuple[str, Snapshot], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGoBases:
-    """After the proof: bookmarks of this target that newer ones replace, and holds that no token needs any more."""
+    """After the proof: bookmarks of this copy that newer ones replace, and holds that no token needs any more.
+
+    `older`: those holds whose tag names the pool alone.
+    """
 
     cursors: tuple[tuple[str, Bookmark], ...] = ()
     holds: tuple[tuple[str, Snapshot], ...] = ()
+    between: tuple[tuple[str, Snapshot], ...] = ()
+    older: tuple[tuple[str, Snapshot], ...] = ()
 
 
 Send = FullSend | IncrementalSend | ResumedSend
@@ -332,37 +345,3 @@ class SnapshotPresent:
 
     def __str__(self) -> str:
         return f"the newest snapshot of {self.dataset} is {self.snapshot} (guid {self.guid})"
-
-
-def cursor_name(pool_guid: int, snapshot_guid: int) -> str:
-    """The bookmark that remembers, for one target pool, a snapshot that was sent there."""
-    return f"{CURSOR}_{pool_guid:016x}_{snapshot_guid:016x}"
-
-
-def cursor_pool(name: str) -> int | None:
-    """The target pool's guid that one of our bookmarks is for; None: it is none of ours."""
-    ours, _, rest = name.partition("_")
-    pool, _, snapshot = rest.partition("_")
-    hexadecimal = set("0123456789abcdef")
-    if ours != CURSOR or len(pool) != 16 or len(snapshot) != 16 or not set(pool + snapshot) <= hexadecimal:
-        return None
-    return int(pool, 16)
-
-
-def hold_tag(pool_guid: int) -> str:
-    """The tag of a hold that keeps a snapshot which one target pool's token needs."""
-    return f"{HOLD}_{pool_guid:016x}"
-
-
-def held_name(pool_guid: int, snapshot_guid: int) -> str:
-    """The bookmark that says: a hold of ours keeps this snapshot for this target pool.
-
-    Why: a listing tells bookmarks at once, and holds only snapshot by snapshot.
-    """
-    return f"{CURSOR}_held_{pool_guid:016x}_{snapshot_guid:016x}"
-
-
-def held_pool(name: str) -> int | None:
-    """The target pool's guid that a bookmark of a hold is for; None: it is none."""
-    front = f"{CURSOR}_held_"
-    return cursor_pool(f"{CURSOR}_{name.removeprefix(front)}") if name.startswith(front) else None

@@ -18,9 +18,14 @@ ROOMS = {
     "init": "setting_up", "check": "setting_up", "config": "setting_up", "completion": "setting_up",
     "plan": "running", "run": "running",
     "status": "looking", "history": "looking", "show": "looking", "points": "looking",
-    "verify": "bringing", "restore": "bringing",
+    "verify": "bringing", "restore": "bringing", "kit": "kits", "try": "trying",
     "pins": "pinning",
+    "disks": "disking",
+    "setup": "installing",
+    "notices": "notifying",
+    "metrics": "measuring",
     "import-syncoid": "importing",
+    "schedule": "scheduling", "pause": "scheduling", "resume": "scheduling", "daemon": "scheduling",
 }  # fmt: skip
 
 

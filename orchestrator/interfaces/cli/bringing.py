@@ -12,14 +12,15 @@ import click
 from orchestrator import compose
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.frame import Command, Frame, Group, complete_job, pass_frame
-from orchestrator.interfaces.cli.running import opened, worst
+from orchestrator.interfaces.cli.running import opened, visits_of, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
-    from orchestrator.runner.restore import Wish
+    from orchestrator.runner.wishes import Wish
 
 POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
 
@@ -36,19 +37,32 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool,
     Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
     """
     from orchestrator.domain.run import EXIT
+    from orchestrator.interfaces.around import Around
     from orchestrator.interfaces.verdicts import verified_value
     from orchestrator.interfaces.wording import report_lines
     from orchestrator.runner.verifying import Verified, verify_job
 
-    jobs = frame.jobs(job)
+    known = frame.configuration()
+    named = tuple(known.job(name) for name in dict.fromkeys(job))
+    jobs = named or tuple(each for each in known.jobs if each.copies)
+    if alone := [each.name for each in jobs if not each.copies]:
+        raise click.UsageError(f"{', '.join(alone)}: copies nothing, so there is nothing to verify")
     if point and len(jobs) != 1:
         raise click.UsageError("--point needs one job")
+    around = Around(frame.where, known.jobs, door.say)
     done: list[Verified] = []
-    with opened(frame) as desk:
+    with opened(frame) as desk, visits_of(frame, desk, known) as visits:
+
+        def read(placed: "Job", absent: "NotNow | None") -> "RunReport":
+            if absent is not None:
+                raise absent
+            done.append(desk.do(placed, verify_job, point=point, against_source=source, content=content))
+            return done[-1].report
+
         for one in jobs:
-            verified = desk.do(one, verify_job, point=point, against_source=source, content=content)
-            done.append(verified)
-            show_report(frame, verified.report, report_lines(verified.report))
+            report = visits.run(one, read) if visits else read(one, None)
+            show_report(frame, report, report_lines(report))
+            around.changed()
             if desk.stopped:
                 break
     if frame.json:
@@ -75,8 +89,13 @@ def _restoring(command: "Callable[..., int]") -> "Callable[..., int]":
     for option in (
         click.option("--from", "origin", metavar="PLACE", help="a target itself, where no configuration is left"),
         click.option("--aside", is_flag=True, help="what lies at the destination is renamed and kept"),
-        click.option("--to", required=True, metavar="PLACE", help="where to: a path, or ssh://user@host/path"),
-        click.option("--path", metavar="PATH", help="only this file or folder, told from the source's root"),
+        click.option(
+            "--content", is_flag=True, help="of datasets, read again every file that came back, not only guids"
+        ),
+        click.option(
+            "--to", required=True, metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"
+        ),
+        click.option("--path", metavar="PATH", help="only this file, folder or dataset, told from the source's root"),
         click.option("--at", metavar="TIME", help='the newest point not later, such as "2024-11-03 02:31"'),
         POINT,
         click.argument("job", required=False, shell_complete=complete_job),
@@ -95,7 +114,8 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
     from orchestrator.runner.restore import plan_restore
     from orchestrator.runner.telling import decision_value, step_commands
 
-    wish, declared = _wish(**asked), _job(frame, job, origin)
+    declared = _job(frame, job, origin)
+    wish = _wish(declared, **asked)
     with opened(frame) as desk:
         decision = desk.do(declared, plan_restore, wish)
     steps = [] if isinstance(decision, Refusal) else decision.steps
@@ -109,18 +129,35 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
 @pass_frame
 def restore_run(frame: Frame, /, job: str | None, origin: str | None, **asked: Any) -> int:
     """Bring data back and read it again. The same command goes on after an interruption."""
-    from orchestrator.domain.run import EXIT
+    from orchestrator.domain.run import EXIT, Outcome
     from orchestrator.interfaces.wording import report_lines
     from orchestrator.runner.restore import run_restore
     from orchestrator.runner.telling import report_value
 
-    wish, declared = _wish(**asked), _job(frame, job, origin)
+    declared = _job(frame, job, origin)
+    wish = _wish(declared, **asked)
     with opened(frame) as desk:
         report = desk.do(declared, run_restore, wish)
     show_report(frame, report, report_lines(report))
+    value = report_value(report)
+    if report.outcome is Outcome.DONE and not wish.to.path.startswith("/"):
+        value["chains"] = _chains(frame, declared, wish)
     if frame.json:
-        door.answer_value(report_value(report))
+        door.answer_value(value)
     return EXIT[report.outcome]
+
+
+def _chains(frame: Frame, job: "Job", wish: "Wish") -> list[dict[str, Any]]:
+    """What each target goes on from; only for data that are back where they came from."""
+    from orchestrator.interfaces.chains import link_lines, link_values, links
+
+    home = job.source / os.fsdecode(wish.path) if wish.path else job.source
+    if wish.to != home:
+        return []
+    found = links(frame, wish.to)
+    if found and not frame.json and not frame.quiet:
+        door.answer(["the next runs:", *link_lines(found)])
+    return link_values(found)
 
 
 def _job(frame: Frame, name: str | None, origin: str | None) -> "Job":
@@ -140,9 +177,11 @@ def _place(option: str, text: str) -> Any:
         raise click.UsageError(f"{option} {text!r}: expected {error}") from None
 
 
-def _wish(*, point: str | None, at: str | None, path: str | None, to: str, aside: bool) -> "Wish":
+def _wish(
+    job: "Job", /, *, point: str | None, at: str | None, path: str | None, to: str, aside: bool, content: bool
+) -> "Wish":
     from orchestrator.interfaces.text import parse_instant
-    from orchestrator.runner.restore import Wish
+    from orchestrator.runner.wishes import Wish
 
     if point and at:
         raise click.UsageError("tell either --point or --at")
@@ -150,7 +189,26 @@ def _wish(*, point: str | None, at: str | None, path: str | None, to: str, aside
         instant = parse_instant(at) if at else None
     except ValueError as error:
         raise click.UsageError(f"--at {at!r}: expected {error}") from None
-    return Wish(to=_place("--to", to), path=_below(path or ""), point=point, at=instant, aside=aside)
+    where = _dataset(to) if _holds_datasets(job) and not to.startswith(("/", ".")) else _place("--to", to)
+    return Wish(to=where, path=_below(path or ""), point=point, at=instant, aside=aside, content=content)
+
+
+def _holds_datasets(job: "Job") -> bool:
+    return not job.target.location.path.startswith("/")
+
+
+def _dataset(text: str) -> Any:
+    """The dataset that --to names, here or on a host."""
+    from orchestrator.config.models import parse_anywhere
+    from orchestrator.config.where import as_dataset, wrong_dataset
+
+    try:
+        found = as_dataset(parse_anywhere(text.rstrip("/")))
+    except ValueError as error:
+        raise click.UsageError(f"--to {text!r}: expected {error}") from None
+    if wrong := wrong_dataset(found):
+        raise click.UsageError(f"--to: {wrong[0]}: expected {wrong[1]}")
+    return found
 
 
 def _below(path: str) -> bytes:

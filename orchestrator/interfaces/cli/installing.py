@@ -16,7 +16,7 @@ from orchestrator.interfaces.cli.frame import Frame, Group, pass_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_INTO = "/etc/systemd/system"
+_INTO, _RULES_INTO = "/etc/systemd/system", "/etc/udev/rules.d"
 
 
 @click.group("setup", cls=Group, short_help="Install what the machine needs beside poolferry.")
@@ -27,24 +27,31 @@ def setup() -> None:
 @setup.command("systemd", short_help="Install the systemd units.")
 @click.option("--timer", is_flag=True, help="a timer that looks each five minutes, in place of the daemon")
 @click.option("--into", default=_INTO, show_default=True, metavar="DIR", help="where the units go")
+@click.option("--rules-into", default=_RULES_INTO, show_default=True, metavar="DIR", help="where udev's rule goes")
 @click.option("--print", "show", is_flag=True, help="print the units; write nothing")
 @click.option("--remove", is_flag=True, help="take the units away again")
 @pass_frame
-def systemd(frame: Frame, *, timer: bool, into: str, show: bool, remove: bool) -> int:
-    """Install the systemd units: the daemon, and single runs as poolferry-run@JOB. Nothing is enabled or started."""
-    from orchestrator.interfaces.units import ALL, DAEMON, TIMER, unit_texts
+def systemd(frame: Frame, *, timer: bool, into: str, rules_into: str, show: bool, remove: bool) -> int:
+    """Install the systemd units: the daemon, single runs as poolferry-run@JOB, visits of disks that are plugged in.
+
+    Nothing is enabled or started; udev's rule begins visits as soon as a disk is enrolled.
+    """
+    from orchestrator.interfaces.units import ALL, DAEMON, RULES, TIMER, unit_texts
 
     shipped = compose.shipped_units()
     chosen = ALL if remove else TIMER if timer else DAEMON
     texts = unit_texts(
         {name: shipped[name] for name in chosen}, program=_program(), config=frame.where.config, state=frame.where.state
     )
+    rule = {RULES: shipped[RULES]}
     if show:
+        texts |= rule
         frame.answer(
             {"units": texts}, [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
         )
         return 0
-    done = _remove(into, texts) if remove else _write(into, texts)
+    change = _remove if remove else _write
+    done = [*change(into, texts), *change(rules_into, rule)]
     if os.path.abspath(into) == _INTO and os.path.isdir("/run/systemd/system"):
         _reload()
     unit = "poolferry-owed.timer" if timer else "poolferry.service"
@@ -56,11 +63,12 @@ def systemd(frame: Frame, *, timer: bool, into: str, show: bool, remove: bool) -
 
 
 def _reload() -> None:
-    """systemd reads its units again. Raises: OrchestratorError."""
+    """systemd reads its units again, and udev its rules, which it would do by itself too. Raises: OrchestratorError."""
     from orchestrator.domain.command import Effect, alone
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.process.executor import Writer
 
+    Writer().stream(alone("udevadm", "control", "--reload", effect=Effect.WRITES))
     result = Writer().stream(alone("systemctl", "daemon-reload", effect=Effect.WRITES))
     if not result.well:
         raise OrchestratorError(

@@ -4,7 +4,7 @@ Reads.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,9 @@ from orchestrator.interfaces.cli.bringing import export
 from orchestrator.interfaces.cli.frame import Command, Frame, GroupWithUsual, complete_job, pass_frame
 
 if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
+    from orchestrator.history.views import Views
 
 _LATE = 4
 
@@ -26,14 +28,29 @@ def status(frame: Frame, job: Sequence[str]) -> int:
     """How each job stands: the age of its newest proved copy against its limit."""
     from orchestrator.interfaces.standing import needs_somebody, standing, standing_lines, standing_value
 
-    jobs, instant = frame.jobs(job), compose.now()
+    known, instant = frame.configuration(), compose.now()
+    jobs = tuple(known.job(name) for name in dict.fromkeys(job)) if job else known.jobs
+    aimed = {one.target.name for one in jobs if one.target.rotates}
     with frame.views() as views:
         found = [standing(one, views, now=instant, alive=compose.alive) for one in jobs]
+        value, lines, late = _sets(known, aimed, views) if aimed else ({}, [], False)
     if frame.json:
-        door.answer_value({"at": _iso(instant), "jobs": [standing_value(each) for each in found]})
+        door.answer_value({"at": _iso(instant), "jobs": [standing_value(each) for each in found], **value})
     else:
-        door.answer_painted(standing_lines(found, now=instant, paint=door.paint))
-    return _LATE if any(needs_somebody(each) for each in found) else 0
+        door.answer_painted([*standing_lines(found, now=instant, paint=door.paint), *lines])
+    return _LATE if late or any(needs_somebody(each) for each in found) else 0
+
+
+def _sets(known: "Configuration", names: set[str], views: "Views") -> "tuple[dict[str, Any], list[str], bool]":
+    """How the rotation sets of these names stand: for --json, as lines, and whether one of them or a disk is late."""
+    from orchestrator.interfaces.disks import sets_lines, sets_value
+    from orchestrator.interfaces.text import printable
+    from orchestrator.interfaces.visits import set_standing
+
+    sets, now = [each for each in known.sets if each.name in names], compose.now()
+    health = [set_standing(each, known.jobs, views, now=now).health for each in sets]
+    lines = ["", *(printable(line) for line in sets_lines(sets, known.jobs, views, now))]
+    return sets_value(sets, known.jobs, views, now), lines, any(each.late or each.overdue for each in health)
 
 
 @click.command(cls=Command)
@@ -95,6 +112,8 @@ def _look(frame: Frame, jobs: "Sequence[Job]") -> None:
 
     with compose.open_history(frame.where) as remembered:
         for one in jobs:
+            if one.target.rotates:
+                raise compose.unplaced(one)
             with compose.reader(one, compose.stop_for(None), frame.log) as reader:
                 points = {point.name: point.taken for point in engine(one.engine).points(one, reader)}
             remembered.points_seen(one.name, one.target.name, points, compose.now())

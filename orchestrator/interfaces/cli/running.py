@@ -14,12 +14,15 @@ from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
+    from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
     from orchestrator.history.store import History
     from orchestrator.interfaces.progress import Progress
+    from orchestrator.interfaces.visits import Visits
     from orchestrator.process.stop import Stop
     from orchestrator.runner.planning import Planned
     from orchestrator.runner.tools import Tools
@@ -50,11 +53,15 @@ def _allowed(allow: Sequence[str], *, aside: bool) -> frozenset[str]:
 def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
     """Look and decide: every command, why, and what would be destroyed. Changes nothing."""
     from orchestrator.domain.plan import Refusal
+    from orchestrator.domain.run import EXIT
     from orchestrator.interfaces.signals import heard_by
     from orchestrator.interfaces.wording import decision_lines
     from orchestrator.runner.telling import decision_value, step_commands
 
-    declared = frame.configuration().job(job)
+    known = frame.configuration()
+    declared = known.job(job)
+    if declared.target.rotates:
+        return _plan_without_a_disk(frame, known, declared)
     stop = compose.stop_for(None)
     with heard_by(stop):
         planned = _look(frame, declared, stop, _allowed(allow, aside=aside))
@@ -66,7 +73,24 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
         lines += [f"  then [keep] removes {name}: {reason}" for name, reason in keeping]
     value = {"job": job, **decision_value(decision), "removes": [{"point": n, "reason": r} for n, r in keeping]}
     frame.answer(value, lines)
-    return 3 if refused else 0
+    return EXIT[decision.outcome] if isinstance(decision, Refusal) else 0
+
+
+def _plan_without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> int:
+    """Which disk a job would go to. Why no more: to look at a disk it must be mounted, and a plan changes nothing."""
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.domain.run import EXIT, Outcome
+    from orchestrator.interfaces.visits import set_standing
+    from orchestrator.interfaces.wording import decision_lines
+    from orchestrator.runner.telling import decision_value
+
+    rotation = known.rotation(job.target.name)
+    with frame.views() as views:
+        stands = set_standing(rotation, known.jobs, views, now=compose.now())
+    why = f"it is decided on the disk of the set {rotation.name} that is plugged in when the job runs"
+    refusal = Refusal(why=why, evidence=(), cure=stands.request, outcome=Outcome.WAITING)
+    frame.answer({"job": job.name, **decision_value(refusal), "removes": []}, decision_lines(job.name, refusal, []))
+    return EXIT[refusal.outcome]
 
 
 def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "Planned":
@@ -86,35 +110,84 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
 
 
 @click.command(cls=Command)
-@click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
+@click.argument("job", nargs=-1, shell_complete=complete_job)
 @allow_option
 @aside_option
+@click.option(
+    "--owed", is_flag=True, help="only what is owed now by the jobs' own schedules; for a timer, without the daemon"
+)
 @click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
 @pass_frame
-def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, why: str | None) -> int:
+def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owed: bool, why: str | None) -> int:
     """Run jobs, one after the other: copy, prove, record."""
     from orchestrator.domain.run import EXIT
-    from orchestrator.runner.run import run_job
+    from orchestrator.interfaces.around import Around
     from orchestrator.runner.telling import report_value
 
-    declared = frame.jobs(job)
+    if not job and not owed:
+        raise click.UsageError("Missing argument 'JOB...'.")
+    known = frame.configuration()
+    declared = tuple(known.job(name) for name in dict.fromkeys(job))
+    around = Around(frame.where, known.jobs, door.say)
     reports: list[RunReport] = []
-    with opened(frame) as desk:
-        for one in declared:
-            reports.append(desk.do(one, run_job, why=why or asked_by(), allowed=_allowed(allow, aside=aside)))
+    with (
+        opened(frame) as desk,
+        visits_of(frame, desk, known) as visits,
+        _asked(frame, desk, known, declared, why=None if owed else why or asked_by()) as asked,
+    ):
+        for one, reason in asked:
+            begun = around.begins(one)
+            reports.append(_run(desk, visits, one, reason, _allowed(allow, aside=aside)))
             if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
-                _tell(reports[-1])
+                tell(reports[-1])
+            around.ended(one, reports[-1], begun)
             if desk.stopped:
                 break
-    not_begun = [one.name for one in declared[len(reports) :]]
+    not_begun = [] if owed else [one.name for one in declared[len(reports) :]]
     if not_begun:
         door.say(f"not begun: {', '.join(not_begun)}")
     if frame.json:
-        door.answer_value(_value([report_value(report) for report in reports], several=len(declared) > 1))
+        door.answer_value(_value([report_value(report) for report in reports], several=owed or len(declared) > 1))
     return worst([EXIT[report.outcome] for report in reports])
 
 
-def _tell(report: "RunReport") -> None:
+def _asked(
+    frame: Frame, desk: "Desk", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
+) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":
+    """The jobs to run, each with why. `why` None: those that owe a run, of these jobs or of all."""
+    from contextlib import nullcontext
+
+    if why is not None:
+        return nullcontext([(one, why) for one in declared])
+    from orchestrator.interfaces.daemon.by_timer import owed_runs
+
+    parallel, names = compose.machine(frame.where).clock.parallel, [one.name for one in declared]
+    return owed_runs(frame.where, known.jobs, names, desk.history, parallel=parallel)
+
+
+def visits_of(frame: Frame, desk: "Desk", known: "Configuration") -> "AbstractContextManager[Visits | None]":
+    """Visits of removable disks, where there are any: those attached are let go at the end."""
+    if not known.sets:
+        from contextlib import nullcontext
+
+        return nullcontext()
+    from orchestrator.interfaces.visits import Visits, dock, show_visited
+
+    return Visits(
+        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited
+    )
+
+
+def _run(desk: "Desk", visits: "Visits | None", job: "Job", why: str, allowed: frozenset[str]) -> "RunReport":
+    from orchestrator.runner.run import run_job
+
+    if visits is None:
+        return desk.do(job, run_job, why=why, allowed=allowed)
+    return visits.run(job, lambda placed, absent: desk.do(placed, run_job, why=why, allowed=allowed, absent=absent))
+
+
+def tell(report: "RunReport") -> None:
+    """How a run ended, for people."""
     from orchestrator.interfaces.wording import report_lines
 
     door.answer(report_lines(report))
@@ -138,22 +211,27 @@ class Desk:
     """Open history, progress and signals, for the commands that do something."""
 
     def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
+        self.history = history
         self._frame = frame
-        self._history = history
         self._shown = shown
         self.stopped = False
 
     def do(
         self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """Calls `deed` with the job and its tools, while signals ask it to stop."""
+        """Calls `deed` with the job and its tools, while signals ask it to stop.
+
+        Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
+        """
+        if job.target.rotates and "absent" not in more:
+            raise compose.unplaced(job)
         from orchestrator.interfaces.signals import heard_by
 
         stop = compose.stop_for(job)
         with heard_by(stop) as heard, self._shown, compose.connections(job) as ssh_options:
             tools = compose.make_tools(
-                job, self._frame.where, self._history, tell=self._shown.tell, log=self._shown.log, stop=stop,
-                ssh_options=ssh_options,
+                job, self._frame.where, self.history, tell=self._shown.tell, log=self._shown.log, stop=stop,
+                ssh_options=ssh_options, watched=self._shown.watched,
             )  # fmt: skip
             done = deed(job, tools, *arguments, **more)
         self.stopped = bool(heard)

@@ -69,10 +69,13 @@ def _left_alone(folder: str, files: Any) -> list[str]:
 def check(frame: Frame, *, system: bool) -> int:
     """Check the configuration: all mistakes of all files at once, or what each job means."""
     from orchestrator.domain.names import show_name
-    from orchestrator.interfaces.text import when
+    from orchestrator.interfaces.promises import meaning
 
     known = _everything(frame)
-    advice = [(job, each) for job in known.jobs for each in _advice(frame, job)] if system else []
+    promised = _promised(known)
+    advice = (
+        [(job, each) for job in known.jobs if not job.target.rotates for each in _advice(frame, job)] if system else []
+    )
     bad = [each for _, each in advice if not each.good and each.hinders]
     jobs = [
         {
@@ -82,7 +85,8 @@ def check(frame: Frame, *, system: bool) -> int:
             "source": show_name(str(job.source)),
             "target": show_name(str(job.target.location)),
             "schedule": job.schedule,
-            "meaning": _meaning(job, when(job.schedule)),
+            "meaning": _meaning(job, meaning(job)),
+            "next": promised[job.name][0],
             "advice": [_told(each) for of, each in advice if of is job],
         }
         for job in known.jobs
@@ -91,7 +95,7 @@ def check(frame: Frame, *, system: bool) -> int:
         door.answer_value({"config": frame.where.config, "jobs": jobs})
     else:
         for job, told in zip(known.jobs, jobs, strict=True):
-            door.answer([str(told["meaning"])])
+            door.answer([str(told["meaning"]), *promised[job.name][1]])
             door.answer(f"  {_sign(each)}  {each.subject}: {each.text}" for of, each in advice if of is job)
     return 1 if bad else 0
 
@@ -101,17 +105,26 @@ def _everything(frame: Frame) -> "Configuration":
     from orchestrator.domain.errors import DeclarationError, Mistake
 
     mistakes: list[Mistake] = []
-    try:
-        compose.machine(frame.where)
-    except DeclarationError as error:
-        mistakes += error.mistakes
+    known = None
     try:
         known = frame.configuration()
     except DeclarationError as error:
-        raise DeclarationError((*error.mistakes, *mistakes)) from None
-    if mistakes:
+        mistakes += error.mistakes
+    try:
+        compose.machine(frame.where, [job.name for job in known.jobs] if known else None)
+    except DeclarationError as error:
+        mistakes += error.mistakes
+    if known is None or mistakes:
         raise DeclarationError(tuple(mistakes))
     return known
+
+
+def _promised(known: "Configuration") -> dict[str, tuple[list[str], list[str]]]:
+    """The next runs of each job, for JSON and as lines; none where the clock's libraries are not installed."""
+    from orchestrator.interfaces.promises import next_runs
+
+    now = compose.now()
+    return {job.name: next_runs(job, now) for job in known.jobs}
 
 
 def _told(advice: "Advice") -> dict[str, object]:
@@ -128,11 +141,14 @@ def _meaning(job: "Job", when: str) -> str:
     from orchestrator.domain.units import show_duration
 
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
-    if job.snapshots is not None and job.source == job.target.location:
-        return f"{job.name}: {job.engine} takes snapshots of {show_name(str(job.source))}, {when}{late}"
+    if not job.copies:
+        does = "watches the pool" if job.engine == "pool" else "takes snapshots of"
+        return f"{job.name}: {job.engine} {does} {show_name(str(job.source))}, {when}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"
+    if job.target.rotates:
+        to = f"the set {job.target.name}"
     return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {when}{late}; keeps {keeps}"
 
 

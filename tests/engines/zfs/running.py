@@ -5,7 +5,7 @@ Changes things.
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, assert_never
@@ -14,7 +14,10 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs import stuck
+from orchestrator.engines.zfs.marks import Keeper, cursor_name, held_name, hold_tag, keeper_of
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
+from orchestrator.engines.zfs.parse import held_in
 from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -37,8 +40,6 @@ from orchestrator.engines.zfs.words import (
     Snapshot,
     Token,
     World,
-    cursor_name,
-    hold_tag,
 )
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
@@ -80,31 +81,32 @@ class Ferry:
     root: str = "tank/photos"
     copy: str = "vault/copies/photos"
     moved: int = 0
+    memory: dict[str, str] = field(default_factory=dict)  # what history remembers of the job
     order: random.Random | None = None
 
     def survey(self) -> World:
         """What a look finds."""
-        tag = hold_tag(self.target.guid)
         below = {name: node for name, node in self.target.nodes.items() if f"{name}/".startswith(f"{self.copy}/")}
         here = _side(self.source, self.root, target=False)
-        held = {
-            name: marks
-            for name, dataset in here.datasets.items()
-            if (marks := tuple(one.name for one in dataset.snapshots if (one.guid, tag) in self.source.holds))
-        }
         return World(
             source=here,
             target=_side(self.target, self.copy, target=True),
             tokens={node.partial.token: _token(node.partial) for node in below.values() if node.partial},
             receiving={self._below(name): pid for name, pid in self.target.receiving.items() if name in below},
-            held=held,
+            held=held_in(here.datasets, self.keeper),
+            held_older=held_in(here.datasets, Keeper(pool=self.target.guid)),
         )
+
+    @property
+    def keeper(self) -> Keeper:
+        """What the names of ours on the source tell of this job's copy."""
+        return keeper_of(self.target.guid, Location(path=self.copy))
 
     def _below(self, whole: str) -> str:
         return whole[len(self.copy) + 1 :]
 
     def decide(self, wants: Asked | None = None) -> Decided | Refusal:
-        return decide(self.job, self.survey(), wants or asked())
+        return decide(self.job, self.survey(), replace(wants or asked(), remembered=self.memory))
 
     def run(self, wants: Asked | None = None, mishap: Mishap = unharmed) -> Decided | Refusal:
         """Looks and does until it is done or refused. Raises: Cut, ZfsError as they come; AssertionError: no end."""
@@ -136,7 +138,12 @@ class Ferry:
     def do(self, deed: Deed, cut: int | None = None) -> None:
         """One deed; a send that is cut after some bytes leaves what zfs would leave."""
         if isinstance(deed, Send):
-            self._send(deed, cut)
+            try:
+                self._send(deed, cut)
+            except Cut:
+                if isinstance(deed, ResumedSend):
+                    self.memory[stuck.key(deed.dataset)] = deed.vain
+                raise
         elif cut is not None:
             raise Cut(f"before {deed}")
         else:
@@ -148,6 +155,7 @@ class Ferry:
         match deed:
             case Abort():
                 self.target.abort(name)
+                self.memory[stuck.key(there)] = deed.told
             case EndReceive():
                 assert self.target.receiving.pop(name) == deed.pid
             case RollBack():
@@ -165,15 +173,21 @@ class Ferry:
                 assert_never(deed)
 
     def _keep(self, deed: KeepBases | LetGoBases) -> None:
-        tag = hold_tag(self.target.guid)
+        source, keeper = self.source, self.keeper
         if isinstance(deed, KeepBases):
             for name, one in deed.cursors:
-                self.source.bookmark(self._at(name), one.guid, cursor_name(self.target.guid, one.guid))
-            self.source.holds |= {(one.guid, tag) for _, one in deed.holds}
+                source.bookmark(self._at(name), one.guid, cursor_name(keeper, one.guid))
+            for name, one in deed.holds:
+                source.bookmark(self._at(name), one.guid, held_name(keeper, one.guid))
+            source.holds |= {(one.guid, hold_tag(keeper)) for _, one in (*deed.holds, *deed.between)}
             return
-        self.source.holds -= {(one.guid, tag) for _, one in deed.holds}
+        for kept, holds in ((keeper, deed.holds), (Keeper(pool=keeper.pool), deed.older)):
+            for name, one in holds:
+                source.holds.discard((one.guid, hold_tag(kept)))
+                source.destroy_bookmark(self._at(name), held_name(kept, one.guid))
+        source.holds -= {(one.guid, hold_tag(keeper)) for _, one in deed.between}
         for name, bookmark in deed.cursors:
-            self.source.destroy_bookmark(self._at(name), bookmark.name)
+            source.destroy_bookmark(self._at(name), bookmark.name)
 
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}" if name else self.root

@@ -62,3 +62,12 @@ def test_what_only_happens_on_the_source_is_never_refused(events: list[Event]) -
     happen(chaos, GENTLE, events)
     for refusal in ends_well(chaos):
         assert refusal.why.startswith("there is no snapshot of"), refusal
+
+
+def test_what_only_happens_on_the_source_over_many_seeds() -> None:
+    for seed in range(130):
+        chaos = modelled()
+        happen(chaos, GENTLE, events_of(random.Random(f"gentle {seed}")))
+        for refusal in ends_well(chaos):
+            assert refusal.why.startswith("there is no snapshot of"), (seed, refusal)
+        assert not chaos.source.holds, seed

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.place import Location
+from orchestrator.engines.zfs.marks import Keeper, cursor_name, held_name
 from orchestrator.engines.zfs.parse import (
     May,
     Unreadable,
@@ -21,7 +22,7 @@ from orchestrator.engines.zfs.parse import (
     parse_version,
     side_of,
 )
-from orchestrator.engines.zfs.words import Bookmark, Flags, Kind, Side, Snapshot, cursor_name, held_name, held_pool
+from orchestrator.engines.zfs.words import Bookmark, Flags, Kind, Side, Snapshot
 from tests.engines.zfs.sides import POOL, A, B, dataset
 
 ROOT = Location(path="vault/r/p")
@@ -160,16 +161,21 @@ def test_numbers(text: str, number: int | None) -> None:
 
 
 def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
+    ours, other = Keeper(pool=POOL, place="0badcafe"), Keeper(pool=POOL, place="00000001")
     marks = tuple(
         Bookmark(name=name, guid=guid, createtxg=1)
         for name, guid in (
-            (held_name(POOL, A.guid), A.guid), (held_name(POOL + 1, B.guid), B.guid), (cursor_name(POOL, B.guid), B.guid),
-            (held_name(POOL, 99), 99), ("held", A.guid),
+            (held_name(ours, A.guid), A.guid), (held_name(other, B.guid), B.guid), (cursor_name(ours, B.guid), B.guid),
+            (held_name(ours, 99), 99), ("held", A.guid), (held_name(Keeper(pool=POOL), B.guid), B.guid),
         )
     )  # fmt: skip
-    datasets = {"": dataset("", A, B, bookmarks=marks), "x": dataset("x", B, bookmarks=marks[3:]), "y": dataset("y", A)}
-    assert held_in(datasets, POOL) == {"": ("a",)}
-    assert [held_pool(mark.name) for mark in marks] == [POOL, POOL + 1, None, POOL, None]
+    datasets = {
+        "": dataset("", A, B, bookmarks=marks),
+        "x": dataset("x", B, bookmarks=marks[3:5]),
+        "y": dataset("y", A),
+    }
+    assert held_in(datasets, ours) == {"": ("a",)}
+    assert held_in(datasets, other) == held_in(datasets, Keeper(pool=POOL)) == {"": ("b",)}
 
 
 def test_who_receives() -> None:
@@ -196,9 +202,9 @@ def test_points() -> None:
 
 def test_rights_that_were_delegated_to_us() -> None:
     lines = (
-        "=user ferry\n=groups ferry backup\n=resumable active\n=allowed\n---- Permissions on vault ----\n"
+        "=user ferry\n=groups ferry backup\n=resumable active\n=at vault\n---- Permissions on vault ----\n"
         "Local+Descendent permissions:\n\tuser ferry create,receive\n\tuser other destroy\n\tgroup backup hold\n"
         "\tgroup wheel rollback\n\teveryone mount\n"
     ).splitlines()
     rights = frozenset({"create", "receive", "hold", "mount"})
-    assert parse_may(lines) == May(user="ferry", resumable="active", rights=rights)
+    assert parse_may(lines) == May(user="ferry", resumable="active", dataset="vault", rights=rights)

@@ -12,6 +12,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Pin, Pins
+from orchestrator.engines.zfs.marks import Keeper, cursor_name, held_name, hold_tag, keeper_of
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.engines.zfs.parse import Unreadable
 from orchestrator.engines.zfs.pinned import (
@@ -25,7 +26,6 @@ from orchestrator.engines.zfs.pinned import (
     pools_of,
 )
 from orchestrator.engines.zfs.pins import judge, plan_letting_go
-from orchestrator.engines.zfs.words import cursor_name, held_name, hold_tag
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 VAULT, RED, LOST = 0xA1, 0xB2, 0xC3
@@ -46,14 +46,23 @@ def job(
     )
 
 
-def cursor(dataset: str, pool: int, guid: int = 1) -> Found:
-    return Found(kind=BOOKMARKS, dataset=dataset, name=cursor_name(pool, guid), pool=pool, since=NOW)
+def keeper(pool: int, copy: str | None = "copies/photos") -> Keeper:
+    """Of a copy in that pool; without one, as older names tell it."""
+    return keeper_of(pool, Location(path=f"pool/{copy}")) if copy else Keeper(pool=pool)
 
 
-def hold(dataset: str, pool: int, *, days: float = 1, beside: str | None = None) -> Found:
+def cursor(dataset: str, pool: int, copy: str | None = "copies/photos", guid: int = 1) -> Found:
+    ours = keeper(pool, copy)
+    return Found(kind=BOOKMARKS, dataset=dataset, name=cursor_name(ours, guid), keeper=ours, since=NOW)
+
+
+def hold(
+    dataset: str, pool: int, copy: str | None = "copies/photos", *, days: float = 1, beside: str | None = None
+) -> Found:
     return Found(
-        kind=HOLDS, dataset=dataset, name="a", pool=pool, since=NOW - timedelta(days=days), bytes=4096, beside=beside
-    )
+        kind=HOLDS, dataset=dataset, name="a", keeper=keeper(pool, copy), since=NOW - timedelta(days=days), bytes=4096,
+        beside=beside,
+    )  # fmt: skip
 
 
 def seen(*found: Found, vault: bool = True, sudo: bool = False) -> SeenPins:
@@ -98,12 +107,38 @@ def test_what_no_job_copies_may_go(jobs: tuple[Job, ...]) -> None:
 
 def test_what_was_for_another_pool_may_go_once_all_places_were_seen() -> None:
     gone = cursor("tank/photos", LOST)
-    assert judged(gone) == [(None, "no job copies it to that pool any more")]
+    assert judged(gone) == [(None, "no job copies it to that place any more")]
     (kept,) = judged(gone, vault=False)
     assert kept == ("photos", "it may be for vault (vault/copies/photos), which was not seen now")
     two = (job(), job("red", target="red/copies"))
-    assert judged(gone, jobs=two)[0][0] == "red"
-    assert judged(hold("tank/photos", LOST, days=99), jobs=two)[0][0] == "red"
+    assert judged(gone, jobs=two)[0][0] is None
+    for copy in ("copies/red", None):
+        assert judged(cursor("tank/photos", LOST, copy), jobs=two)[0][0] == "red"
+        assert judged(hold("tank/photos", LOST, copy, days=99), jobs=two)[0][0] == "red"
+
+
+def test_two_jobs_into_one_pool_each_want_their_own() -> None:
+    two = (job(), job("again", target="vault/others"))
+    own = cursor("tank/photos", VAULT)
+    other = cursor("tank/photos", VAULT, "others/again")
+    assert [name for name, _ in judged(own, other, hold("tank/photos", VAULT, "others/again"), jobs=two)] == [
+        "photos", "again", "again",
+    ]  # fmt: skip
+    assert judged(own, other) == [
+        ("photos", "the next increment to vault may start from it"), (None, "no job copies it to that place any more"),
+    ]  # fmt: skip
+
+
+def test_an_older_name_serves_each_job_that_has_none_of_its_own_yet() -> None:
+    two = (job(), job("again", target="vault/others"))
+    older, own = cursor("tank/photos", VAULT, None), cursor("tank/photos", VAULT)
+    other = cursor("tank/photos", VAULT, "others/again")
+    assert judged(older)[0][0] == "photos"
+    assert judged(older, own, jobs=two)[0][0] == "again"
+    assert judged(older, own, cursor("tank/photos/x", VAULT, "others/again"), jobs=two)[0][0] == "again"
+    taken_over = (None, "each job that copies it to that pool has bookmarks of its own by now")
+    assert judged(older, own)[0] == judged(older, own, other, jobs=two)[0] == taken_over
+    assert judged(hold("tank/photos", VAULT, None), own)[0][0] == "photos"
 
 
 def test_a_machine_tells_of_all_its_pools() -> None:
@@ -115,11 +150,11 @@ def test_a_machine_tells_of_all_its_pools() -> None:
 
 def test_another_pool_of_the_same_name_is_another_pool() -> None:
     reformatted = cursor("tank/photos", RED)
-    assert judged(reformatted) == [(None, "no job copies it to that pool any more")]
+    assert judged(reformatted) == [(None, "no job copies it to that place any more")]
     (pin,) = judge((job(),), seen(reformatted), NOW).pins
     assert pin.target == f"{RED:016x}"
     (known,) = judge((job(),), seen(cursor("tank/photos", VAULT)), NOW).pins
-    assert (known.target, known.bytes, str(known.at)) == ("vault", 0, f"tank/photos#{cursor_name(VAULT, 1)}")
+    assert (known.target, known.bytes, str(known.at)) == ("vault", 0, f"tank/photos#{cursor_name(keeper(VAULT), 1)}")
 
 
 def test_the_pools_of_sources_and_places_each_once() -> None:
@@ -129,24 +164,25 @@ def test_the_pools_of_sources_and_places_each_once() -> None:
 
 LOOK = [
     "=user 0", "=pools", "tank\t7", f"vault\t{VAULT}", "=bookmarks",
-    f"tank/my own#{cursor_name(VAULT, 5)}\t1772000000",
-    f"tank/my own#{held_name(VAULT, 6)}\t1772000000",
-    f"tank/x#{held_name(VAULT, 9)}\t1772000000",
+    f"tank/my own#{cursor_name(keeper(VAULT), 5)}\t1772000000",
+    f"tank/my own#{held_name(keeper(VAULT), 6)}\t1772000000",
+    f"tank/x#{held_name(keeper(VAULT, None), 9)}\t1772000000",
     "tank/my own#somebody's\t1772000000", "tank/my own#poolferry_short\t1772000000",
     "=snapshots", "1\t8192\t6\ttank/my own@a b", "2\t0\t8\ttank/x@c",
-    "=holds", f"tank/my own@a b\t{hold_tag(VAULT)}\t1772582400", "tank/x@c\tkeep\t1772582400",
-    f"tank/x@c\t{hold_tag(RED)}\tTue Mar  3 00:00 2026", "tank/x@c\tpoolferry_A1\t1772582400", "=end",
+    "=holds", f"tank/my own@a b\t{hold_tag(keeper(VAULT))}\t1772582400", "tank/x@c\tkeep\t1772582400",
+    f"tank/x@c\t{hold_tag(keeper(RED, None))}\tTue Mar  3 00:00 2026", "tank/x@c\tpoolferry_A1\t1772582400", "=end",
 ]  # fmt: skip
 
 
 def test_a_look_is_read() -> None:
     found = parse_look([line.encode() for line in LOOK], TANK, job(sudo=True))
-    marks = [(one.kind, one.dataset, one.name, one.pool, one.bytes, one.beside) for one in found.found]
+    marks = [(one.kind, one.dataset, one.name, one.keeper, one.bytes, one.beside) for one in found.found]
+    ours, older = keeper(VAULT), keeper(VAULT, None)
     assert marks == [
-        (BOOKMARKS, "tank/my own", cursor_name(VAULT, 5), VAULT, None, None),
-        (HOLDS, "tank/my own", "a b", VAULT, 8192, held_name(VAULT, 6)),
-        (BOOKMARKS, "tank/x", held_name(VAULT, 9), VAULT, None, None),
-        (HOLDS, "tank/x", "c", RED, 0, None),
+        (BOOKMARKS, "tank/my own", cursor_name(ours, 5), ours, None, None),
+        (HOLDS, "tank/my own", "a b", ours, 8192, held_name(ours, 6)),
+        (BOOKMARKS, "tank/x", held_name(older, 9), older, None, None),
+        (HOLDS, "tank/x", "c", keeper(RED, None), 0, None),
     ]
     assert {one.since for one in found.found if one.kind == HOLDS} == {
         datetime(2026, 3, 4, tzinfo=UTC) - timedelta(days=d) for d in (0, 1)
@@ -167,7 +203,7 @@ def words(step: Step) -> tuple[str, ...]:
 
 
 def test_letting_go_touches_only_what_nobody_wants() -> None:
-    mark = held_name(LOST, 4)
+    mark = held_name(keeper(LOST), 4)
     there = seen(
         cursor("tank/photos", VAULT), hold("tank/photos", VAULT), cursor("tank/photos", LOST), cursor("tank/gone", VAULT),
         hold("tank/photos/x", LOST, beside=mark), hold("tank/photos/y", VAULT, days=20), sudo=True,
@@ -175,18 +211,24 @@ def test_letting_go_touches_only_what_nobody_wants() -> None:
     ((stands, steps),) = plan_letting_go(there, judge((job(),), there, NOW))
     assert (stands.name, stands.source, stands.options) == ("pins", TANK, ZfsOptions(sudo=True))
     assert [words(step) for step in steps] == [
-        (hold_tag(VAULT), "tank/photos/y@a"),
-        (hold_tag(LOST), "tank/photos/x@a"),
-        (f"tank/photos#{cursor_name(LOST, 1)}", f"tank/gone#{cursor_name(VAULT, 1)}", f"tank/photos/x#{mark}"),
+        (hold_tag(keeper(VAULT)), "tank/photos/y@a"),
+        (hold_tag(keeper(LOST)), "tank/photos/x@a"),
+        (
+            f"tank/photos#{cursor_name(keeper(LOST), 1)}",
+            f"tank/gone#{cursor_name(keeper(VAULT), 1)}",
+            f"tank/photos/x#{mark}",
+        ),
     ]
     assert {step.effect for step in steps} == {Effect.WRITES}
     assert all("sudo -n zfs" in step.work.stages[0].argv[2] for step in steps if isinstance(step.work, Pipeline))
 
 
 def test_two_holds_on_one_snapshot_are_told_apart() -> None:
-    there = seen(hold("tank/photos", VAULT), hold("tank/photos", LOST))
-    ((_, steps),) = plan_letting_go(there, judge((job(),), there, NOW))
-    assert [words(step) for step in steps] == [(hold_tag(LOST), "tank/photos@a")]
+    for other in (keeper(LOST), keeper(VAULT, "gone/copy")):
+        unwanted = replace(hold("tank/photos", LOST), keeper=other)
+        there = seen(hold("tank/photos", VAULT), unwanted)
+        ((_, steps),) = plan_letting_go(there, judge((job(),), there, NOW))
+        assert [words(step) for step in steps] == [(hold_tag(other), "tank/photos@a")]
 
 
 def test_nothing_unwanted_is_nothing_to_do() -> None:

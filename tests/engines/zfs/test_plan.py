@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.engines.zfs.marks import Keeper, cursor_name
 from orchestrator.engines.zfs.plan import decide, plan
 from orchestrator.engines.zfs.words import (
     Bookmark,
@@ -17,7 +18,6 @@ from orchestrator.engines.zfs.words import (
     MakePlaceholder,
     SetAside,
     World,
-    cursor_name,
 )
 from tests.engines.zfs.running import Ferry, asked, ferry
 
@@ -124,13 +124,14 @@ def test_old_cursors_of_this_target_go_and_those_of_others_stay() -> None:
     world = ferry("a", "b")
     world.run()
     first = world.source.nodes[ROOT].snapshots[0]
-    ours = Bookmark(name=cursor_name(9, first.guid), guid=first.guid, createtxg=first.createtxg)
-    for name in (ours.name, cursor_name(8, first.guid), "theirs"):
+    ours = Bookmark(name=cursor_name(world.keeper, first.guid), guid=first.guid, createtxg=first.createtxg)
+    others = {cursor_name(Keeper(pool=pool, place=place), first.guid) for pool, place in ((8, "0badcafe"), (9, None))}
+    for name in (ours.name, *others, "theirs"):
         world.source.bookmark(ROOT, first.guid, name)
     assert decided(world).stages == ((LetGoBases(cursors=(("", ours),)),),)
     world.run()
     names = {one.name for one in world.source.nodes[ROOT].bookmarks}
-    assert {cursor_name(8, first.guid), "theirs"} < names
+    assert {*others, "theirs"} < names
     assert ours.name not in names
 
 

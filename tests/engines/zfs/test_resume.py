@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.marks import cursor_keeper
 from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -19,7 +20,6 @@ from orchestrator.engines.zfs.words import (
     Send,
     Token,
     World,
-    cursor_pool,
 )
 from tests.engines.zfs.running import Cut, Ferry, asked, encrypt, ferry
 
@@ -109,7 +109,7 @@ def test_the_snapshot_of_a_token_is_held_and_its_cursor_is_made() -> None:
     assert [one.name for _, one in kept.cursors] == ["b"]  # type: ignore[union-attr]
     world.run()
     assert not world.source.holds
-    assert [one.guid for one in world.source.nodes[ROOT].bookmarks if cursor_pool(one.name)] == [guid(world, "c")]
+    assert [one.guid for one in world.source.nodes[ROOT].bookmarks if cursor_keeper(one.name)] == [guid(world, "c")]
 
 
 def test_a_hold_that_is_there_is_not_made_again() -> None:
@@ -167,6 +167,7 @@ def test_the_dataset_may_have_another_name_by_now() -> None:
 def test_a_snapshot_that_is_gone_or_was_made_anew_is_told() -> None:
     world = cut_increment()
     old = guid(world, "b")
+    world.source.holds.clear()
     world.source.destroy_snapshot(ROOT, old)
     world.source.snapshot(ROOT, "b")
     assert aborted(world) == f"{ROOT}@b (guid {old}), which a cut send was about, is gone from the source"
@@ -242,6 +243,7 @@ def test_it_is_thrown_away_when_asked() -> None:
 
 def test_stale_state_goes_even_when_nothing_is_to_be_sent() -> None:
     world = cut_increment()
+    world.source.holds.clear()
     for name in ("b", "c"):
         world.source.destroy_snapshot(ROOT, guid(world, name))
     assert "is gone from the source" in aborted(world)

@@ -95,6 +95,30 @@ def test_holding_again_is_fine(said: str, fine: bool, tmp_path: Path) -> None:
     assert TAG not in done.stderr
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("number", [1, 7, 8, 30])
+def test_many_are_held_by_eight_programs_and_none_is_forgotten(shell: str, number: int, tmp_path: Path) -> None:
+    names = tuple(f"t/a b@{place}'$x" for place in range(number))
+    for commanded in (commands.hold_commands, commands.release_commands):
+        (command,) = commanded("tag", names, side(SOURCE))
+        told = tmp_path / commanded.__name__
+        variables = with_zfs(tmp_path / "bin", f'{{ echo "=$1 $2"; shift 2; printf "%s\\n" "$@"; }} >"{told}.$$"')
+        subprocess.run(in_shell(shell, command), check=True, env=variables, timeout=60)
+        said = [part.read_text().splitlines() for part in tmp_path.glob(f"{told.name}.*")]
+        assert len(said) == min(8, number)
+        assert {first for first, *_ in said} == {f"={commanded.__name__.partition('_')[0]} tag"}
+        assert sorted(name for _, *rest in said for name in rest) == sorted(names)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_program_that_dies_without_a_word_has_held_nothing(shell: str, tmp_path: Path) -> None:
+    (command,) = commands.hold_commands("tag", tuple(f"t@{place}" for place in range(9)), side(SOURCE))
+    variables = with_zfs(tmp_path / "bin", "case $* in *@5*) kill -9 $$;; esac")
+    done = subprocess.run(in_shell(shell, command), capture_output=True, text=True, env=variables, timeout=60)
+    assert done.returncode == 1
+    assert "zfs hold ended with 137" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("said", "fine"),
     [

@@ -10,6 +10,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs import steps
+from orchestrator.engines.zfs.marks import keeper_of
 from orchestrator.engines.zfs.tokens import parse_token
 from orchestrator.engines.zfs.words import (
     Abort,
@@ -56,6 +57,7 @@ ASIDE = "-x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservati
 NONE = "-o quota=none -o refquota=none -o reservation=none -o refreservation=none"
 FIRST = f"-o readonly=on {NONE} -o canmount=noauto -o poolferry:flags=Lce"
 ELSEWHERE = "-x mountpoint -x sharenfs -x sharesmb"
+KEEPER = keeper_of(POOL, COPY)
 FULL = FullSend(dataset="", snapshot=A, flags=FLAGS, why="nothing there")
 
 
@@ -256,15 +258,15 @@ def test_small_deeds() -> None:
 def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
     deed = KeepBases(cursors=(("", A), ("x", B)), holds=(("x", B),))
     by_program, hold = build(deed)
-    pool = f"{POOL:016x}"
+    ours = KEEPER
     assert [by_program.lane, hold.lane] == ["main", "main"]
     assert lines(by_program)[0].endswith(
-        f"tank tank/photos a poolferry_{pool}_{1:016x} tank/photos/x b poolferry_{pool}_{2:016x} "
-        f"tank/photos/x b poolferry_held_{pool}_{2:016x}"
+        f"tank tank/photos a poolferry_{ours}_{1:016x} tank/photos/x b poolferry_{ours}_{2:016x} "
+        f"tank/photos/x b poolferry_held_{ours}_{2:016x}"
     )
     assert by_program.does == "remember 2 snapshots by bookmarks"
     assert "zfs program" in lines(by_program)[0]
-    assert lines(hold)[0].endswith(f"sh poolferry_{pool} tank/photos/x@b")
+    assert lines(hold)[0].endswith(f"sh poolferry_{ours} tank/photos/x@b")
     one_by_one, _ = build(deed, seen=world(side(SOURCE, dataset("", A), programs=False)))
     assert "zfs program" not in lines(one_by_one)[0]
     assert "zfs bookmark" in lines(one_by_one)[0]
@@ -272,12 +274,19 @@ def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
 
 
 def test_what_is_let_go_is_released_before_its_mark_is_dropped() -> None:
-    pool = f"{POOL:016x}"
     release, drop = build(LetGoBases(cursors=(("", MARK),), holds=(("x", B),)))
-    assert lines(release)[0].endswith(f"sh poolferry_{pool} tank/photos/x@b")
-    assert lines(drop)[0].endswith(f"sh tank/photos#kept tank/photos/x#poolferry_held_{pool}_{2:016x}")
+    assert lines(release)[0].endswith(f"sh poolferry_{KEEPER} tank/photos/x@b")
+    assert lines(drop)[0].endswith(f"sh tank/photos#kept tank/photos/x#poolferry_held_{KEEPER}_{2:016x}")
     assert {release.effect, drop.effect} == {Effect.WRITES}
     assert [release.lane, drop.lane] == ["main", "main"]
+
+
+def test_a_hold_of_the_older_name_is_let_go_by_that_name() -> None:
+    release, older, drop = build(LetGoBases(holds=(("x", B),), older=(("", A),)))
+    assert lines(release)[0].endswith(f"sh poolferry_{KEEPER} tank/photos/x@b")
+    assert lines(older)[0].endswith(f"sh poolferry_{POOL:016x} tank/photos@a")
+    held = f"tank/photos/x#poolferry_held_{KEEPER}_{2:016x} tank/photos#poolferry_held_{POOL:016x}_{1:016x}"
+    assert lines(drop)[0].endswith(f"sh {held}")
 
 
 def test_sudo_only_where_we_are_not_root() -> None:

@@ -23,8 +23,9 @@ from orchestrator.domain.plan import Plan, Step
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE, steps
 from orchestrator.engines.zfs.confirm import confirm_all, weigh
+from orchestrator.engines.zfs.marks import Keeper, held_name, keeper_of
 from orchestrator.engines.zfs.survey import LIMIT, newest_is_enough, survey, survey_points
-from orchestrator.engines.zfs.words import Dataset, Decided, FullSend, IncrementalSend, SnapshotPresent, held_name
+from orchestrator.engines.zfs.words import Dataset, Decided, FullSend, IncrementalSend, SnapshotPresent
 from orchestrator.process.result import Result
 from orchestrator.process.scripted import Scripted, answer
 from tests.engines.zfs.sides import (
@@ -83,7 +84,8 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     source, target = (next(told for told in asked.asked if place.path in words(told)) for place in (SOURCE, COPY))
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
     assert words(source) == (
-        "sudo", "tank", "tank/photos", "-d1", "-d0", "type,guid,createtxg,origin,encryption,encryptionroot,keystatus",
+        "sudo", "tank", "tank/photos", "-d1", "-d0",
+        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,poolferry:flags",
         "name,guid,createtxg,creation", "snapshot,bookmark", "no", "tank",
     )  # fmt: skip
     assert words(target)[3:5] == ("-d1", "-d0")
@@ -150,8 +152,10 @@ def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
 
 
 def test_our_holds_show_by_the_bookmarks_beside_them() -> None:
-    held = HERE.replace("=end", f"{SOURCE.path}#{held_name(POOL, 1)}\t1\t2\n=end")
-    assert survey(job(), ASKED, reader(held)).held == {"": ("a",)}
+    for keeper, held in ((keeper_of(POOL, COPY), ("held", "held_older")), (Keeper(pool=POOL), ("held_older", "held"))):
+        listed = HERE.replace("=end", f"{SOURCE.path}#{held_name(keeper, 1)}\t1\t2\n=end")
+        seen = survey(job(), ASKED, reader(listed))
+        assert [getattr(seen, name) for name in held] == [{"": ("a",)}, {}]
 
 
 @pytest.mark.parametrize("gone", [NOWHERE, "=here 0 no mbuffer 2.3.9\n=pool 0 ABSENT\n"])

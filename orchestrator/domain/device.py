@@ -1,0 +1,43 @@
+"""Block devices as they were found: what a look tells of each, before anything on it is opened. Pure."""
+
+from orchestrator.domain.quick import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A disk or a part of one, by the kernel's `name`; `disk`: of the whole disk it belongs to.
+
+    `kind`: what lies on it, in the words of blkid (ext4, zfs_member, crypto_LUKS …); empty: nothing. `uuid` as
+    Disk.identity; `sub`: of a pool, which part of it this is. `above`: devices that were made on it. `at`: where it, or
+    what lies above it, is mounted. `external`: it hangs on USB, or may be pulled out. Serial, model and wwn are what
+    the disk or a bridge before it claims.
+    """
+
+    name: str
+    path: str
+    disk: str
+    size: int
+    kind: str
+    uuid: str
+    sub: str
+    label: str
+    read_only: bool
+    external: bool
+    serial: str
+    model: str
+    wwn: str
+    above: tuple[str, ...] = ()
+    at: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # names of its partitions
+    table: str = ""  # the kind of its partition table
+
+    @property
+    def blank(self) -> bool:
+        """Nothing that anybody knows lies on it."""
+        return not (self.kind or self.table or self.parts)
+
+    @property
+    def called(self) -> str:
+        """The device for people."""
+        about = " ".join(filter(None, (self.model, self.serial and f"serial {self.serial}")))
+        return f"{self.path} ({about})" if about else self.path

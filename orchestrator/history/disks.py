@@ -1,0 +1,95 @@
+"""What is remembered of removable disks: who each is, its visits, and where it was.
+
+Changes things.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+
+from orchestrator.domain.rotation import Known, Standing, Visit, Whereabouts
+from orchestrator.history.door import Door, Row
+from orchestrator.history.text import listed, unlisted
+
+
+class Disks:
+    """A look at it. Every method raises HistoryError."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def known(self) -> tuple[Known, ...]:
+        """All disks, in the order in which they were enrolled."""
+        return tuple(sorted(map(_known, self._door.rows("disks")), key=lambda each: (each.enrolled, each.disk)))
+
+    def named(self, name: str) -> Known | None:
+        """The disk of that name that was enrolled last."""
+        return next((each for each in reversed(self.known()) if each.name == name), None)
+
+    def visits(self, disk: str, limit: int) -> tuple[Visit, ...]:
+        """The newest stays of a disk, the last one first."""
+        return tuple(_visit(row) for row in self._door.rows("visits_of_disk", disk=disk, limit=limit))
+
+    def last_visits(self) -> dict[str, Visit]:
+        """The last stay of each disk, by our id of it."""
+        return {row["disk"]: _visit(row) for row in self._door.rows("last_visits")}
+
+    def whereabouts(self, disk: str, limit: int) -> tuple[Whereabouts, ...]:
+        """Where a disk was, the newest first."""
+        return tuple(_whereabouts(row) for row in self._door.rows("whereabouts_of_disk", disk=disk, limit=limit))
+
+    def places(self) -> dict[str, Whereabouts]:
+        """Where each disk is, by our id of it."""
+        return {row["disk"]: _whereabouts(row) for row in self._door.rows("disks_are_at")}
+
+
+class DisksBook(Disks):
+    """The same, to write it."""
+
+    def keep(self, known: Known) -> None:
+        """A disk was enrolled or readopted; what was known of this id before is replaced, its enrolment apart."""
+        self._door.change("keep_disk", **{field.name: getattr(known, field.name) for field in fields(known)})
+
+    def stands(self, disk: str, standing: Standing) -> None:
+        """A person told what became of it."""
+        self._door.change("disk_standing", disk=disk, standing=standing)
+
+    def decide_generation(self, disk: str, generation: int) -> None:
+        """Before it is written on the disk: from now on the disk may be at either."""
+        self._door.change("next_generation", disk=disk, generation=generation)
+
+    def generation_written(self, disk: str, generation: int) -> None:
+        """It is on the disk for certain."""
+        self._door.change("generation_written", disk=disk, generation=generation)
+
+    def begin_visit(self, disk: str, now: datetime) -> int:
+        """A disk is here; the number of its stay."""
+        return self._door.add("begin_visit", disk=disk, now=now)
+
+    def visit_ended(
+        self, visit: int, *, jobs: Sequence[str], outcome: str, why: str, released: datetime | None, safe: bool
+    ) -> None:
+        """How the stay ended. `released` None: the disk was not let go."""
+        self._door.change(
+            "visit_ended", visit=visit, jobs=listed(jobs), outcome=outcome, why=why, released=released, safe=safe
+        )
+
+    def is_at(self, disk: str, place: str, *, note: str, now: datetime) -> None:
+        """Where a disk is from now on."""
+        self._door.change("disk_is_at", disk=disk, place=place, note=note, now=now)
+
+
+def _known(row: Row) -> Known:
+    told = {**row, "set": row["set_name"], "enrolled": row["enrolled_at"], "standing": Standing(row["standing"])}
+    return Known(**{field.name: told[field.name] for field in fields(Known)})
+
+
+def _visit(row: Row) -> Visit:
+    return Visit(
+        id=row["id"], disk=row["disk"], arrived=row["arrived_at"], jobs=unlisted(row["jobs"]), outcome=row["outcome"],
+        why=row["why"], released=row["released_at"], safe=bool(row["safe"]),
+    )  # fmt: skip
+
+
+def _whereabouts(row: Row) -> Whereabouts:
+    return Whereabouts(place=row["place"], since=row["since_at"], note=row["note"])

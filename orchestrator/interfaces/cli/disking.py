@@ -1,0 +1,284 @@
+"""disks: removable disks and rotation sets.
+
+Changes things.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.enrolling import eject, enroll
+from orchestrator.interfaces.cli.frame import Frame, GroupWithUsual, pass_frame
+
+if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.rotation import Disk, Known, RotationSet
+    from orchestrator.domain.run import RunReport
+    from orchestrator.history.disks import Disks
+    from orchestrator.interfaces.cli.running import Desk
+    from orchestrator.interfaces.visits import Arrivals
+    from orchestrator.runner.visiting import Visited
+
+
+@click.group("disks", cls=GroupWithUsual, short_help="Removable disks: who is expected, late, and where.")
+def disks() -> None:
+    """Removable disks and rotation sets: which one to bring, who is overdue, and where each is."""
+
+
+def _rotation(known: "Configuration", name: str) -> "tuple[RotationSet, Disk]":
+    """The set of the disk of that name, and the disk."""
+    found = [(each, disk) for each in known.sets for disk in each.disks if disk.name == name]
+    if not found:
+        names = ", ".join(disk.name for each in known.sets for disk in each.disks)
+        raise click.UsageError(f"there is no disk {name}; " + (f"one of {names}" if names else "none is enrolled"))
+    return found[0]
+
+
+def _remembered(disk: "Disk", book: "Disks") -> "Known":
+    from orchestrator.runner.disks import find_known
+
+    own = find_known(book.known(), disk)
+    if own is None:
+        raise click.UsageError(f"history knows nothing of disk {disk.name} yet; plug it in: poolferry disks scan")
+    return own
+
+
+@disks.command("list")
+@click.argument("name", metavar="SET", required=False)
+@pass_frame
+def list_disks(frame: Frame, name: str | None) -> int:
+    """All disks by set: the age of their copies, where they are, who is late (the usual command)."""
+    from orchestrator.interfaces.disks import sets_lines, sets_value
+
+    known, now = frame.configuration(), compose.now()
+    sets = tuple(each for each in known.sets if name in (None, each.name))
+    if name is not None and not sets:
+        raise click.UsageError(f"there is no set {name}")
+    with frame.views() as views:
+        frame.answer(sets_value(sets, known.jobs, views, now), lambda: sets_lines(sets, known.jobs, views, now))
+    return 0
+
+
+@disks.command("expected")
+@pass_frame
+def expected(frame: Frame) -> int:
+    """Which disk to plug in next, of each set."""
+    from orchestrator.interfaces.visits import set_standing, standing_value
+
+    known, now = frame.configuration(), compose.now()
+    with frame.views() as views:
+        found = [set_standing(each, known.jobs, views, now=now) for each in known.sets]
+    lines = [each.request for each in found] or ["there is no rotation set"]
+    frame.answer({"sets": [standing_value(each) for each in found]}, lines)
+    return 0
+
+
+@disks.command("show")
+@click.argument("disk")
+@pass_frame
+def show(frame: Frame, disk: str) -> int:
+    """All that is known of one disk: its visits, and where it was."""
+    from orchestrator.interfaces.disks import disk_lines, disk_value
+    from orchestrator.interfaces.forecasts import forecast_of
+    from orchestrator.runner.disks import of_set
+
+    known, now = frame.configuration(), compose.now()
+    rotation, own = _rotation(known, disk)
+    with frame.views() as views:
+        told = forecast_of(own, of_set(rotation, known.jobs), views, frame.log)
+        asked = (rotation, own, known.jobs, views, now, told)
+        frame.answer(disk_value(*asked), lambda: disk_lines(*asked))
+    return 0
+
+
+@disks.command("locate")
+@click.argument("disk")
+@click.argument("place")
+@click.option("--note", default="", metavar="TEXT", help="what to remember with it")
+@pass_frame
+def locate(frame: Frame, disk: str, place: str, note: str) -> int:
+    """Tell where a disk is now: locate red office."""
+    _, own = _rotation(frame.configuration(), disk)
+    with compose.open_history(frame.where) as history:
+        known = _remembered(own, history.disks)
+        history.disks.is_at(known.disk, place, note=note, now=compose.now())
+    frame.answer({"disk": disk, "place": place, "note": note}, [f"{disk}: is at {place}"])
+    return 0
+
+
+def _stands(frame: Frame, disk: str, standing: str, told: str) -> int:
+    from orchestrator.domain.rotation import Standing
+    from orchestrator.runner.disks import of_set
+
+    known = frame.configuration()
+    rotation, own = _rotation(known, disk)
+    with compose.open_history(frame.where) as history:
+        remembered = _remembered(own, history.disks)
+        with history.together():
+            history.disks.stands(remembered.disk, Standing(standing))
+            history.disks.is_at(remembered.disk, standing, note="", now=compose.now())
+            if standing == "lost":  # what nobody can bring back is no copy
+                for job in of_set(rotation, known.jobs):
+                    history.points_seen(job.name, own.name, {}, compose.now())
+    frame.answer({"disk": disk, "standing": standing}, [f"{disk}: {told}"])
+    return 0
+
+
+@disks.command("lost")
+@click.argument("disk")
+@pass_frame
+def lost(frame: Frame, disk: str) -> int:
+    """A disk is gone: nobody waits for it, and its copies count no more."""
+    return _stands(frame, disk, "lost", "nobody waits for it, and its copies count no more")
+
+
+@disks.command("retire")
+@click.argument("disk")
+@pass_frame
+def retire(frame: Frame, disk: str) -> int:
+    """A disk takes no more copies; what is on it stays, and nobody waits for it."""
+    return _stands(frame, disk, "retired", "takes no more copies; what is on it stays")
+
+
+@disks.command("readopt")
+@click.argument("disk")
+@pass_frame
+def readopt(frame: Frame, disk: str) -> int:
+    """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Erases nothing."""
+    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.visits import dock
+    from orchestrator.runner.enrolling import readopt as readopted
+
+    known = frame.configuration()
+    _, own = _rotation(known, disk)
+    with opened(frame) as desk:
+        told = readopted(own, known.sets, dock(frame.where, desk.history, say=door.say, log=frame.log))
+    frame.answer({"disk": disk, "state": told.state.value, "why": told.says, "cure": told.cure}, [told.says])
+    return 0 if not told.cure else 3
+
+
+@disks.command("attach")
+@click.argument("disk")
+@pass_frame
+def attach(frame: Frame, disk: str) -> int:
+    """Attach a disk and leave it so, to look at it or to restore from it; `disks eject` lets it go."""
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.visits import Arrivals, dock
+    from orchestrator.planners.recognising import State
+    from orchestrator.runner.disks import of_set, on_disk
+    from orchestrator.runner.visiting import Stay, begin_visit
+
+    known = frame.configuration()
+    rotation, own = _rotation(known, disk)
+    with opened(frame) as desk:
+        arrivals = Arrivals(known, dock(frame.where, desk.history, say=door.say, log=frame.log))
+        found = next((each for each in arrivals.found if each.disk == own), None)
+        if found is None:
+            raise OrchestratorError(f"disk {disk} is not here", cure="plug it in")
+        if found.state is not State.TO_PROVE:
+            raise OrchestratorError(found.says, cure=found.cure)
+        stay = begin_visit(found, arrivals.dock)
+        if not isinstance(stay, Stay):
+            raise OrchestratorError(stay.why, cure=stay.cure)
+        stay.leave()
+    places = {job.name: str(on_disk(job, own).target.location) for job in of_set(rotation, known.jobs)}
+    lines = [f"{name} is at {place}" for name, place in places.items()]
+    again = frame.repeat(f"disks eject {disk}")
+    frame.answer({"disk": disk, "places": places}, [*lines, f"do not unplug it before: {again}"])
+    return 0
+
+
+@disks.command("scan")
+@click.argument("disk", nargs=-1)
+@click.option("--why", default="a disk was plugged in", hidden=True, metavar="TEXT")
+@click.option(
+    "--identity", default=None, hidden=True, metavar="UUID", help="only the disk of this identity, if it is one of ours"
+)
+@pass_frame
+def scan(frame: Frame, disk: Sequence[str], why: str, identity: str | None) -> int:
+    """Look which disks are plugged in, and run on each of ours all jobs of its set, one disk after the other."""
+    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.visits import Arrivals, dock, recognised_value, visited_value
+
+    known = frame.configuration()
+    for name in disk:
+        _rotation(known, name)
+    if identity is not None:  # udev tells of every filesystem, and most are nobody's business
+        disk = [own.name for each in known.sets for own in each.disks if own.identity == identity.lower()]
+        if not disk:
+            return 0
+    with opened(frame) as desk:
+        arrivals = Arrivals(known, dock(frame.where, desk.history, say=door.say, log=frame.log))
+        others = [each for each in arrivals.strangers() if not disk or (each.disk and each.disk.name in disk)]
+        for each in others:
+            door.say(f"{each.says}; {each.cure}")
+        ended = [each for rotation in known.sets for each in _visits(frame, desk, arrivals, rotation, disk, why)]
+    if frame.json:
+        door.answer_value(
+            {"visits": [visited_value(each) for each in ended], "others": [recognised_value(each) for each in others]}
+        )
+    elif not ended and not others:
+        door.answer(["no disk of ours is plugged in"])
+    return _code(ended)
+
+
+def _visits(
+    frame: Frame, desk: "Desk", arrivals: "Arrivals", rotation: "RotationSet", names: Sequence[str], why: str
+) -> "list[Visited]":
+    """The visits of all disks of a set that are here, one after the other."""
+    from orchestrator.domain.run import Outcome
+    from orchestrator.interfaces.around import Around
+    from orchestrator.interfaces.cli.running import tell
+    from orchestrator.interfaces.visits import call_safe_hooks, visited_lines
+    from orchestrator.runner.disks import in_turn, of_set, owes
+    from orchestrator.runner.run import run_job
+    from orchestrator.runner.visiting import Stay
+
+    around = Around(frame.where, arrivals.known.jobs, door.say)
+
+    def run(job: "Job") -> "RunReport":
+        begun = around.begins(job)
+        report = desk.do(job, run_job, why=why)
+        if not frame.json:
+            tell(report)
+        around.ended(job, report, begun)
+        return report
+
+    ended = []
+    for found in arrivals.usable(rotation):
+        if desk.stopped or found.disk is None or (names and found.disk.name not in names):
+            continue
+        stay = arrivals.begin(found, rotation)
+        if isinstance(stay, Stay):
+            for job in in_turn(of_set(rotation, arrivals.known.jobs)):
+                if told := owes(job, stay.disk, desk.history.views, compose.now()):
+                    door.say(f"{job.name}: not now: {told}")
+                    continue
+                report = stay.run(job, run)
+                if report is None or report.outcome is Outcome.INTERRUPTED:
+                    break
+            stay = stay.end(power_off=rotation.power_off)
+        call_safe_hooks(frame.where, arrivals.known, stay, desk.history, door.say)
+        ended.append(stay)
+        if not frame.json:
+            door.answer(visited_lines(stay, arrivals.standing(rotation)))
+    return ended
+
+
+def _code(ended: "Sequence[Visited]") -> int:
+    """Failed over refused over fine."""
+    from orchestrator.interfaces.cli.running import worst
+    from orchestrator.runner.visiting import Ending
+
+    codes = {Ending.DONE: 0, Ending.REFUSED: 3}
+    return worst([codes.get(each.ending, 1) for each in ended])
+
+
+disks.add_command(enroll)
+disks.add_command(eject)
+COMMANDS: tuple[click.Command, ...] = (disks,)

@@ -1,0 +1,155 @@
+"""disks enroll: the only command that may erase. disks eject: let go of a disk by hand.
+
+Changes things.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator import compose
+from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
+
+if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.device import Device
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.domain.rotation import Disk
+    from orchestrator.planners.enrolling import Wish
+
+_CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
+_REFUSED = 3
+
+
+@click.command(cls=Command, short_help="Make a disk a member of a set; the only command that may erase.")
+@click.argument("device", type=click.Path())
+@click.option("--set", "rotation", required=True, metavar="SET", help="the rotation set it will belong to")
+@click.option("--name", required=True, metavar="NAME", help="what to call it; write this on its sticker")
+@click.option("--content", type=click.Choice(_CONTENTS), default="ext4", show_default=True, help="what it holds")
+@click.option("--adopt", is_flag=True, help="keep what is on it: nothing is erased")
+@click.option("--erase", default="", metavar="SERIAL", help="erase what is on it: type in the disk's own serial")
+@click.option("--inner", is_flag=True, help="it can be pulled out, though the kernel does not know that")
+@click.option("--luks", is_flag=True, help="in a LUKS container, which --key-file opens")
+@click.option("--key-file", default=None, metavar="FILE", help="opens its LUKS container, or loads its pool's key")
+@click.option("--note", default="", metavar="TEXT", help="what tells it from others for people, such as its colour")
+@pass_frame
+def enroll(
+    frame: Frame, device: str, rotation: str, name: str, content: str, adopt: bool, erase: str, inner: bool, luks: bool,
+    key_file: str | None, note: str,
+) -> int:  # fmt: skip
+    """Make DEVICE a disk of a set: a blank one is made ready; one that holds something only with --adopt or --erase."""
+    from orchestrator.planners.enrolling import Wish, refuse
+    from orchestrator.process.executor import Writer
+    from orchestrator.targets.presence import find_path, survey_devices
+
+    known = frame.configuration()
+    _require_free(known, rotation, name)
+    if luks and (key_file is None or not os.path.isfile(key_file)):
+        raise click.UsageError("--luks needs a --key-file that is there")
+    if luks and content == "zfs":
+        raise click.UsageError("--luks is for filesystems; a pool encrypts by itself")
+    looker = Writer(log=frame.log)
+    found = find_path(device, looker)
+    if found is None:
+        raise click.UsageError(f"there is no device {device}")
+    wish = Wish(name=name, set=rotation, content=content, adopt=adopt, erase=erase, inner=inner, locked=luks)
+    disks = [disk for each in known.sets for disk in each.disks]
+    refusal = refuse(wish, found, survey_devices(looker, (found.path,)), disks)
+    if refusal is not None:
+        return _refused(frame, name, refusal)
+    return _enrolled(frame, wish, found, key_file, note)
+
+
+def _require_free(known: "Configuration", rotation: str, name: str) -> None:
+    """Before anything is touched: the lines that will be written must be right."""
+    from orchestrator.domain.names import JOB_NAME
+
+    if rotation not in [each.name for each in known.sets]:
+        raise click.UsageError(f"there is no set {rotation}; write [set.{rotation}] into targets.toml first")
+    taken = [*(place.name for place in known.places), *(each.name for each in known.sets)]
+    taken += [disk.name for each in known.sets for disk in each.disks]
+    if name in taken:
+        raise click.UsageError(f"the name {name} is taken")
+    if not JOB_NAME.fullmatch(name):
+        raise click.UsageError(f"{name} is no name for a disk: letters, digits, dots, - and _")
+
+
+def _refused(frame: Frame, name: str, refusal: "Refusal") -> int:
+    value = {"disk": name, "outcome": "refused", "why": refusal.why, "cure": refusal.cure}
+    frame.answer(value, [f"refused: {refusal.why}", f"  what to do: {refusal.cure}"])
+    return _REFUSED
+
+
+def _enrolled(frame: Frame, wish: "Wish", device: "Device", key_file: str | None, note: str) -> int:
+    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.visits import dock
+    from orchestrator.runner.enrolling import enroll as enrolled
+
+    with opened(frame) as desk:
+        used = dock(frame.where, desk.history, say=door.say, log=frame.log)
+        made = enrolled(wish, device, used, key_file=key_file, note=note)
+    _declare(os.path.join(frame.where.config, "targets.toml"), made.disk)
+    sticker = f"{made.disk.name} · set {made.disk.set} · {compose.now().astimezone():%Y-%m}"
+    value = {
+        "disk": made.disk.name, "set": made.disk.set, "identity": made.disk.identity, "content": made.disk.content,
+        "id": made.marker.disk, "outcome": "done", "sticker": sticker,
+    }  # fmt: skip
+    frame.answer(value, [
+        f"{device.called} is disk {made.disk.called} of the set {made.disk.set} now, and may be unplugged",
+        f"write this on its sticker: {sticker}",
+        f"to try it: unplug it, plug it in again, and call {frame.repeat('disks scan')}",
+    ])  # fmt: skip
+    return 0
+
+
+def _declare(path: str, disk: "Disk") -> None:
+    """Adds the disk's lines to targets.toml: all of them, or none."""
+    from json import dumps  # a TOML text is written as JSON writes it
+
+    told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]
+    told += [("key-file", disk.key_file), ("note", disk.note)]
+    lines = [f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in told if value]
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    text = (
+        before.rstrip("\n")
+        + f"\n\n[disk.{dumps(disk.name) if '.' in disk.name else disk.name}]\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+
+
+@click.command(cls=Command, short_help="Let go of a disk, and say when it is safe to remove.")
+@click.argument("disk")
+@pass_frame
+def eject(frame: Frame, disk: str) -> int:
+    """Let go of a disk that is still attached, and say when it may be pulled out."""
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.process.executor import Writer
+    from orchestrator.targets import medium
+    from orchestrator.targets.letting_go import let_go
+    from orchestrator.targets.presence import survey_devices
+
+    known = frame.configuration()
+    found = [(each, own) for each in known.sets for own in each.disks if own.name == disk]
+    if not found:
+        raise click.UsageError(f"there is no disk {disk}")
+    rotation, own = found[0]
+    writer = Writer(log=frame.log)
+    here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
+    devices = [each for each in here if not any(each.name in other.above for other in here)]
+    if len(devices) != 1:
+        raise OrchestratorError(f"disk {disk} is not here" if not devices else f"disk {disk} is there twice", cure="")
+    medium.detach(own, writer)
+    hinders = let_go(devices[0], writer, power_off=rotation.power_off)
+    lines = [f"NOT SAFE TO REMOVE: {disk}: {hinders}"] if hinders else [f"SAFE TO REMOVE: {own.called}"]
+    frame.answer({"disk": disk, "safe": not hinders, "why": hinders}, lines)
+    return 1 if hinders else 0

@@ -1,0 +1,199 @@
+"""Which disk of a set to ask for, who is overdue, and how a set stands. The order is advice: any member is accepted.
+
+An absent disk is waited for and not a failure; absent for too long it is late, by name.
+
+Pure.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Standing
+from orchestrator.domain.units import show_count, show_duration, show_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """What is remembered of a disk of a set. `filled`: of when its copies of all jobs are; None: it has not all of them."""
+
+    disk: Disk
+    filled: datetime | None
+    enrolled: datetime | None
+    standing: Standing = Standing.ACTIVE
+    here: bool = False
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Which disk is asked for; None: none at the moment. `others`: accepted too, in the order they would be asked for."""
+
+    disk: Disk | None
+    others: tuple[Disk, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHealth:
+    """How a set stands. `late`, `overdue` (by the name of the disk) and `all_here` are sentences; empty: all is well."""
+
+    newest: datetime | None
+    late: str
+    overdue: Mapping[str, str]
+    all_here: str
+
+
+def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
+    """The disk to ask for at `now`, which is in the machine's own time."""
+    active = [
+        member for member in members if member.standing is Standing.ACTIVE and not left_alone(rotation, member, now)
+    ]
+    ranked = sorted(active, key=lambda member: (member.filled is not None, member.filled or now))
+    chosen, why = _chosen(rotation, members, ranked, now)
+    others = tuple(member.disk for member in ranked if member is not chosen)
+    return Ask(disk=chosen.disk if chosen else None, others=others, why=why)
+
+
+def _chosen(
+    rotation: RotationSet, members: Sequence[Member], ranked: Sequence[Member], now: datetime
+) -> tuple[Member | None, str]:
+    if not ranked:
+        return None, "no disk of it can take a copy" if members else "it has no disk yet"
+    match rotation.expect:
+        case "fixed":
+            return _next_in_order(rotation, members, ranked), "it is its turn"
+        case "weekday":
+            return _by_weekday(ranked, now)
+        case "month-end":
+            return _by_month(members, ranked, now)
+    oldest = ranked[0]
+    return oldest, "it has no whole copy yet" if oldest.filled is None else "its copy is the oldest"
+
+
+def _next_in_order(rotation: RotationSet, members: Sequence[Member], ranked: Sequence[Member]) -> Member:
+    """The next one after the disk that was filled last, round and round."""
+    filled = {member.disk.name: member.filled for member in members if member.filled}
+    last = max(filled, key=lambda name: filled[name], default=None)
+    at = rotation.order.index(last) + 1 if last in rotation.order else 0
+    turn = [*rotation.order[at:], *rotation.order[:at]]
+    return min(ranked, key=lambda member: turn.index(member.disk.name))
+
+
+def _by_weekday(ranked: Sequence[Member], now: datetime) -> tuple[Member | None, str]:
+    for ahead in range(7):
+        day = WEEKDAYS[(now.weekday() + ahead) % 7]
+        found = next((member for member in ranked if day in member.disk.days), None)
+        if found is not None:
+            return found, f"its day is {day}" if ahead else f"today, {day}, is its day"
+    return None, "no disk that can take a copy has a day"
+
+
+def _by_month(members: Sequence[Member], ranked: Sequence[Member], now: datetime) -> tuple[Member | None, str]:
+    """One disk for each month, from its last day on until one was written."""
+    begun = month_end(now)
+    taken = next((member for member in members if member.filled and member.filled >= begun), None)
+    if taken is not None:
+        return None, f"disk {taken.disk.name} holds the end of {begun:%B %Y}"
+    return ranked[0], f"the end of {begun:%B %Y} is not on a disk yet"
+
+
+def month_end(now: datetime) -> datetime:
+    """The begin of the newest last day of a month that has begun."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if (midnight + timedelta(days=1)).day == 1:
+        return midnight
+    return midnight.replace(day=1) - timedelta(days=1)
+
+
+def left_alone(rotation: RotationSet, member: Member, now: datetime) -> str:
+    """Why a disk takes no copy now; empty: it does. What was written for a month's end is kept."""
+    if rotation.expect != "month-end" or member.filled is None or rotation.keep_for is None:
+        return ""
+    until = member.filled + timedelta(seconds=rotation.keep_for)
+    if now >= until or member.filled >= month_end(now):
+        return ""
+    return f"disk {member.disk.name} is kept as it is until {until.astimezone(now.tzinfo):%Y-%m-%d}"
+
+
+def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -> SetHealth:
+    """How a set stands at `now`. Disks that are lost or retired count for nothing."""
+    active = [member for member in members if member.standing is Standing.ACTIVE]
+    filled = [member.filled for member in active if member.filled]
+    newest = max(filled, default=None)
+    overdue = {member.disk.name: told for member in active if (told := _overdue(rotation, member, now))}
+    return SetHealth(
+        newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active)
+    )
+
+
+def _late(rotation: RotationSet, active: Sequence[Member], newest: datetime | None, now: datetime) -> str:
+    limit = rotation.fresh_within
+    if limit is None:
+        return ""
+    since = newest or min((member.enrolled for member in active if member.enrolled), default=now)
+    age = (now - since).total_seconds()
+    if age <= limit:
+        return ""
+    told = f"is {show_duration(age)} old" if newest else f"is missing for {show_duration(age)}"
+    return f"the newest whole copy on the set {rotation.name} {told} (limit {show_duration(limit)})"
+
+
+def _overdue(rotation: RotationSet, member: Member, now: datetime) -> str:
+    limit, since = rotation.each_within, member.filled or member.enrolled
+    if limit is None or since is None or (now - since).total_seconds() <= limit:
+        return ""
+    age = show_duration((now - since).total_seconds())
+    told = f"no whole copy on disk {member.disk.name} for {age} (limit {show_duration(limit)})"
+    where = f"; it is at: {member.place}" if member.place and not member.here else ""
+    return told + where
+
+
+def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:
+    here = [member.disk.name for member in active if member.here]
+    away = len(active) - len(here)
+    if not here or away >= rotation.away_at_least:
+        return ""
+    told = "all members of" if not away else f"{show_count(len(here), 'member')} of"
+    least = show_count(rotation.away_at_least, "disk")
+    return f"{told} the set {rotation.name} are here ({', '.join(here)}): {least} at least should be away"
+
+
+def request(rotation: RotationSet, asked: Ask, health: SetHealth, now: datetime, here: Collection[str] = ()) -> str:
+    """What a person is asked to do, and why. `here`: names of disks that are plugged in."""
+    if asked.disk is None:
+        return f"The set {rotation.name} asks for no disk: {asked.why}."
+    others = [disk.name for disk in asked.others]
+    also = f" {_or(others)} {'is' if len(others) == 1 else 'are'} also accepted." if others else ""
+    age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
+    limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
+    please = "Please plug in disk" if asked.disk.name not in here else "Asked for, and plugged in, is disk"
+    return f"{please} {asked.disk.called}: {asked.why}.{also} Newest whole copy on this set: {age}{limit}."
+
+
+def arrived(disk: Disk, asked: Ask) -> str:
+    """What is said when a disk begins its visit, expected or not."""
+    if asked.disk is None or asked.disk.name == disk.name:
+        return f"disk {disk.called} is plugged in"
+    return f"disk {disk.called} is plugged in, expected was {asked.disk.name}; going on with {disk.name}"
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def forecast(disk: Disk, bases: Sequence[Base]) -> str:
+    """What the next copy to a disk will be, told before it is plugged in."""
+    if disk.content != "zfs":
+        return "files that changed"
+    if not bases:
+        return "a full copy: there is none yet"
+    gone = [base for base in bases if not (base.snapshot or base.bookmark)]
+    if gone:
+        sizes = [base.whole for base in gone]
+        size = show_size(sum(size for size in sizes if size is not None)) if None not in sizes else "unknown size"
+        return f"needs a re-seed of {size} ({', '.join(base.dataset for base in gone)}): it must be approved"
+    if all(base.bookmark for base in bases):
+        return "incremental"
+    until = min((base.kept for base in bases if base.kept and not base.bookmark), default=None)
+    return f"incremental until {until:%Y-%m-%d}" if until else "incremental"

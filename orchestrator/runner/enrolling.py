@@ -1,0 +1,125 @@
+"""A device becomes a disk of a set: made or adopted, marked, remembered. The only place from which anything is erased.
+
+Changes things.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
+from orchestrator.planners.enrolling import Wish
+from orchestrator.planners.recognising import Recognised, State
+from orchestrator.runner.disks import find_known
+from orchestrator.runner.visiting import Dock, look
+from orchestrator.targets import commands, making, medium
+from orchestrator.targets.hands import attempt, do
+from orchestrator.targets.hands import look as told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """A disk as it was enrolled, to be declared in targets.toml."""
+
+    disk: Disk
+    marker: Marker
+
+
+def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note: str) -> Enrolled:
+    """Makes or adopts the disk and marks it; nothing of it is in use when this returns. Raises: OrchestratorError."""
+    if wish.adopt:
+        disk = _adopted(wish, device, key_file, note)
+    elif wish.content == "zfs":
+        disk = _made_pool(wish, device, dock, key_file, note)
+    else:
+        disk = _made(wish, device, dock, key_file, note)
+    attempt(dock.writer, making.settle())
+    marker = Marker(disk=str(uuid4()), name=wish.name, set=wish.set, owner=dock.owner, host=dock.host, generation=0)
+    _marked(disk, device, marker, dock)
+    dock.history.disks.keep(_known(disk, device, marker, dock))
+    return Enrolled(disk=disk, marker=marker)
+
+
+def _disk(wish: Wish, identity: str, inside: str | None, key_file: str | None, note: str) -> Disk:
+    return Disk(
+        name=wish.name,
+        set=wish.set,
+        identity=identity,
+        content=wish.content,
+        inside=inside,
+        key_file=key_file,
+        note=note,
+    )
+
+
+def _adopted(wish: Wish, device: Device, key_file: str | None, note: str) -> Disk:
+    if wish.locked:
+        raise OrchestratorError("a LUKS container cannot be adopted yet", cure="enroll the disk anew, with --erase")
+    return _disk(wish, device.uuid, None, key_file, note)
+
+
+def _made(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
+    do(dock.writer, *making.erase(device.path, device.parts))
+    uuid, inside, path = str(uuid4()), None, device.path
+    if wish.locked and key_file is not None:
+        do(dock.writer, making.make_luks(device.path, uuid, key_file))
+        do(dock.writer, commands.unlock(device.path, key_file, wish.name, read_only=False))
+        inside, path = str(uuid4()), f"/dev/mapper/{commands.node(wish.name)}"
+    try:
+        do(dock.writer, making.make_filesystem(path, wish.content, wish.name, inside or uuid))
+    finally:
+        if inside is not None:
+            attempt(dock.writer, commands.lock(wish.name))
+    return _disk(wish, uuid, inside, key_file if inside else None, note)
+
+
+def _made_pool(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
+    do(dock.writer, *making.erase(device.path, device.parts))
+    sectors = int(told(dock.writer, commands.sectors_pipeline(device.path)))
+    do(dock.writer, commands.make_node(device.path, sectors, wish.name))
+    try:
+        do(dock.writer, making.make_pool(wish.name))
+        guid = told(dock.writer, making.pool_guid(wish.name)).decode().strip()
+        do(dock.writer, commands.export_pool(wish.name))
+    finally:
+        attempt(dock.writer, commands.remove_node(wish.name))
+    return _disk(wish, guid, None, key_file, note)
+
+
+def _marked(disk: Disk, device: Device, marker: Marker, dock: Dock) -> None:
+    """Attaches the disk, once without a proof, and writes the marker. Raises: OrchestratorError."""
+    medium.attach(disk, device, dock.writer)
+    try:
+        if disk.content == "zfs":
+            do(dock.writer, making.be_patient(disk.name))
+        medium.mark(disk, marker, dock.writer, f"{dock.state}/notes")
+    finally:
+        medium.detach(disk, dock.writer)
+
+
+def _known(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
+    return Known(
+        disk=marker.disk, name=disk.name, set=disk.set, identity=disk.identity, content=disk.content, size=device.size,
+        serial=device.serial, model=device.model, wwn=device.wwn, generation=marker.generation, written=marker.generation,
+        enrolled=dock.clock(), standing=Standing.ACTIVE,
+    )  # fmt: skip
+
+
+def readopt(disk: Disk, sets: Sequence[RotationSet], dock: Dock) -> Recognised:
+    """Takes a disk that is here for the one of that name, whatever its marker says. Raises: OrchestratorError."""
+    found = next((each for each in look(sets, dock) if each.disk == disk), None)
+    if found is None:
+        raise OrchestratorError(f"disk {disk.name} is not here", cure="plug it in")
+    if found.state not in (State.TO_PROVE, State.SET_ASIDE):
+        return found
+    own = find_known(dock.history.disks.known(), disk)
+    there = medium.peek(disk, found.device, dock.writer)
+    number = max(there.generation if there else 0, own.generation if own else 0) + 1
+    name = own.disk if own else there.disk if there else str(uuid4())
+    marker = Marker(disk=name, name=disk.name, set=disk.set, owner=dock.owner, host=dock.host, generation=number)
+    _marked(disk, found.device, marker, dock)
+    dock.history.disks.keep(_known(disk, found.device, marker, dock))
+    return replace(found, state=State.READY, says=f"disk {disk.called} is one of ours again", cure="")

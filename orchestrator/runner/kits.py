@@ -1,0 +1,97 @@
+"""The recovery kit: made once a day after a copy, kept in history, and carried beside the copy with all that brings us back.
+
+Failing to is a warning: the copy itself is good.
+
+Changes things.
+"""
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
+
+from orchestrator.domain.command import Pipeline
+from orchestrator.domain.errors import OrchestratorError, PermissionDenied
+from orchestrator.domain.job import Job
+from orchestrator.domain.kit import Kit
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.runner.calling import run
+from orchestrator.runner.journal import Journal
+
+# Why not with each copy: of many snapshots the listing alone would take longer than most copies.
+OFTEN = timedelta(hours=20)
+_CONFIGURATION = (".toml",)
+
+
+@runtime_checkable
+class KitMaker(Protocol):
+    """An engine whose source can be built again from a kit."""
+
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
+        """What is needed to build the source again. Reads."""
+        ...
+
+    def store_kit(self, job: Job, archive: str) -> Pipeline:
+        """Carries an archive of the kit's files beside the copy. Pure."""
+        ...
+
+
+def refresh_kit(journal: Journal, writer: Writer) -> None:
+    """A new kit, where the last one is a day old; a change of the pool's layout is a warning."""
+    tools, job = journal.tools, journal.job
+    engine, known = tools.engine, tools.history.kits.of(job.name)
+    if not isinstance(engine, KitMaker) or tools.engine.stays or (known and journal.now - known.made_at < OFTEN):
+        return
+    try:
+        kit = engine.survey_kit(job, journal.now, writer)
+        if known and known.kit.layout != kit.layout:
+            journal.warn(f"the pool of {job.source} is made otherwise than on {known.made_at:%Y-%m-%d}: {kit.layout}")
+        tools.history.kits.keep(job.name, kit, journal.now)
+        _carry(journal, writer, engine, kit)
+    except PermissionDenied as error:
+        journal.say(f"the recovery kit stays in history alone: {error.why}")
+    except (OrchestratorError, OSError) as error:
+        journal.warn(f"the recovery kit could not be renewed: {error}")
+
+
+def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None:
+    folder = f"{journal.tools.state}/notes/kit-{journal.job.name}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    archive = f"{folder}/kit.tar"
+    journal.tools.history.backup_to(f"{folder}/history.sqlite")
+    write_archive(
+        archive, (*files_of(kit), *_ours(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite")))
+    )
+    run(engine.store_kit(journal.job, archive), journal, writer)
+
+
+def files_of(kit: Kit) -> Iterator[tuple[str, bytes]]:
+    """The kit's own files."""
+    for name, text in (("RECOVERY.md", kit.recovery), ("kit.json", kit.content), ("guids.tsv", kit.guids)):
+        yield name, text.encode("utf-8", "surrogateescape")
+
+
+def _ours(config: str) -> Iterator[tuple[str, bytes]]:
+    """Our configuration, as it is."""
+    for folder, _, names in os.walk(config):
+        for name in sorted(names):
+            if name.endswith(_CONFIGURATION):
+                path = os.path.join(folder, name)
+                yield os.path.join("configuration", os.path.relpath(path, config)), _read(path)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
+    """An archive that any tar reads, for its owner alone."""
+    with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
+        os.chmod(path, 0o600)
+        for name, content in files:
+            about = tarfile.TarInfo(name)
+            about.size, about.mode = len(content), 0o600
+            archive.addfile(about, io.BytesIO(content))

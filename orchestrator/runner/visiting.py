@@ -1,0 +1,237 @@
+"""The visit of a disk, told on one page: prove who it is, attach, run its jobs, let go, and say when it may be pulled out.
+
+Nothing is written on a disk before its marker is proved, and "safe" is said only when the device is quiet. A disk that
+is pulled out in the middle harms nobody else: its job fails, the mount is taken away, and the next visit goes on.
+
+Changes things.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.history.store import History
+from orchestrator.planners.recognising import Recognised, State, prove, recognise
+from orchestrator.process.executor import Writer
+from orchestrator.runner.disks import find_known, on_disk
+from orchestrator.runner.locks import visiting
+from orchestrator.targets import medium
+from orchestrator.targets.failures import Busy, Locked
+from orchestrator.targets.letting_go import let_go
+from orchestrator.targets.presence import survey_devices
+
+WELL = (Outcome.DONE, Outcome.NOTHING)
+ATTACHED = "attached"
+IN_TRANSIT = "in transit"
+HERE = "here"
+
+
+class Ending(StrEnum):
+    """How a visit ended. REFUSED: the disk was not the one, or could not be opened; nothing was written to it."""
+
+    DONE = "done"
+    INCOMPLETE = "incomplete"
+    PULLED_OUT = "pulled-out"
+    BUSY = "busy"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dock:
+    """What visits are made with. `writer`: one that no stop ends, as what was attached must be let go.
+
+    `owner`, `host`: this machine, by an id and by name. `state`: the directory of locks and small files.
+    """
+
+    history: History
+    writer: Writer
+    clock: Callable[[], datetime]
+    owner: str
+    host: str
+    state: str
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visited:
+    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out."""
+
+    disk: Disk
+    ending: Ending
+    seen: State
+    why: str
+    cure: str
+    safe: bool
+    reports: tuple[RunReport, ...] = ()
+
+
+Run = Callable[[Job], RunReport]
+
+
+def look(sets: Sequence[RotationSet], dock: Dock) -> tuple[Recognised, ...]:
+    """Every device that is one of ours, or was plugged in. Raises: OutsideError."""
+    disks = [disk for rotation in sets for disk in rotation.disks]
+    return recognise(survey_devices(dock.writer), disks, dock.history.disks.known())
+
+
+class Stay:
+    """A disk that is attached, from the first writing on it to its release. `held`: the lock of the visit."""
+
+    def __init__(self, disk: Disk, device: Device, marker: Marker, dock: Dock, held: ExitStack) -> None:
+        self.disk = disk
+        self._held = held
+        self.reports: list[RunReport] = []
+        self.failure: OrchestratorError | None = None
+        self._device, self._dock = device, dock
+        self._known = _remember(disk, device, marker, dock)
+        book = dock.history.disks
+        self._number = book.begin_visit(self._known.disk, dock.clock())
+        book.is_at(self._known.disk, ATTACHED, note="", now=dock.clock())
+        try:
+            _mark(disk, replace(marker, generation=self._known.generation + 1), dock)
+        except OrchestratorError as error:
+            self.failure = error
+
+    def run(self, job: Job, run: Run) -> RunReport | None:
+        """One job, placed on the disk; None: the disk cannot be written any more."""
+        if self.failure is not None:
+            return None
+        placed = on_disk(job, self.disk, self._device.name)
+        try:
+            if not medium.is_attached(self.disk, _present(self._device, self._dock), self._dock.writer):
+                raise OrchestratorError(f"disk {self.disk.name} was pulled out", cure="plug it in again")
+            medium.prepare(self.disk, placed.target.location.path, self._dock.writer)
+        except OrchestratorError as error:
+            self.failure = error
+            return None
+        self.reports.append(run(placed))
+        return self.reports[-1]
+
+    def end(self, *, power_off: bool) -> Visited:
+        """Lets the disk go, whatever happened on it, and remembers how the visit ended."""
+        with self._held:
+            return self._ends(power_off=power_off)
+
+    def leave(self) -> None:
+        """Ends the visit of a disk that stays attached: somebody wants to look at it."""
+        with self._held:
+            self._dock.history.disks.visit_ended(
+                self._number, jobs=[], outcome=ATTACHED, why="by hand", released=None, safe=False
+            )
+
+    def _ends(self, *, power_off: bool) -> Visited:
+        ended = self._released(power_off=power_off)
+        dock, book = self._dock, self._dock.history.disks
+        book.visit_ended(
+            self._number, jobs=[report.job for report in self.reports], outcome=ended.ending, why=ended.why,
+            released=dock.clock() if ended.safe else None, safe=ended.safe,
+        )  # fmt: skip
+        gone = ended.ending is Ending.PULLED_OUT or (ended.safe and power_off)
+        if gone or ended.safe:
+            book.is_at(self._known.disk, IN_TRANSIT if gone else HERE, note="", now=dock.clock())
+        return ended
+
+    def _released(self, *, power_off: bool) -> Visited:
+        name, writer = self.disk.name, self._dock.writer
+        if _present(self._device, self._dock) is None:
+            return self._pulled_out()
+        try:
+            medium.detach(self.disk, writer)
+            hinders = let_go(self._device, writer, power_off=power_off)
+        except OrchestratorError as error:
+            if _present(self._device, self._dock) is None:
+                return self._pulled_out()
+            ending = Ending.BUSY if isinstance(error, Busy) else Ending.FAILED
+            return self._ended(ending, f"disk {name} cannot be let go: {error.why}", error.cure)
+        if hinders:
+            return self._ended(
+                Ending.BUSY, f"disk {name} is not quiet: {hinders}", f"wait, then: poolferry disks eject {name}"
+            )
+        return self._done()
+
+    def _pulled_out(self) -> Visited:
+        """What was above the disk is taken away, as far as the kernel gives it back; the next visit tries again."""
+        with suppress(OrchestratorError):
+            medium.abandon(self.disk, self._dock.writer)
+        why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
+        return self._ended(Ending.PULLED_OUT, why, "plug it in again: the copy goes on where it was cut")
+
+    def _done(self) -> Visited:
+        bad = next((report for report in self.reports if report.outcome not in WELL), None)
+        if self.failure is not None:
+            return self._ended(Ending.INCOMPLETE, self.failure.why, self.failure.cure)
+        if bad is not None:
+            return self._ended(Ending.INCOMPLETE, f"{bad.job}: {bad.why}", bad.cure)
+        return self._ended(Ending.DONE, ", ".join(report.job for report in self.reports) or "no job had to run", "")
+
+    def _ended(self, ending: Ending, why: str, cure: str) -> Visited:
+        safe = ending in (Ending.DONE, Ending.INCOMPLETE)
+        return Visited(
+            disk=self.disk, ending=ending, seen=State.READY, why=why, cure=cure, safe=safe, reports=tuple(self.reports)
+        )
+
+
+def begin_visit(found: Recognised, dock: Dock) -> Stay | Visited:
+    """Proves a disk that `look` found and attaches it; a visit that ended already, where that cannot be."""
+    disk = found.disk
+    if disk is None or found.state is not State.TO_PROVE:
+        raise ValueError(found.state)
+    with ExitStack() as held:
+        try:
+            held.enter_context(visiting(disk.name, dock.state))
+            marker = medium.peek(disk, found.device, dock.writer)
+            proved = prove(disk, found.device, marker, find_known(dock.history.disks.known(), disk), dock.owner)
+            if proved.state is not State.READY or marker is None:
+                medium.detach(disk, dock.writer)
+                return _refused(disk, proved.state, proved.says, proved.cure)
+            medium.attach(disk, found.device, dock.writer)
+        except OrchestratorError as error:
+            state = State.LOCKED if isinstance(error, Locked) else State.NOT_PROVED
+            return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", error.cure)
+        return Stay(disk, found.device, marker, dock, held.pop_all())
+
+
+def _refused(disk: Disk, state: State, says: str, cure: str) -> Visited:
+    return Visited(disk=disk, ending=Ending.REFUSED, seen=state, why=says, cure=cure, safe=True)
+
+
+def _mark(disk: Disk, marker: Marker, dock: Dock) -> None:
+    """The next generation: decided, then on the disk, then known to be there."""
+    book = dock.history.disks
+    book.decide_generation(marker.disk, marker.generation)
+    medium.mark(disk, marker, dock.writer, f"{dock.state}/notes")
+    book.generation_written(marker.disk, marker.generation)
+
+
+def _remember(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
+    """What history knows of the disk; where it was lost, what the disk itself tells. Size and serial as they are today."""
+    book = dock.history.disks
+    own = find_known(book.known(), disk)
+    if own is None:
+        own = Known(
+            disk=marker.disk, name=disk.name, set=disk.set, identity=disk.identity, content=disk.content, size=0, serial="",
+            model="", wwn="", generation=marker.generation, written=marker.generation, enrolled=dock.clock(),
+            standing=Standing.ACTIVE,
+        )  # fmt: skip
+    own = replace(own, size=device.size, serial=device.serial, model=device.model, wwn=device.wwn)
+    book.keep(own)
+    return own
+
+
+def _present(device: Device, dock: Dock) -> Device | None:
+    """The device, if it is still here with the same thing on it. One that does not answer is not."""
+    try:
+        devices = survey_devices(dock.writer, (device.path,))
+    except OrchestratorError:
+        return None
+    found = next((each for each in devices if each.name == device.name), None)
+    return found if found is not None and found.uuid == device.uuid else None

@@ -1,0 +1,107 @@
+"""Disks with a filesystem: opened untouched to be proved, then for copies, then let go. Changes things."""
+
+import json
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.result import broken
+from orchestrator.targets import commands
+from orchestrator.targets.failures import explain
+from orchestrator.targets.hands import attempt, do, says
+from orchestrator.targets.marker import marker_text, parse_marker, read_file_pipeline, write_file_pipelines
+from orchestrator.targets.presence import parse_probe
+
+_MENDED = (0, 1)  # Source: e2fsck(8): 0 no errors, 1 errors corrected
+
+
+def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+    """The marker on the disk, read without a change on it. Raises: OrchestratorError."""
+    tidy(disk, writer)
+    do(writer, commands.make_mountpoint(disk.name))
+    path = _opened(disk, device, writer, read_only=True)
+    try:
+        do(writer, commands.mount_untouched(path, disk.content, disk.name))
+        found = says(writer, read_file_pipeline(commands.mountpoint(disk.name)))
+    finally:
+        tidy(disk, writer)
+    return parse_marker(found) if found is not None else None
+
+
+def attach(disk: Disk, device: Device, writer: Writer) -> None:
+    """Mounts a disk that was proved. Raises: OrchestratorError; then all is as it was."""
+    do(writer, commands.make_mountpoint(disk.name))
+    path = _opened(disk, device, writer, read_only=False)
+    try:
+        if disk.content == "ext4":
+            _check(path, writer)
+        do(writer, commands.mount(path, disk.content, disk.name))
+    except OrchestratorError:
+        tidy(disk, writer)
+        raise
+
+
+def _check(path: str, writer: Writer) -> None:
+    result = attempt(writer, commands.check_filesystem(path))
+    if result.exits[0] not in _MENDED:
+        raise explain(broken(commands.check_filesystem(path), result))
+
+
+def _opened(disk: Disk, device: Device, writer: Writer, *, read_only: bool) -> str:
+    """The device that holds the filesystem. Raises: OrchestratorError when the key does not open it, or to another one."""
+    if disk.inside is None:
+        return device.path
+    do(writer, commands.unlock(device.path, disk.key_file or "", disk.name, read_only=read_only))
+    told = parse_probe(says(writer, commands.inside_pipeline(disk.name)) or b"")
+    found = next(iter(told.values()), {}).get("UUID", "").lower()
+    if found != disk.inside:
+        attempt(writer, commands.lock(disk.name))
+        raise OrchestratorError(
+            f"the LUKS container of disk {disk.name} holds {found or 'nothing that is known'}, not {disk.inside}",
+            cure=f"look at inside in [disk.{disk.name}] of targets.toml",
+        )
+    return f"/dev/mapper/{commands.node(disk.name)}"
+
+
+def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    given = f"{notes}/marker-{disk.name}"
+    with open(given, "w", encoding="utf-8") as file:
+        file.write(marker_text(marker))
+    do(writer, *write_file_pipelines(commands.mountpoint(disk.name), given))
+
+
+def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
+    """Whether the disk, and nothing else, is mounted where copies go, and can be written. `device` None: it is not here."""
+    found = says(reader, commands.mounted_pipeline(disk.name))
+    if found is None or device is None:
+        return False
+    (there,) = json.loads(found)["filesystems"]
+    wanted = device.path if disk.inside is None else f"/dev/mapper/{commands.node(disk.name)}"
+    return there["source"] == wanted and "rw" in there["options"].split(",")
+
+
+def detach(disk: Disk, writer: Writer) -> None:
+    """Unmounts and locks it; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    if says(writer, commands.mounted_pipeline(disk.name)) is not None:
+        do(writer, commands.unmount(disk.name))
+    if disk.inside is not None:
+        do(writer, commands.lock(disk.name))
+
+
+def tidy(disk: Disk, writer: Writer) -> None:
+    """Takes away what is left of an earlier visit, or of a disk that is gone. Raises: Busy where somebody uses one that is here."""
+    while (found := says(writer, commands.mounted_pipeline(disk.name))) is not None:
+        result = attempt(writer, commands.unmount(disk.name))
+        if result.well:
+            continue
+        (there,) = json.loads(found)["filesystems"]
+        if says(writer, commands.is_here(there["source"])) is not None:
+            raise explain(broken(commands.unmount(disk.name), result))
+        do(writer, commands.unmount_lazily(disk.name))
+    if disk.inside is not None:
+        attempt(writer, commands.lock(disk.name))
+
+
+abandon = tidy

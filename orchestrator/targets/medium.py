@@ -1,0 +1,52 @@
+"""One face for all disks, whatever is on them: peek, attach, mark, detach, abandon. Changes things."""
+
+from types import ModuleType
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.targets import filesystem, pool
+
+
+def _of(disk: Disk) -> ModuleType:
+    return pool if disk.content == "zfs" else filesystem
+
+
+def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+    """The marker on the disk, read without a change on it; None: there is none. Raises: OrchestratorError."""
+    if disk.content == "zfs":
+        return pool.peek(disk, device, writer)
+    return filesystem.peek(disk, device, writer)
+
+
+def attach(disk: Disk, device: Device, writer: Writer) -> None:
+    """Makes a disk that was proved usable. Raises: OrchestratorError; then all is as it was."""
+    _of(disk).attach(disk, device, writer)
+
+
+def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    _of(disk).mark(disk, marker, writer, notes)
+
+
+def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
+    """Whether copies may be written: it is here, and the disk and nothing else lies where they go."""
+    if disk.content == "zfs":
+        return pool.is_attached(disk, device, reader)
+    return filesystem.is_attached(disk, device, reader)
+
+
+def prepare(disk: Disk, path: str, writer: Writer) -> None:
+    """What must be there before a job's copies can lie below `path` on the disk. Raises: OrchestratorError."""
+    if disk.content == "zfs":
+        pool.prepare(disk, path.rpartition("/")[0], writer)
+
+
+def detach(disk: Disk, writer: Writer) -> None:
+    """Lets it go; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    _of(disk).detach(disk, writer)
+
+
+def abandon(disk: Disk, writer: Writer) -> None:
+    """Takes away what a disk left that was pulled out, as far as the kernel gives it back. Raises: OrchestratorError."""
+    _of(disk).abandon(disk, writer)

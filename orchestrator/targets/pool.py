@@ -1,0 +1,175 @@
+"""Disks with a pool: imported through a device of ours, which is led to the disk again when it comes back.
+
+Why: OpenZFS keeps the device under which it imported a pool. A disk that was pulled out comes back as another one, and
+only a reboot would help; led to it again, the pool goes on, and a receive that was under way with it.
+
+Changes things.
+"""
+
+import re
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.targets import commands
+from orchestrator.targets.hands import do, look, says
+from orchestrator.targets.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
+
+
+def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+    """The marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError.
+
+    A pool that lost its disk, and is still there, is led to the disk again, and stays imported.
+    """
+    if is_held(disk, writer):
+        come_back(disk, device, writer)
+        return _marker(disk, writer)
+    tidy(disk, writer)
+    _make_node(disk, device, writer)
+    try:
+        do(writer, commands.import_pool(_guid(disk), disk.name, read_only=True))
+        return _marker(disk, writer)
+    finally:
+        tidy(disk, writer)
+
+
+def _marker(disk: Disk, reader: Reader) -> Marker | None:
+    found = says(reader, read_properties_pipeline(commands.node(disk.name)))
+    return parse_properties(found) if found is not None else None
+
+
+def is_held(disk: Disk, reader: Reader) -> bool:
+    """Whether the pool of an earlier visit is still imported, to be written."""
+    return says(reader, commands.pool_is_read_only(disk.name)) == b"off\n"
+
+
+def attach(disk: Disk, device: Device, writer: Writer) -> None:
+    """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was."""
+    if is_held(disk, writer):
+        return
+    _make_node(disk, device, writer)
+    try:
+        do(writer, commands.import_pool(_guid(disk), disk.name, read_only=False))
+        if disk.key_file is not None and disk.inside is None:
+            do(writer, commands.load_keys(disk.name, disk.key_file))
+    except OrchestratorError:
+        tidy(disk, writer)
+        raise
+
+
+def _guid(disk: Disk) -> str:
+    return disk.inside or disk.identity
+
+
+def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
+    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
+    do(writer, commands.make_node(device.path, sectors, disk.name))
+
+
+def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    del notes
+    pool = commands.node(disk.name)
+    do(writer, write_properties_pipeline(pool, marker), commands.sync_pool(disk.name))
+
+
+def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
+    """Whether the pool is imported and works. `device` None: it is not here."""
+    told = says(reader, commands.pool_health(disk.name))
+    return device is not None and told is not None and told.split() == [_guid(disk).encode(), b"ONLINE"]
+
+
+def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
+    """The dataset below which a job's copies lie, and those above it. Raises: OrchestratorError."""
+    del disk
+    do(writer, commands.make_dataset(dataset))
+
+
+def detach(disk: Disk, writer: Writer) -> None:
+    """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy among them."""
+    if says(writer, commands.pool_health(disk.name)) is not None:
+        do(writer, commands.export_pool(disk.name))
+    if says(writer, commands.node_table(disk.name)) is not None:
+        do(writer, commands.remove_node(disk.name))
+
+
+def tidy(disk: Disk, writer: Writer) -> None:
+    """Takes away what an earlier visit left, of a disk that is here. Raises: OrchestratorError, Busy among them."""
+    detach(disk, writer)
+
+
+def abandon(disk: Disk, writer: Writer) -> None:
+    """Leaves the pool as it is. Why: an export, or a clear, without the disk would hang for ever, and could not be killed."""
+
+
+def come_back(disk: Disk, device: Device, writer: Writer) -> None:
+    """Leads a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not proved to be the same.
+
+    Why so strict: led to another disk, one pool would be written over another.
+    """
+    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
+    table = parse_table(look(writer, commands.node_table(disk.name)))
+    if table is None or table.sectors != sectors:
+        raise _not_the_same(
+            disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"
+        )
+    label = parse_label(says(writer, commands.label_pipeline(device.path)) or b"")
+    ours = parse_vdev(look(writer, commands.vdev_pipeline(disk.name)))
+    if label is None or label.pool != _guid(disk) or label.vdev != ours or not label.active:
+        raise _not_the_same(disk, "its label is not that of the pool that lost it")
+    do(writer, *commands.lead_node(device.path, sectors, disk.name), commands.clear_pool(disk.name))
+    if not is_attached(disk, device, writer):
+        told = says(writer, commands.pool_health(disk.name)) or b"nothing"
+        raise OrchestratorError(
+            f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",
+            cure="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
+        )
+
+
+def _not_the_same(disk: Disk, why: str) -> OrchestratorError:
+    return OrchestratorError(
+        f"a pool of disk {disk.name} that lost its disk is still held, and this is not proved to be the disk: {why}",
+        cure="plug in the disk that was pulled out; if it was used elsewhere since, restart this machine first",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Where a device of ours leads. `device`: the kernel's number of it."""
+
+    sectors: int
+    device: str
+
+
+def parse_table(text: bytes) -> Table | None:
+    """Of `dmsetup table`: "0 2097152 linear 8:16 0"."""
+    words = text.decode().split()
+    return Table(sectors=int(words[1]), device=words[3]) if len(words) == 5 and words[2] == "linear" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What the label on a device says. `active`: it was not exported, by anybody, since it was imported."""
+
+    pool: str
+    vdev: str
+    active: bool
+
+
+_LABEL = re.compile(r"^ {4}(pool_guid|guid|state): (\d+)$", re.MULTILINE)
+
+
+def parse_label(text: bytes) -> Label | None:
+    """Of `zdb -l`; None: there is none."""
+    told = dict(_LABEL.findall(text.decode("utf-8", "surrogateescape")))
+    if not {"pool_guid", "guid", "state"} <= told.keys():
+        return None
+    return Label(pool=told["pool_guid"], vdev=told["guid"], active=told["state"] == "0")
+
+
+def parse_vdev(text: bytes) -> str:
+    """Of `zpool status -g`: the guid of the only device of the pool; empty: there is not exactly one."""
+    rows = re.findall(r"^\t {2}(\d+)\s", text.decode("utf-8", "surrogateescape"), re.MULTILINE)
+    return rows[0] if len(rows) == 1 else ""

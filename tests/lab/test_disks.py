@@ -1,0 +1,158 @@
+"""Rotating USB disks in virtual machines: real udev, ext4, LUKS and ZFS; plugged in, pulled out, and pulled out too early.
+
+Changes things.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.lab.common import Disk
+from tests.lab.virtual import VirtualMachine
+from tests.whole.house import wait_until
+
+pytestmark = pytest.mark.virtual
+SET = "[set.offsite]\n"
+TREE = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "offsite"\n'
+DATASETS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Drawer:
+    """The disks of a machine."""
+
+    machine: VirtualMachine
+
+    def enroll(self, name: str, *more: str, size: str = "512M") -> Disk:
+        """A new disk of the set, enrolled and still plugged in."""
+        disk = self.machine.plug_usb(name, size)
+        self.ferry("disks", "enroll", disk.device, "--set", "offsite", "--name", name, *more)
+        return disk
+
+    def ferry(self, *arguments: str, code: int = 0) -> Any:
+        ended = self.machine.poolferry(*arguments, "--json", seconds=300)
+        assert ended.code == code, (ended.text, ended.complaint)
+        return ended.json
+
+    def scan(self, code: int = 0) -> dict[str, Any]:
+        found = self.ferry("disks", "scan", code=code)
+        return {each["disk"]: each for each in found["visits"]}
+
+    def replug(self, disk: Disk) -> None:
+        if disk.plugged:
+            self.machine.yank(disk)
+        self.machine.plug_usb(disk)
+
+
+def trees(machine: VirtualMachine, targets: str = SET) -> Drawer:
+    machine.sh(
+        "mkdir -p /srv/photos && head -c 3M /dev/urandom >/srv/photos/a && head -c 1M /dev/urandom >/srv/photos/b"
+    )
+    machine.job("photos", TREE, targets=targets)
+    return Drawer(machine)
+
+
+def test_ext4_disks_rotate(master: VirtualMachine) -> None:
+    drawer = trees(master)
+    red = drawer.enroll("red")
+    drawer.replug(red)
+    ended = master.poolferry("run", "photos", seconds=300)
+    assert ended.code == 0, ended.complaint
+    assert "SAFE TO REMOVE: red" in ended.complaint
+    assert master.sh("findmnt -M /run/poolferry/disks/red", check=False).code
+    master.wait_for_device(red, there=False)  # switched off
+    master.yank(red)
+    assert drawer.ferry("run", "photos", code=75)["outcome"] == "waiting"
+    blue = drawer.enroll("blue")
+    drawer.replug(blue)
+    visit = drawer.scan()["blue"]
+    assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("done", True, "done")
+    (found,) = drawer.ferry("disks")["sets"]
+    assert (found["expected"], found["accepted"]) == ("red", ["blue"])
+
+
+def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine) -> None:
+    drawer = trees(master)
+    master.sh("head -c 120M /dev/urandom >/srv/photos/large")
+    red = drawer.enroll("red")
+    drawer.replug(red)
+    running = master.popen(["poolferry", "disks", "scan", "--json"])
+    wait_until(lambda: bool(master.sh("find /run/poolferry/disks/red -size +8M -type f", check=False).text), 60)
+    master.yank(red)
+    visit = json.loads(running.wait(120).out)["visits"][0]
+    assert (visit["ending"], visit["safe"]) == ("pulled-out", False)
+    assert "plug it in again" in visit["cure"]
+    assert master.sh("findmnt -M /run/poolferry/disks/red", check=False).code, "nothing is left of it"
+    drawer.replug(red)
+    visit = drawer.scan()["red"]
+    assert (visit["ending"], visit["runs"][0]["outcome"]) == ("done", "done")
+    assert drawer.ferry("verify", "photos")["outcome"] == "done"
+
+
+def test_a_disk_in_a_luks_container(master: VirtualMachine) -> None:
+    drawer = trees(master)
+    master.write("/etc/poolferry/keys/red", "open sesame", mode=0o600)
+    red = drawer.enroll("red", "--luks", "--key-file", "/etc/poolferry/keys/red")
+    drawer.replug(red)
+    assert drawer.scan()["red"]["ending"] == "done"
+    assert not master.sh("ls /dev/mapper | grep poolferry", check=False).text
+    drawer.replug(red)
+    master.write("/etc/poolferry/keys/red", "another", mode=0o600)
+    visit = drawer.scan(code=3)["red"]
+    assert (visit["state"], visit["ending"]) == ("locked", "refused")
+    assert not master.sh("ls /dev/mapper | grep poolferry", check=False).text
+
+
+def test_udev_begins_the_visit(master: VirtualMachine) -> None:
+    drawer = trees(master)
+    red = drawer.enroll("red")
+    drawer.ferry("setup", "systemd")
+    master.yank(red)
+    master.plug(red)
+    wait_until(lambda: drawer.ferry("disks")["sets"][0]["disks"][0]["newest"] is not None, 120)
+    wait_until(lambda: drawer.ferry("disks", "show", "red")["history"][0]["outcome"] == "done", 60)
+
+
+def datasets(machine: VirtualMachine) -> Drawer:
+    machine.pool("tank", "1G")
+    machine.sh("zfs create tank/photos && head -c 4M /dev/urandom >/tank/photos/a && zfs snapshot tank/photos@one")
+    machine.job("photos", DATASETS, targets=SET)
+    return Drawer(machine)
+
+
+def test_disks_with_pools_rotate_each_from_its_own_base(master: VirtualMachine) -> None:
+    drawer = datasets(master)
+    disks = {name: drawer.enroll(name, "--content", "zfs") for name in ("red", "blue")}
+    for turn in range(2):
+        for name, disk in disks.items():
+            master.sh(f"head -c 1M /dev/urandom >/tank/photos/{name}{turn} && zfs snapshot tank/photos@{name}{turn}")
+            drawer.replug(disk)
+            visit = drawer.scan()[name]
+            assert (visit["ending"], visit["safe"]) == ("done", True), visit
+            master.yank(disk)
+            moved = visit["runs"][0]["moved_bytes"]
+            assert turn == 0 or moved < 4 << 20, "an increment"
+    assert master.sh("zpool list -H -o name").text == "tank"
+    assert not master.sh("ls /dev/mapper | grep poolferry", check=False).text
+
+
+def test_a_pool_is_pulled_out_in_mid_send_and_goes_on_without_a_reboot(master: VirtualMachine) -> None:
+    drawer = datasets(master)
+    master.sh("head -c 200M /dev/urandom >/tank/photos/large && zfs snapshot tank/photos@large", seconds=120)
+    red, blue = (drawer.enroll(name, "--content", "zfs") for name in ("red", "blue"))
+    master.yank(blue)
+    drawer.replug(red)
+    running = master.popen(["poolferry", "disks", "scan", "--json"])
+    wait_until(lambda: int(master.sh("zpool list -Hp -o alloc poolferry-red", check=False).text or 0) > 30 << 20, 120)
+    master.yank(red)
+    visit = json.loads(running.wait(120).out)["visits"][0]
+    assert (visit["ending"], visit["safe"]) == ("pulled-out", False)
+    drawer.replug(blue)
+    assert drawer.scan()["blue"]["ending"] == "done", "another disk is not harmed"
+    master.yank(blue)
+    drawer.replug(red)
+    visit = drawer.scan()["red"]
+    assert (visit["ending"], visit["safe"], visit["runs"][0]["resumed"]) == ("done", True, True), visit
+    assert master.sh("zpool list -H -o name").text == "tank"

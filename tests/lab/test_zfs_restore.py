@@ -1,0 +1,308 @@
+"""Datasets come back on real pools: whole trees by guid with what they were, cut and resumed, and every chain goes on.
+
+Changes things: in virtual machines.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.lab.common import Machine
+from tests.lab.laboratory import Pair
+from tests.whole.house import wait_until
+
+BOTH = pytest.mark.flavours("trixie", "bookworm")
+JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
+PLACE = '[place.vault]\ndataset = "vault/copies"\n'
+COPY = "vault/copies/photos"
+KEPT = "mountpoint,canmount,readonly,quota,refquota,reservation,refreservation,compression,recordsize,user:note,volsize,atime"
+
+
+def set_up(master: Machine, more: str = "") -> None:
+    """A tree of three filesystems, a volume and a clone, with values of their own, copied."""
+    master.pool("tank", "400M")
+    master.pool("vault", "400M")
+    master.sh("""set -e
+        zfs create vault/copies; zfs create -o compression=lz4 -o quota=200M -o user:note='a b' tank/photos
+        zfs create -o mountpoint=/srv/sub -o refquota=100M -o atime=off tank/photos/sub
+        zfs create -o canmount=noauto -o readonly=on -o recordsize=16K 'tank/photos/a b'
+        zfs create -V 8M tank/photos/disk
+        head -c 2M /dev/urandom >/tank/photos/one; head -c 1M /dev/urandom >/srv/sub/two; chown 1234:4321 /srv/sub/two
+        setfacl -m u:77:r /tank/photos/one 2>/dev/null || :
+        dd if=/dev/urandom of=/dev/zvol/tank/photos/disk bs=1M count=2 status=none
+        zfs snapshot -r tank/photos@a
+        zfs clone tank/photos/sub@a tank/photos/clone; echo more >/tank/photos/clone/more; zfs set quota=50M tank/photos/clone
+        echo three >/tank/photos/three; zfs snapshot -r tank/photos@b""")
+    master.job("photos", JOB + more, targets=PLACE)
+    ran = master.poolferry("run", "photos", "--json")
+    assert ran.code == 0, ran
+
+
+def values(master: Machine, root: str) -> dict[str, str]:
+    """The properties that must return, by dataset and name."""
+    told = master.sh(
+        ["zfs", "get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,property,value", KEPT, root]
+    ).lines
+    return {key: value for key, _, value in (line.removeprefix(root).rpartition("\t") for line in told)}
+
+
+def guids(master: Machine, root: str) -> list[str]:
+    lines = master.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-s", "name", "-o", "name,guid", root]).lines
+    return [line.removeprefix(root) for line in lines]
+
+
+def contents(master: Machine) -> str:
+    """Every file of the mounted tree, with its owner and mode."""
+    return master.sh("""cd /tank/photos && find . /srv/sub -xdev -type f -printf '%p %U %G %m\\n' | sort
+        find /tank/photos /srv/sub -type f | sort | xargs md5sum; md5sum </dev/zvol/tank/photos/disk""").text
+
+
+def restore(master: Machine, *more: str, to: str = "tank/photos") -> dict[str, Any]:
+    ended = master.poolferry("restore", "run", "photos", "--to", to, "--json", *more, seconds=300)
+    assert ended.out, ended
+    told: dict[str, Any] = ended.json
+    assert ended.code == {"done": 0, "failed": 1, "refused": 3, "interrupted": 1, "waiting": 75}[told["outcome"]], ended
+    return told
+
+
+def rebuild(master: Machine) -> None:
+    """The pool is destroyed, and made anew with another layout."""
+    master.sh("""set -e; disk=$(zpool status -P tank | grep -o '/[^ ]*' | head -n 1)
+        zpool destroy -f tank; zpool create -f -o ashift=12 tank "${disk%-part1}" """)
+
+
+@BOTH
+def test_a_pool_is_lost_and_everything_comes_back(master: Machine) -> None:
+    set_up(master)
+    before, held, told = values(master, "tank/photos"), guids(master, "tank/photos"), contents(master)
+    rebuild(master)
+    plan = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--json").json
+    assert plan["decision"] == "plan", plan
+    lines = [line for stage in plan["stages"] for step in stage for line in step["commands"]]
+    assert any("zfs send -PLceb" in line for line in lines)
+    assert not any("receive" in line and " -F" in line for line in lines)
+    assert any("inherit -S quota" in line for line in lines)
+    assert master.sh("zfs list -H -o name -r tank").lines == ("tank",)
+    ended = restore(master, "--content")
+    assert ended["outcome"] == "done", ended
+    assert guids(master, "tank/photos") == held
+    assert values(master, "tank/photos") == before
+    wait_until(lambda: master.sh("test -e /dev/zvol/tank/photos/disk", check=False).code == 0, 20)
+    assert contents(master) == told
+    assert master.sh("zfs get -H -o value origin tank/photos/clone").text == "tank/photos/sub@a"
+    ours = master.sh(
+        "zfs get -Hr -o property -s local all tank/photos vault/copies/photos | grep poolferry", check=False
+    )
+    assert set(ours.lines) == {"poolferry:flags"}  # the copy's own
+    assert "poolferry" not in master.sh("zfs get -Hr -o property -s local all tank/photos").text
+    assert master.sh("zfs list -Hr -o name -t bookmark vault; zfs holds -rH vault/copies/photos@a").text == ""
+    (newest, *_) = master.poolferry("history", "photos", "--json").json["runs"]
+    assert (newest["asked"], newest["outcome"]) == ("restore to tank/photos", "done")
+    # And on, as if nothing had happened.
+    assert [(link["target"], link["base"], link["seen"]) for link in ended["chains"]] == [("vault", "b", True)]
+    master.sh("echo new >/tank/photos/new; zfs snapshot -r tank/photos@c")
+    ran = master.poolferry("run", "photos", "--json").json
+    assert ran["outcome"] == "done", ran
+    assert ran["moved_bytes"] < 1 << 20, "only what is new"
+    assert master.poolferry("verify", "photos", "--content", "--json").json["outcome"] == "done"
+
+
+SLOW = '[pipe]\nrate-limit = "600k"\nbuffer = "2M"\n'
+
+
+def test_a_restore_that_is_killed_goes_on_and_no_run_harms_the_copy_meanwhile(master: Machine) -> None:
+    set_up(master, '[zfs]\nmay-destroy = ["rollback"]\n' + SLOW)
+    before, held = values(master, "tank/photos"), guids(master, "tank/photos")
+    rebuild(master)
+    running = master.popen(["poolferry", "restore", "run", "photos", "--to", "tank/photos", "--json"])
+    token = "zfs get -Hpo value receive_resume_token tank/photos | grep -q ^1-"
+    wait_until(lambda: master.sh(f"pgrep -x zfs && {token}", check=False).code == 0, 120)
+    running.kill(9)
+    running.wait(30)
+    master.sh("pkill -9 -x mbuffer; pkill -9 -x zfs", check=False)
+    wait_until(lambda: master.sh("pgrep -x zfs", check=False).code != 0, 60)
+    assert master.sh("zfs get -Hpo value,source poolferry:flags tank/photos").text == "Lceb\tlocal"
+    assert master.sh("zfs get -Ho value mounted,canmount,readonly tank/photos").lines == ("no", "noauto", "on")
+    copied = guids(master, COPY)
+    ran = master.poolferry("run", "photos", "--json")
+    assert (ran.code, "is being brought back" in ran.json["why"] or "no snapshot" in ran.json["why"]) == (3, True), ran
+    assert guids(master, COPY) == copied
+    master.job("photos", JOB, targets=PLACE)
+    ended = restore(master)
+    assert (ended["outcome"], ended["resumed"]) == ("done", True), ended
+    assert guids(master, "tank/photos") == held
+    assert values(master, "tank/photos") == before
+    assert master.sh(f"zfs holds -rH {COPY}@a; zfs list -Hr -o name -t bookmark vault").text == ""
+
+
+def test_a_part_as_of_a_point_under_another_name(master: Machine) -> None:
+    set_up(master)
+    ended = restore(master, "--path", "sub", "--point", "a", to="tank/old-sub")
+    assert ended["outcome"] == "done", ended
+    assert [line.split("\t")[0] for line in guids(master, "tank/old-sub")] == ["@a"]
+    assert master.sh("zfs get -Hpo value mountpoint,mounted,refquota tank/old-sub").lines == (
+        "/tank/old-sub",
+        "yes",
+        str(100 << 20),
+    )
+    assert any("zfs inherit -S mountpoint tank/old-sub" in warning for warning in ended["warnings"]), ended
+    assert master.sh("zfs get -Ho value mounted tank/photos/sub").text == "yes"  # the living one is where it was
+    assert restore(master, to="tank/old-sub")["outcome"] == "refused"
+    assert restore(master, to="tank/none/x")["outcome"] == "refused"
+
+
+def test_what_lives_is_set_aside_and_its_place_is_waited_for(master: Machine) -> None:
+    set_up(master)
+    master.sh("echo mine >/tank/photos/mine")
+    refused = restore(master)
+    assert (refused["outcome"], refused["why"]) == ("refused", "tank/photos is there; a restore overwrites nothing")
+    ended = restore(master, "--aside")
+    assert ended["outcome"] == "done", ended
+    (aside,) = [line for line in master.sh("zfs list -H -o name -d 1 tank").lines if "aside" in line]
+    assert any(f"{aside} has /tank/photos: unmount that" in warning for warning in ended["warnings"]), ended
+    assert master.sh("cat /tank/photos/mine").text == "mine"
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "refused"
+    master.sh(
+        f"zfs list -Hr -t filesystem -o name {aside} | xargs -n 1 zfs set canmount=noauto; zfs unmount -f {aside}/sub; zfs unmount -f {aside}"
+    )
+    ended = restore(master, "--aside")
+    assert (ended["outcome"], ended["warnings"]) == ("done", []), ended
+    assert master.sh("test ! -e /tank/photos/mine && cat /tank/photos/three").text == "three"
+    assert master.sh(f"zfs get -Hpo value mounted {aside}").text == "no"
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
+
+
+@BOTH
+def test_what_is_encrypted_returns_with_its_keys(master: Machine) -> None:
+    master.pool("tank", "400M")
+    master.pool("vault", "400M")
+    master.sh("""set -e; zfs create vault/copies
+        echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos
+        zfs create tank/photos/x; echo 87654321 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/own
+        zfs create tank/photos/x/y; for d in photos photos/x photos/own photos/x/y; do echo $d >/tank/$d/file; done
+        zfs snapshot -r tank/photos@a; date >/tank/photos/x/more; zfs snapshot -r tank/photos@b""")
+    master.job("photos", JOB, targets=PLACE)
+    assert master.poolferry("run", "photos", "--json").code == 0
+    rebuild(master)
+    ended = restore(master)
+    assert ended["outcome"] == "done", ended
+    assert any("zfs load-key -r tank/photos" in warning for warning in ended["warnings"]), ended
+    keys = "for d in photos photos/x photos/x/y; do echo 12345678 | zfs load-key tank/$d; done; echo 87654321 | zfs load-key tank/photos/own"
+    master.sh(keys)
+    ended = restore(master)
+    assert (ended["outcome"], ended["warnings"]) == ("done", []), ended
+    roots = master.sh("zfs get -Hr -t filesystem -o value encryptionroot tank/photos").lines
+    assert sorted(roots) == ["tank/photos", "tank/photos", "tank/photos", "tank/photos/own"]
+    assert master.sh("cat /tank/photos/file /tank/photos/x/y/file /tank/photos/own/file").lines == (
+        "photos", "photos/x/y", "photos/own",
+    )  # fmt: skip
+    master.sh("echo new >/tank/photos/x/y/new; echo new >/tank/photos/new; zfs snapshot -r tank/photos@c")
+    ran = master.poolferry("run", "photos", "--json").json
+    assert ran["outcome"] == "done", ran
+    assert ran["moved_bytes"] < 1 << 20
+    assert guids(master, "tank/photos") == guids(master, COPY)
+
+
+def test_what_its_pool_encrypts_returns_open_with_its_properties(master: Machine) -> None:
+    master.pool("tank", "400M")
+    master.pool("vault", "400M")
+    master.sh("""set -e
+        echo 12345678 | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt vault/copies
+        zfs create -o quota=200M -o compression=gzip -o user:note='a b' tank/photos; zfs create -o mountpoint=/srv/sub tank/photos/sub
+        echo one >/tank/photos/one; zfs snapshot -r tank/photos@a""")
+    master.job("photos", JOB, targets=PLACE)
+    assert master.poolferry("run", "photos", "--json").code == 0
+    before, held = values(master, "tank/photos"), guids(master, "tank/photos")
+    rebuild(master)
+    ended = restore(master)
+    assert ended["outcome"] == "done", ended
+    assert (values(master, "tank/photos"), guids(master, "tank/photos")) == (before, held)
+    assert master.sh("zfs get -Ho value encryption,mounted tank/photos").lines == ("off", "yes")
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
+
+
+def test_files_out_of_a_copy(master: Machine) -> None:
+    set_up(master)
+    ended = restore(master, "--path", "sub", to="/root/back")
+    assert ended["outcome"] == "done", ended
+    assert master.sh("stat -c '%n %u %g' /root/back/*").text == "/root/back/two 1234 4321"
+    ended = restore(master, "--path", "three", "--point", "a", to="/root/file")
+    assert (ended["outcome"], "holds no" in ended["why"]) == ("refused", True)
+    ended = restore(master, "--path", "three", to="/root/file")
+    assert (ended["outcome"], master.sh("cat /root/file").text) == ("done", "three"), ended
+    ended = restore(master, to="/root/all")
+    assert any("clone, sub" in warning for warning in ended["warnings"]), ended
+    assert not master.sh("grep @ /proc/self/mounts; ls /run/poolferry/points", check=False).text
+
+
+def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> None:
+    """Nothing of ours is used: only what lies beside the copy."""
+    set_up(master)
+    before, held = values(master, "tank/photos"), guids(master, "tank/photos")
+    kit = "/mnt/photos"
+    master.sh("mount -t zfs -o ro vault/copies/poolferry-kit /mnt")
+    assert master.sh(f"ls {kit} {kit}/configuration/jobs").lines
+    page = master.read(f"{kit}/RECOVERY.md").decode()
+    expected = master.read(f"{kit}/guids.tsv")
+    master.sh("umount /mnt; zpool destroy -f tank")
+    blocks = [block.partition("```")[0] for block in page.split("```sh\n")[1:]]
+    assert len(blocks) == 5
+    for block in blocks:
+        ended = master.sh(block.replace("zpool create", "zpool create -f"), check=False, seconds=300)
+        assert ended.code == 0, (block, ended)
+    assert master.read("/tmp/guids") == expected
+    assert guids(master, "tank/photos") == held
+    changed = {
+        key: (value, values(master, "tank/photos")[key])
+        for key, value in before.items()
+        if values(master, "tank/photos")[key] != value
+    }
+    assert changed == {}
+    assert master.sh("cat /tank/photos/three").text == "three"
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
+
+
+def test_a_point_is_tried_written_and_dropped(master: Machine) -> None:
+    set_up(master)
+    held = guids(master, COPY)
+    tried = master.poolferry("try", "photos", "--point", "a", "--for", "1s", "--json", seconds=300).json
+    assert tried["outcome"] == "done", tried
+    (scratch,) = tried["scratch"]
+    place = scratch["mountpoint"]
+    assert master.sh(f"ls {place} {place}/sub; test ! -e {place}/three; echo mine >{place}/mine").lines
+    assert (
+        master.sh(f"dd if=/dev/zero of=/dev/zvol/{scratch['dataset']}/disk bs=64K count=1 status=none; echo well").text
+        == "well"
+    )
+    assert "as of a, at /run/poolferry/try" in master.poolferry("try", "photos", "--list").text
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
+    again = master.poolferry("try", "photos", "--json", seconds=300).json
+    (other,) = again["scratch"]  # the first one's time was over
+    assert other["point"] == "b"
+    dropped = master.poolferry("try", "photos", "--drop", other["name"], "--json").json
+    assert (dropped["outcome"], dropped["scratch"]) == ("done", []), dropped
+    assert master.poolferry("try", "photos", "--drop", "nothing").code == 3
+    assert guids(master, COPY) == held
+    assert master.sh("zfs list -H -o name -r vault/copies/poolferry-try").text == "vault/copies/poolferry-try"
+
+
+@pytest.mark.virtual
+def test_from_a_backup_on_another_machine(pair: Pair) -> None:
+    master, backup = pair
+    master.pool("tank", "200M")
+    backup.pool("vault", "200M")
+    backup.sh("zfs create vault/copies")
+    master.sh(
+        "zfs create -o quota=100M tank/photos; head -c 1M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a"
+    )
+    master.job("photos", JOB, targets='[place.vault]\ndataset = "ssh://root@backup/vault/copies"\n')
+    assert master.poolferry("run", "photos", "--json").code == 0
+    held = guids(master, "tank/photos")
+    rebuild(master)
+    ended = restore(master)
+    assert ended["outcome"] == "done", ended
+    assert guids(master, "tank/photos") == held
+    assert master.sh("zfs get -Hpo value quota,mounted tank/photos").lines == (str(100 << 20), "yes")
+    ended = restore(master, "--path", "one", to="/root/one")
+    assert ended["outcome"] == "done", ended
+    assert backup.sh("zfs list -H -o name vault/copies/poolferry-kit").code == 0

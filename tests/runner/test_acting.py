@@ -1,0 +1,81 @@
+"""After the look: what keeps a chain alive comes before what removes snapshots. Real programs and a real history.
+
+Changes things: below a folder of its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.job import Job, Snapshots
+from orchestrator.domain.plan import Decision, Nothing, Plan, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.run import Outcome
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.sanoid import SanoidEngine
+from orchestrator.engines.zfs import ZfsEngine
+from orchestrator.history.store import History, open_history
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.runner.acting import act
+from tests.engines.zfs.sides import ASKED, job, world
+from tests.runner.test_hands import journal, small
+
+
+class Keeps(ZfsEngine):
+    """Decides what it is told to."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
+        return self._decision
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        return ()
+
+
+class Prunes(SanoidEngine):
+    """Prunes by one step of its own."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> Any:
+        return None
+
+    def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        return (self._step,)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with open_history(str(tmp_path / "history.sqlite")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kind", [Nothing, Plan])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
+    history: History, tmp_path: Path, kind: type, *, fails: bool
+) -> None:
+    told = tmp_path / "told"
+    keep = small(f"echo keep >>{told}; {'false' if fails else 'true'}")
+    stages = ((keep,),)
+    decision = Nothing(why="", current=None, stages=stages) if kind is Nothing else Plan(summary="", stages=stages)
+    made = journal(history, tmp_path)
+    made.job = replace(job(), snapshots=Snapshots(daily=1))
+    prunes = Prunes(small(f"echo prune >>{told}"))
+    made.tools = replace(made.tools, engine=Keeps(decision), snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    asked = replace(ASKED, notes=str(tmp_path / "notes"))
+    if fails:
+        with pytest.raises(Exception, match="ended with 1"):
+            act(made, Writer(), world(), asked)
+        assert told.read_text().split() == ["keep"]
+    else:
+        ended = act(made, Writer(), world(), asked)
+        assert ended.outcome is (Outcome.NOTHING if kind is Nothing else Outcome.DONE)
+        assert told.read_text().split() == ["keep", "prune"]

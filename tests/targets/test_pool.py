@@ -1,0 +1,96 @@
+"""A pool that lost its disk is led only to the very disk that it lost. Pure."""
+
+import pytest
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.process.result import Result
+from orchestrator.process.scripted import Scripted, answer
+from orchestrator.targets import commands, pool
+from tests.planners.rotating import device, disk
+
+GUID, VDEV = "15440512953407512343", "7712345678901234567"
+# As OpenZFS 2.3 prints them.
+LABEL = f"""------------------------------------
+LABEL 0
+------------------------------------
+    version: 5000
+    name: 'poolferry-red'
+    state: 0
+    txg: 42
+    pool_guid: {GUID}
+    hostname: 'master'
+    top_guid: {VDEV}
+    guid: {VDEV}
+    vdev_tree:
+        type: 'disk'
+        id: 0
+        guid: 99
+    labels = 0 1 2 3
+"""
+STATUS = f"""  pool: poolferry-red
+ state: SUSPENDED
+config:
+
+\tNAME                   STATE     READ WRITE CKSUM
+\tpoolferry-red          UNAVAIL      0     0     0  insufficient replicas
+\t  {VDEV}  FAULTED      3     0     0  too many errors
+
+errors: List of errors unavailable: pool I/O is currently suspended
+"""
+RED = disk(identity=GUID, content="zfs")
+BACK = device("sdc", kind="zfs_member", uuid=GUID, sub=VDEV)
+
+
+def script(**more: Result) -> Scripted:
+    told = {
+        "sectors": answer(b"2097152\n"), "table": answer(b"0 2097152 linear 8:16 0\n"), "label": answer(LABEL.encode()),
+        "status": answer(STATUS.encode()), "health": answer(f"{GUID}\tONLINE\n".encode()), **more,
+    }  # fmt: skip
+    asked = {
+        "sectors": commands.sectors_pipeline(BACK.path), "table": commands.node_table("red"),
+        "label": commands.label_pipeline(BACK.path), "status": commands.vdev_pipeline("red"),
+        "health": commands.pool_health("red"),
+    }  # fmt: skip
+    deeds = [*commands.lead_node(BACK.path, 2097152, "red"), commands.clear_pool("red")]
+    return Scripted({**{str(asked[name]): told[name] for name in asked}, **{str(each): answer() for each in deeds}})
+
+
+def did(used: Scripted) -> list[str]:
+    return [str(each) for each in used.asked if each.effect]
+
+
+def test_it_is_led_to_the_disk_and_cleared() -> None:
+    used = script()
+    pool.come_back(RED, BACK, used)
+    assert did(used) == [
+        "dmsetup reload poolferry-red --table '0 2097152 linear /dev/sdc 0'",
+        "dmsetup suspend --noflush --nolockfs poolferry-red",
+        "dmsetup resume poolferry-red",
+        "zpool clear poolferry-red",
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sectors": answer(b"2097160\n")},
+        {"table": answer(b"0 2097152 error\n")},
+        {"label": answer(exits=(2,))},
+        {"label": answer(LABEL.replace(GUID, "1").encode())},
+        {"label": answer(LABEL.replace(VDEV, "1").encode())},
+        {"label": answer(LABEL.replace("state: 0", "state: 1").encode())},
+        {"status": answer(STATUS.replace(VDEV, "sdb").encode())},
+    ],
+    ids=["size", "no table", "no label", "another pool", "another part", "exported elsewhere", "unknown part"],
+)
+def test_it_is_not_led_to_what_is_not_proved_to_be_the_disk(more: dict[str, Result]) -> None:
+    used = script(**more)
+    with pytest.raises(OrchestratorError, match="not proved to be the disk") as caught:
+        pool.come_back(RED, BACK, used)
+    assert caught.value.cure
+    assert did(used) == []
+
+
+def test_a_pool_that_does_not_come_back_is_told_so() -> None:
+    with pytest.raises(OrchestratorError, match="did not come back: it says"):
+        pool.come_back(RED, BACK, script(health=answer(f"{GUID}\tSUSPENDED\n".encode())))

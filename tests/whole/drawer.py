@@ -1,0 +1,122 @@
+"""A drawer of disks for tests: images on loop devices, plugged in and pulled out, and a configuration that rotates them.
+
+Names of disks are the test's own, as what is mounted is seen by all tests. Changes things.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tests.interfaces.ferry import Ended, Ferry
+
+NEEDED = ("losetup", "mkfs.ext4", "findmnt", "blkid", "wipefs")
+
+
+def missing() -> str:
+    """Why there can be no such disks here; empty: there can."""
+    if os.geteuid() != 0:
+        return "only root attaches disks"
+    programs = [name for name in NEEDED if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
+    if programs:
+        return f"not installed: {', '.join(programs)}"
+    return (
+        "" if os.path.exists("/dev/loop-control") else "no loop devices here, as in a container; the lab has real disks"
+    )
+
+
+class Drawer:
+    """Disks by short names; `full` is the name poolferry knows one by."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.mark = uuid4().hex[:6]
+        self.ferry = Ferry(root)
+        self.loops: dict[str, str] = {}
+        self.source = root / "source"
+        self.source.mkdir()
+        (self.source / "a.txt").write_text("some words\n")
+        (self.source / "b.bin").write_bytes(bytes(range(256)) * 256)
+        self.declare()
+        self.job("photos")
+
+    def declare(self, more: str = "") -> None:
+        (self.ferry.config / "targets.toml").write_text(f"[set.offsite]\npower-off = false\n{more}")
+
+    def job(self, name: str, more: str = "") -> None:
+        text = f'engine = "rsync"\nsource = "{self.source}"\ntarget = "offsite"\n{more}'
+        (self.ferry.config / "jobs" / f"{name}.toml").write_text(text)
+
+    def full(self, name: str) -> str:
+        return f"{name}-{self.mark}"
+
+    def image(self, name: str) -> Path:
+        return self.root / f"{name}.img"
+
+    def blank(self, name: str) -> str:
+        """A new disk, plugged in; its device."""
+        with self.image(name).open("wb") as file:
+            file.truncate(48 << 20)
+        return self.plug(name)
+
+    def plug(self, name: str, *, read_only: bool = False) -> str:
+        options = ["-r"] if read_only else []
+        self.loops[name] = _did("losetup", *options, "-f", "--show", str(self.image(name))).strip()
+        return self.loops[name]
+
+    def pull(self, name: str) -> None:
+        _did("losetup", "-d", self.loops.pop(name))
+
+    def enrolled(self, name: str, *more: str) -> str:
+        """A new disk of the set, plugged in."""
+        device = self.blank(name)
+        ended = self.run("disks", "enroll", device, "--set", "offsite", "--name", self.full(name), "--inner", *more)
+        assert ended.code == 0, ended
+        return device
+
+    def digest(self, name: str) -> str:
+        """What the disk holds, to the last bit."""
+        _did("sync")
+        return hashlib.sha256(self.image(name).read_bytes()).hexdigest()
+
+    def run(self, *arguments: str) -> Ended:
+        return self.ferry.run(*arguments)
+
+    def scan(self) -> dict[str, Any]:
+        """What `disks scan` did with the disks of this drawer."""
+        found = json.loads(self.run("disks", "scan", "--json").out)
+        return {**found, "visits": {each["disk"].removesuffix(f"-{self.mark}"): each for each in found["visits"]}}
+
+    def mountpoint(self, name: str) -> Path:
+        return Path("/run/poolferry/disks") / self.full(name)
+
+    def mounted(self, name: str) -> bool:
+        return os.path.ismount(self.mountpoint(name))
+
+    def edit_marker(self, name: str, /, **more: object) -> None:
+        """Changes the marker on a disk behind poolferry's back; nothing told: removes it."""
+        place = self.root / "behind"
+        place.mkdir(exist_ok=True)
+        _did("mount", self.loops[name], str(place))
+        try:
+            file = place / ".poolferry-disk.json"
+            if more:
+                file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
+            else:
+                file.unlink()
+        finally:
+            _did("umount", str(place))
+
+    def close(self) -> None:
+        for name in list(self.loops):
+            subprocess.run(["umount", str(self.mountpoint(name))], capture_output=True)
+            self.pull(name)
+            shutil.rmtree(self.mountpoint(name), ignore_errors=True)
+
+
+def _did(*argv: str) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout

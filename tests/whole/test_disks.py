@@ -1,0 +1,347 @@
+"""Rotating disks with real ext4 on loop devices: visits, who is turned away, and that nothing is written to those.
+
+Changes things.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.ferry import COMMAND
+from tests.whole.drawer import Drawer, missing
+from tests.whole.house import wait_until
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+
+
+@pytest.fixture
+def drawer(tmp_path: Path) -> Iterator[Drawer]:
+    made = Drawer(tmp_path)
+    yield made
+    made.close()
+
+
+def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: Drawer) -> None:
+    ended = drawer.run("run", "photos", "--json")
+    assert (ended.code, ended.value["outcome"]) == (75, "waiting")
+    assert ended.value["why"] == "no disk of the set offsite is here"
+    drawer.enrolled("red", "--note", "red sticker")
+    drawer.pull("red")
+    told = drawer.run("run", "photos").out
+    assert f"Please plug in disk {drawer.full('red')} (red sticker): it has no whole copy yet." in told
+    planned = drawer.run("plan", "photos", "--json")
+    assert (planned.code, planned.value["decision"]) == (75, "waiting")
+    assert drawer.run("status").code == 0, "to wait is no failure"
+
+
+def test_two_disks_take_turns_each_with_its_own_points(drawer: Drawer) -> None:
+    for name in ("red", "blue"):
+        drawer.enrolled(name)
+        drawer.pull(name)
+    red, blue = drawer.full("red"), drawer.full("blue")
+    drawer.plug("red")
+    ended = drawer.run("run", "photos", "--json")
+    assert (ended.code, ended.value["outcome"]) == (0, "done")
+    assert f"SAFE TO REMOVE: {red}. photos: copied and proved. Bring next: {blue}." in ended.err
+    assert not drawer.mounted("red")
+    drawer.pull("red")
+    (drawer.source / "c.txt").write_text("more\n")
+    drawer.plug("blue")
+    assert drawer.scan()["visits"]["blue"]["ending"] == "done"
+    drawer.pull("blue")
+    points = drawer.run("points", "--json").value["points"]
+    assert sorted(point["place"] for point in points) == sorted([red, blue])
+    (found,) = drawer.run("disks", "list", "--json").value["sets"]
+    assert (found["expected"], found["accepted"]) == (red, [blue])
+    drawer.plug("red")
+    visit = drawer.scan()["visits"]["red"]
+    assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("done", True, "done")
+    assert visit["runs"][0]["moved_bytes"] < 1000, "what was on the disk already is not copied again"
+
+
+def test_all_jobs_of_the_set_run_in_one_visit_and_a_second_has_nothing_to_do(drawer: Drawer) -> None:
+    drawer.job("mail")
+    drawer.enrolled("red")
+    visit = drawer.scan()["visits"]["red"]
+    assert [run["job"] for run in visit["runs"]] == ["mail", "photos"]
+    ended = drawer.run("run", "photos", "mail", "--json")
+    assert [run["outcome"] for run in ended.value["runs"]] == ["nothing-to-do", "nothing-to-do"]
+    assert ended.err.count("SAFE TO REMOVE") == 1, "one visit for both"
+    shown = drawer.run("disks", "show", drawer.full("red"), "--json").value
+    assert [each["jobs"] for each in shown["history"]] == [["photos", "mail"], ["mail", "photos"]]
+    assert shown["visits"] == 2
+
+
+def test_a_copy_beside_its_disk_shuts_both_out(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    drawer.pull("red")
+    drawer.image("copy").write_bytes(drawer.image("red").read_bytes())
+    drawer.plug("red")
+    drawer.plug("copy")
+    before = drawer.digest("red"), drawer.digest("copy")
+    found = drawer.scan()
+    assert found["visits"] == {}
+    assert [each["state"] for each in found["others"] if each["disk"] == drawer.full("red")] == ["clone", "clone"]
+    assert (drawer.digest("red"), drawer.digest("copy")) == before
+    assert "is there twice" in drawer.run("run", "photos").out
+
+
+def turned_away(drawer: Drawer, state: str, says: str) -> None:
+    """The disk is not used, for this reason, and not a bit of it changes."""
+    before = drawer.digest("red")
+    visit = drawer.scan()["visits"]["red"]
+    assert (visit["ending"], visit["state"], visit["runs"]) == ("refused", state, [])
+    assert says in visit["why"]
+    assert visit["cure"]
+    assert drawer.digest("red") == before
+    assert not drawer.mounted("red")
+    ended = drawer.run("run", "photos", "--json")
+    assert (ended.code, ended.value["outcome"]) == (75, "waiting")
+    assert says in ended.value["why"]
+
+
+def test_an_older_copy_of_a_disk_is_turned_away(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    older = drawer.image("red").read_bytes()
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    drawer.pull("red")
+    drawer.image("red").write_bytes(older)
+    drawer.plug("red")
+    turned_away(drawer, "stale-clone", "it is at visit 0")
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "says"),
+    [
+        ({"owner": "b" * 32, "host": "nas"}, "another-host", 'of the machine "nas"'),
+        ({"generation": 7}, "newer-than-we-know", "it has had 7 visits"),
+        ({"name": "green"}, "not-proved", "says disk green"),
+        ({}, "not-proved", "no marker of ours"),
+    ],
+)
+def test_a_disk_that_is_not_proved_is_turned_away_until_it_is_readopted(
+    drawer: Drawer, more: dict[str, object], state: str, says: str
+) -> None:
+    drawer.enrolled("red")
+    drawer.edit_marker("red", **more)
+    turned_away(drawer, state, says)
+    assert drawer.run("disks", "readopt", drawer.full("red")).code == 0
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+
+
+def test_a_disk_that_can_only_be_read_is_told(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    drawer.pull("red")
+    drawer.plug("red", read_only=True)
+    (found,) = [each for each in drawer.scan()["others"] if each["disk"] == drawer.full("red")]
+    assert (found["state"], "can only be read" in found["why"]) == ("read-only", True)
+
+
+def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: Drawer) -> None:
+    device = drawer.enrolled("red")
+    place = drawer.root / "theirs"
+    place.mkdir()
+    subprocess.run(["mount", device, place], check=True)
+    try:
+        (found,) = [each for each in drawer.scan()["others"] if each["disk"] == drawer.full("red")]
+        assert (found["state"], found["cure"][:6]) == ("in-use", "umount")
+        assert next(iter(place.iterdir())).name, "it is still mounted"
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: Drawer) -> None:
+    device = drawer.blank("red")
+    subprocess.run(["mkfs.ext4", "-q", "-L", "PHOTOS", device], check=True)
+    before = drawer.digest("red")
+    arguments = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--json")
+    for more in ((), ("--erase", "1"), ("--adopt", "--content", "xfs")):
+        ended = drawer.run(*arguments, *more)
+        assert (ended.code, ended.value["outcome"]) == (3, "refused")
+        assert drawer.digest("red") == before
+    assert drawer.run(*arguments, "--erase", str(48 << 20)).code == 0
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+
+
+def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: Drawer) -> None:
+    device = drawer.blank("red")
+    subprocess.run(["mkfs.ext4", "-q", device], check=True)
+    place = drawer.root / "theirs"
+    place.mkdir()
+    for content in ("old photos", None):
+        subprocess.run(["mount", device, place], check=True)
+        if content:
+            (place / "theirs.txt").write_text(content)
+        else:
+            assert (place / "theirs.txt").read_text() == "old photos"
+            assert (place / "photos" / "latest" / "a.txt").exists()
+        subprocess.run(["umount", place], check=True)
+        if content:
+            asked = ("--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
+            assert drawer.run("disks", "enroll", device, *asked).code == 0
+            assert drawer.scan()["visits"]["red"]["ending"] == "done"
+
+
+def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: Drawer) -> None:
+    hook = drawer.root / "stay"
+    hook.write_text(f"#!/bin/sh\ncd {drawer.mountpoint('red')} && setsid sleep 60 >/dev/null 2>&1 </dev/null &\n")
+    hook.chmod(0o755)
+    drawer.job("photos", f'[hooks]\ndone = ["{hook}"]\n')
+    drawer.enrolled("red")
+    visit = drawer.scan()["visits"]["red"]
+    holders = subprocess.run(["pgrep", "-f", "^sleep 60$"], capture_output=True, text=True).stdout.split()
+    own = [pid for pid in holders if Path(f"/proc/{pid}/cwd").resolve() == drawer.mountpoint("red")]
+    try:
+        assert own
+        assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("busy", False, "done")
+        assert drawer.run("disks", "eject", drawer.full("red")).code == 1
+    finally:
+        for pid in own:
+            subprocess.run(["kill", pid], check=True)
+            while Path(f"/proc/{pid}/cwd").exists():
+                pass
+    ended = drawer.run("disks", "eject", drawer.full("red"))
+    assert (ended.code, "SAFE TO REMOVE" in ended.out) == (0, True), ended
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+
+
+def test_a_lost_disk_is_not_asked_for_and_its_copies_count_no_more(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    drawer.pull("red")
+    red = drawer.full("red")
+    assert drawer.run("disks", "locate", red, "office", "--note", "top shelf").code == 0
+    (member,) = drawer.run("disks", "--json").value["sets"][0]["disks"]
+    assert (member["place"], member["standing"], member["newest"] is not None) == ("office", "active", True)
+    assert drawer.run("disks", "lost", red).code == 0
+    assert drawer.run("points", "--json").value["points"] == []
+    (found,) = drawer.run("disks", "--json").value["sets"]
+    assert (found["expected"], found["disks"][0]["standing"]) == (None, "lost")
+    drawer.plug("red")
+    assert [each["state"] for each in drawer.scan()["others"] if each["disk"] == red] == ["set-aside"]
+    assert drawer.run("disks", "readopt", red).code == 0
+    assert drawer.scan()["visits"]["red"]["runs"][0]["outcome"] == "nothing-to-do"
+
+
+def test_a_lost_history_does_not_make_a_disk_unusable(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    (drawer.ferry.state / "history.sqlite").unlink()
+    visit = drawer.scan()["visits"]["red"]
+    assert (visit["ending"], visit["runs"][0]["outcome"]) == ("done", "nothing-to-do")
+
+
+def test_hooks_hear_of_a_disk_that_came_and_of_one_that_may_go(drawer: Drawer) -> None:
+    hook, heard = drawer.root / "hear", drawer.root / "heard"
+    hook.write_text(f'#!/bin/sh\necho "$POOLFERRY_EVENT $POOLFERRY_DISK $POOLFERRY_WHY" >>{heard}\n')
+    hook.chmod(0o755)
+    drawer.job("photos", f'[hooks]\ndisk-arrived = ["{hook}"]\ndisk-safe = ["{hook}"]\n')
+    drawer.enrolled("red")
+    drawer.scan()
+    red = drawer.full("red")
+    assert heard.read_text() == f"disk-arrived {red} \ndisk-safe {red} disk {red} may be unplugged\n"
+    assert drawer.run("run", "photos").code == 0
+    assert heard.read_text().count("disk-safe") == 2
+
+
+def test_a_disk_is_attached_by_hand_to_restore_from_it(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    drawer.scan()
+    red, back = drawer.full("red"), drawer.root / "back"
+    refused = drawer.run("restore", "plan", "photos", "--to", str(back))
+    assert (refused.code, "poolferry disks attach" in refused.err) == (75, True)
+    place = drawer.run("disks", "attach", red, "--json").value["places"]["photos"]
+    assert drawer.mounted("red")
+    assert drawer.run("restore", "run", "--from", place, "--to", str(back)).code == 0
+    assert (back / "a.txt").read_text() == "some words\n"
+    assert drawer.run("disks", "eject", red).code == 0
+    assert not drawer.mounted("red")
+
+
+def test_a_disk_is_verified_in_a_visit_of_its_own(drawer: Drawer) -> None:
+    assert drawer.run("verify", "photos").code == 75
+    drawer.enrolled("red")
+    drawer.scan()
+    assert drawer.run("verify", "photos", "--json").value["outcome"] == "done"
+    assert not drawer.mounted("red")
+
+
+def test_a_job_is_not_run_again_within_its_interval_or_while_it_rests(drawer: Drawer) -> None:
+    drawer.job("photos", 'on = "attach"\nmin-interval = "1h"\n')
+    drawer.job("mail")
+    drawer.enrolled("red")
+    assert [run["job"] for run in drawer.scan()["visits"]["red"]["runs"]] == ["mail", "photos"]
+    assert drawer.run("pause", "mail").code == 0
+    visit = drawer.scan()["visits"]["red"]
+    assert (visit["runs"], visit["ending"], visit["safe"]) == ([], "done", True)
+
+
+def test_what_udev_tells_of_other_disks_is_nobodys_business(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    ended = drawer.run("disks", "scan", "--identity", "00000000-0000-4000-8000-000000000000")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    (disk,) = drawer.run("disks", "--json").value["sets"][0]["disks"]
+    assert "SAFE TO REMOVE" in drawer.run("disks", "scan", "--identity", disk["identity"].upper()).out
+
+
+def test_status_shows_the_members_and_is_late_by_name(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    drawer.scan()
+    drawer.enrolled("blue")
+    told = drawer.run("status").out
+    assert drawer.full("red") in told
+    assert f"Please plug in disk {drawer.full('blue')}" in told
+    text = (drawer.ferry.config / "targets.toml").read_text()
+    (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
+    both = sorted([drawer.full("red"), drawer.full("blue")])
+    wait_until(lambda: sorted(drawer.run("status", "--json").value["sets"][0]["overdue"]) == both, 30)
+    assert drawer.run("status").code == 4
+    assert f"no whole copy on disk {drawer.full('red')} for" in drawer.run("status").out
+
+
+def test_a_visit_that_is_asked_to_stop_lets_the_disk_go_and_the_next_goes_on(drawer: Drawer) -> None:
+    (drawer.source / "large").write_bytes(bytes(range(256)) * (20 << 12))
+    drawer.job("photos", '[pipe]\nrate-limit = "2M"\n')
+    drawer.enrolled("red")
+    argv = [*COMMAND, "disks", "scan", "--json"]
+    going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), 30)
+    going.terminate()
+    (visit,) = json.loads(going.communicate(timeout=60)[0])["visits"]
+    assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("incomplete", True, "interrupted")
+    assert not drawer.mounted("red")
+    drawer.job("photos")
+    visit = drawer.scan()["visits"]["red"]
+    assert (visit["ending"], visit["runs"][0]["resumed"]) == ("done", True)
+
+
+def test_two_visits_of_one_disk_do_not_meet(drawer: Drawer) -> None:
+    (drawer.source / "large").write_bytes(bytes(range(256)) * (20 << 12))
+    drawer.job("photos", '[pipe]\nrate-limit = "4M"\n')
+    drawer.enrolled("red")
+    argv = [*COMMAND, "disks", "scan", "--json"]
+    going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), 30)
+    second = drawer.scan()["visits"]["red"]
+    assert (second["ending"], "another visit of disk" in second["why"]) == ("refused", True)
+    (visit,) = json.loads(going.communicate(timeout=60)[0])["visits"]
+    assert (visit["ending"], visit["safe"]) == ("done", True)
+
+
+def test_a_disk_that_stays_away_is_overdue_by_its_name_and_its_return_ends_it(drawer: Drawer) -> None:
+    hook, heard = drawer.root / "hear", drawer.root / "heard"
+    hook.write_text(f'#!/bin/sh\necho "$POOLFERRY_EVENT $POOLFERRY_DISK: $POOLFERRY_WHY" >>{heard}\n')
+    hook.chmod(0o755)
+    drawer.job("photos", f'[hooks]\ndisk-overdue = ["{hook}"]\n')
+    for name in ("red", "blue"):
+        drawer.enrolled(name)
+    drawer.scan()
+    drawer.pull("blue")
+    text = (drawer.ferry.config / "targets.toml").read_text()
+    (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "3s"\npower-off'))
+    blue = drawer.full("blue")
+    wait_until(lambda: drawer.run("run", "photos").code == 0 and heard.exists(), 30)
+    assert f"disk-overdue {blue}: no whole copy on disk {blue} for" in heard.read_text()

@@ -94,15 +94,8 @@ def resume(frame: Frame, job: Sequence[str]) -> int:
 @pass_frame
 def daemon(frame: Frame) -> int:
     """Run jobs at their time, one into each place, until SIGTERM; SIGHUP reads the configuration anew."""
-    try:
-        from orchestrator.interfaces.daemon.loop import Daemon
-    except ModuleNotFoundError as error:
-        from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.interfaces.daemon.loop import Daemon
 
-        raise OrchestratorError(
-            f"the daemon needs {error.name}, which is not installed",
-            cure='pip install "poolferry[daemon]"; without it cron or a timer can call `poolferry run`',
-        ) from None
     return Daemon(frame.where, door.say).live()
 
 

@@ -88,7 +88,9 @@ def test_a_whole_job(tmp_path: Path) -> None:
 
 
 def test_a_window_and_a_priority(tmp_path: Path) -> None:
-    job = loaded(tmp_path, JOB + 'window = "22:00 - 6:00"\npriority = -3\non = "attach"\nmin-interval = "20h"\n').job("photos")
+    job = loaded(tmp_path, JOB + 'window = "22:00 - 6:00"\npriority = -3\non = "attach"\nmin-interval = "20h"\n').job(
+        "photos"
+    )
     assert job.window == Window(begin=time(22), end=time(6))
     assert (job.priority, job.min_interval) == (-3, Seconds(72000))
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tests.lab.common import Ended, Machine, Running
+from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
@@ -63,14 +64,14 @@ class Copying:
 
     def __init__(
         self, sender: VirtualMachine, receiver: VirtualMachine, *, pulls: bool = False, chain: Chain = Chain(),
-        attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", usb: bool = False, metered_there: bool = False,
+        attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", frail: bool = False, metered_there: bool = False,
     ) -> None:  # fmt: skip
         self.sender, self.receiver = sender, receiver
         self.at = receiver if pulls else sender
         for machine in {sender, receiver}:
             machine.sh(_TIGHT)
         sender.pool("tank", disk=True)
-        receiver.pool("vault", disk=not usb, usb=usb)
+        self.vault = FrailPool(receiver, "vault", "1G") if frail else receiver.pool("vault", disk=True)
         made = (f"head -c {size}M /dev/urandom > /tank/photos/{name} && zfs snapshot {SOURCE}@{name}"
                 for name, size in (("a", chain.a), ("b", chain.b), ("c", chain.c)))  # fmt: skip
         sent = f"zfs send -pLce {SOURCE}@a | wc -c; zfs send -pLce -I @a {SOURCE}@c | wc -c"

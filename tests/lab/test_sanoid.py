@@ -104,7 +104,7 @@ def test_pruning_takes_only_what_its_rule_has_outlived(master: Machine) -> None:
 
 
 def test_a_pool_that_cannot_be_written_is_a_failure_with_its_words(master: Machine) -> None:
-    master.pool("tank")
+    master.pool("tank", disk=True)
     master.sh("zfs create tank/photos && zpool export tank && zpool import -o readonly=on tank")
     declare(master, "daily = 2")
     told = run(master)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.lab.common import LabError, Running
 from tests.lab.cutting import COPY, PATIENCE, SOURCE, Chain, Copying, answer, kill, ours, pace
+from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
@@ -176,27 +177,26 @@ def require_went_on(copying: Copying, row: Row) -> None:
     assert carried <= 1.1 * copying.stream
 
 
-def test_a_disk_that_is_yanked_takes_up_the_rest(master: VirtualMachine) -> None:
+def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     """The pool stands still until the disk is back; the run does not."""
-    copying = Copying(master, master, chain=Chain(a=12, b=4, c=4), rate="2M", stall_after="6s", usb=True)
+    copying = Copying(master, master, chain=Chain(a=32, b=2, c=2), rate="2M", stall_after="6s", frail=True)
     run = copying.begin()
     copying.wait_for_used(0.1)
-    vault = master.disks["vault"]
-    master.yank(vault)
+    assert isinstance(copying.vault, FrailPool)
+    copying.vault.fail()
     first = ended(run)
     assert first["outcome"] == "failed", first
     assert "nothing moved" in first["why"], first
     assert "suspended" in first["cure"], first
     away = copying.run()
     assert away["outcome"] == "waiting", away
-    master.plug_usb(vault)
-    master.sh(f"until [ -e {vault.device}-part1 ]; do sleep 0.1; done; zpool clear vault")
+    copying.vault.mend()
     wait_until(lambda: not ours(master), 60, pause=0.3)
     last = copying.run()
     assert last["outcome"] == "done", str(last)
     # A receive on a suspended pool goes on in memory, and what it has by then is written when the disk is back: it may be all.
     assert last["resumed"] or last["steps"][0]["does"].startswith(f"send {SOURCE} @a →"), str(last)
-    print(f"a yanked disk: moved {copying.moved(1, 2, 3):.3f} of the stream")
+    print(f"a disk that failed: moved {copying.moved(1, 2, 3):.3f} of the stream")
     assert copying.moved(1, 2, 3) <= 1.1
     copying.require_equal()
     copying.require_nothing_left()

@@ -115,7 +115,8 @@ class Drawer:
         for name in list(self.loops):
             subprocess.run(["umount", str(self.mountpoint(name))], capture_output=True)
             self.pull(name)
-            shutil.rmtree(self.mountpoint(name), ignore_errors=True)
+        for left in self.mountpoint("").parent.glob(f"*-{self.mark}"):
+            left.rmdir()
 
 
 def _did(*argv: str) -> str:

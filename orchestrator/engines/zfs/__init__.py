@@ -164,9 +164,11 @@ class ZfsEngine:
     def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
         from orchestrator.engines.zfs import comparing, digesting
         from orchestrator.engines.zfs.case import Case
+        from orchestrator.engines.zfs.returning import to_prove
 
-        judged = comparing.judge(Case(seen.job, seen.world, asked), point=None)
-        both = digesting.Both(world=seen.world, able=seen.able)
+        world = to_prove(seen)
+        judged = comparing.judge(Case(seen.job, world, asked), point=None)
+        both = digesting.Both(world=world, able=seen.able)
         return judged if isinstance(judged, Refusal) else digesting.plan(seen.job, both, judged, asked)
 
     def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> "Shown | Refusal":

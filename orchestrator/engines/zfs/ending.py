@@ -59,9 +59,13 @@ def decide_ending(seen: Seen, names: tuple[str, ...]) -> Ending:
                 mount.append(name)
     warnings += dict.fromkeys(blocked.values())
     stay = {*blocked, *waiting}
+    if stay:
+        # The command is said again, and mounts parents first: `zfs mount -a` meanwhile would leave these below the wrong one.
+        stay |= {name for name in names if _to_be_mounted(seen, name) and _above_locked(seen, name)}
     done = tuple(name for name in names if name not in stay and (name or not stay))
     return Ending(
-        heirs=heirs, canmount=tuple(one for one in canmount if _canmount_differs(seen, one)), mount=tuple(mount), done=done,
+        heirs=heirs, canmount=tuple(one for one in canmount if one not in stay and _canmount_differs(seen, one)),
+        mount=tuple(mount), done=done,
         warnings=(*dict.fromkeys(warnings), *_told_of(seen, waiting)),
     )  # fmt: skip
 
@@ -72,12 +76,13 @@ def decide_ending(seen: Seen, names: tuple[str, ...]) -> Ending:
 def _heirs(seen: Seen, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Which datasets had the key of what they lie in: those that can have it again now, and those whose keys are missing."""
     datasets = seen.world.target.datasets
-    ours = [one for one in names if one and _is_own_root(seen, one) and _shared_key(seen, one, parent_of(one))]
+    ours = [one for one in names if one and is_own_root(seen, one) and _shared_key(seen, one, parent_of(one))]
     ready = tuple(one for one in ours if datasets[one].key_loaded and datasets[parent_of(one)].key_loaded)
     return ready, tuple(one for one in ours if one not in ready)
 
 
-def _is_own_root(seen: Seen, dataset: str) -> bool:
+def is_own_root(seen: Seen, dataset: str) -> bool:
+    """Whether what came back has a key of its own."""
     one = seen.world.target.datasets[dataset]
     return one.encrypted and one.encryption_root == seen.world.target.full(dataset)
 
@@ -93,8 +98,13 @@ def _shared_key(seen: Seen, dataset: str, above: str) -> bool:
         return False
     if mine not in ("", "0", "-"):
         return mine == theirs
-    own = wanted(seen, dataset, "keylocation")
-    return own in (None, "none", "prompt") and theirs in ("", "0", "-")
+    return key_place(seen, dataset) == "prompt" and theirs in ("", "0", "-")
+
+
+def key_place(seen: Seen, dataset: str) -> str:
+    """Where the copy says that its key is: raw copies know of their sources' roots, and of what shared a key only "prompt"."""
+    told = seen.copied.get(dataset, {}).get("keylocation")
+    return told.value if told and told.value not in ("none", "-") else "prompt"
 
 
 def _text(seen: Seen, dataset: str, name: str) -> str:

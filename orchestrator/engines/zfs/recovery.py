@@ -17,22 +17,35 @@ while IFS=$tab read -r dataset type origin encryption root; do
   last=$(zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" | tail -n 1)
   name=$to${{dataset#"$copy"}}
   [ -n "$first" ] || {{ zfs create -u "$name"; continue; }}
-  # b: with the values that the source had. w: what is encrypted by itself comes as it lies, and needs its own key.
+  # b: with the values that the source had. w: what is encrypted by itself comes as it lies, with its own key.
   how=-Lceb
   case "$encryption $root/" in
     off*) ;;
-    *" $copy/"*) how=-Lcewb ;;
+    *" $copy/"*) how=-Lcew ;;
     *) how=-Lc ;;
   esac
-  keep="-x reservation -x refreservation"
-  [ "$type" = volume ] || keep="$keep -x quota -x refquota"
-  [ $how != -Lc ] || keep=
+  # Room is none for now; what the source had stays beneath, and returns in part 4.
+  keep="-o reservation=none -o refreservation=none"
+  [ "$type" = volume ] || keep="$keep -o quota=none -o refquota=none"
   if [ "$origin" = - ]; then zfs send $how "$first" | zfs receive -u $keep "$name"
   else zfs send $how -i "$origin" "$first" | zfs receive -u $keep "$name"; fi
   [ "$first" = "$last" ] || zfs send $how -I "$first" "$last" | zfs receive -u $keep "$name"
 done </tmp/copies
 """
 _SETTLE = """\
+copy={copy}
+to={to}
+tab=$(printf '\\t')
+# What no stream brings of encrypted copies.
+while IFS=$tab read -r dataset type origin encryption root; do
+  [ "$encryption" != off ] || continue
+  zfs get -Hp -o property,received all "$dataset" | while IFS=$tab read -r property value; do
+    case "$value $property" in
+      "- "*|*" casesensitivity"|*" normalization"|*" utf8only"|*" volblocksize"|*" volsize"|*" version"|*" key"*) ;;
+      *) zfs set "$property=$value" "$to${{dataset#"$copy"}}" ;;
+    esac
+  done
+done </tmp/copies
 zfs list -H -r -o name -t filesystem {to} | while IFS= read -r name; do
   zfs inherit -S quota "$name"; zfs inherit -S refquota "$name"
 done
@@ -70,9 +83,7 @@ All snapshots of all datasets; nothing is mounted.
 ```sh
 {carry}```
 
-## 4. Room, last
-
-What could have kept the data from coming.
+## 4. What could have kept the data from coming
 
 ```sh
 {settle}```
@@ -105,7 +116,7 @@ def page(
         source=source.path, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", copy=copy.path,
         copy_pool=copy.path.partition("/")[0], copy_host=copy.host or "this machine", create=create,
         above="\n".join(_create(name, told) for name, told in above) or ": # nothing but the pool itself",
-        carry=_CARRY.format(copy=shlex.quote(copy.path), to=to), settle=_SETTLE.format(to=to), to=to, keys=_keys(secrets),
+        carry=_CARRY.format(copy=shlex.quote(copy.path), to=to), settle=_SETTLE.format(copy=shlex.quote(copy.path), to=to), to=to, keys=_keys(secrets),
     )  # fmt: skip
 
 

@@ -247,6 +247,19 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
     return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), cure=cure)
 
 
+def to_prove(seen: Seen) -> World:
+    """The world without what is settled already: that is in use again, and was proved before."""
+    source, target = seen.world.source, seen.world.target
+    there = target.datasets
+    left = {
+        name: one
+        for name, one in source.datasets.items()
+        if name not in there or is_ours(there[name]) or there[name].placeholder
+    }
+    arrived = {name: one for name, one in there.items() if name in left}
+    return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))
+
+
 # Afterwards.
 
 

@@ -14,7 +14,18 @@ from orchestrator.domain.plan import Decision, Nothing, Plan, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs import commands
 from orchestrator.engines.zfs.commands import at
-from orchestrator.engines.zfs.ending import CANMOUNT, LOCAL, decide_ending, inherit, last_steps, now_of, step, wanted
+from orchestrator.engines.zfs.ending import (
+    CANMOUNT,
+    LOCAL,
+    decide_ending,
+    inherit,
+    is_own_root,
+    key_place,
+    last_steps,
+    now_of,
+    step,
+    wanted,
+)
 from orchestrator.engines.zfs.flags import has_its_own_key
 from orchestrator.engines.zfs.returning import Seen, Value, is_ours
 from orchestrator.engines.zfs.words import Dataset, Flags, Kind
@@ -69,8 +80,7 @@ def _received(seen: Seen, dataset: str) -> dict[str, Value]:
     """Its properties by then: those that came, and over some of them what a receive gives."""
     source = seen.world.source.datasets[dataset]
     told = seen.copied.get(dataset, {})
-    carried = not source.encrypted or has_its_own_key(seen.world, source)
-    came = {name: one.received for name, one in told.items() if one.received is not None and carried}
+    came = {name: one.received for name, one in told.items() if one.received is not None and not source.encrypted}
     found = {name: Value(value=value, received=value, source="received") for name, value in came.items()}
     whole = seen.world.target.full(dataset)
     for name in commands.put_aside(source.kind):
@@ -130,10 +140,20 @@ def _set(seen: Seen, dataset: str) -> Iterator[Step]:
             continue
         if now is None or (now.received != told.received and now.value != told.received):
             words.append(f"{name}={told.received}")
+    if is_own_root(seen, dataset) and (place := key_place(seen, dataset)) not in (
+        "prompt",
+        _home_key_place(seen, dataset),
+    ):
+        words.append(f"keylocation={place}")
     if words:
         target = seen.world.target.full(dataset)
         command = commands.zfs("set", *words, target, effect=Effect.WRITES, where=at(seen.world.target))
         yield step(f"set {', '.join(words)} of {target}", "the copy kept it, and no stream brought it", command)
+
+
+def _home_key_place(seen: Seen, dataset: str) -> str:
+    now = now_of(seen, dataset, "keylocation")
+    return now.value if now else "prompt"
 
 
 def _kept_aside(seen: Seen, names: Iterable[str]) -> tuple[str, ...]:

@@ -201,9 +201,13 @@ class _Maker:
         return known.kind if known else Kind.FILESYSTEM
 
     def _properties(self, dataset: str, flags: Flags) -> bool:
-        """zfs sends the properties of an encrypted dataset only with a raw stream, and none from a bookmark on."""
+        """zfs sends the properties of an encrypted dataset only with a raw stream, and none from a bookmark on.
+
+        None on the way back of a raw copy: it did not receive where its key is, and `zfs receive` dies without that word.
+        """
         known = self.source.datasets.get(dataset)
-        return self.options.properties and (flags.raw or known is None or not known.encrypted)
+        sealed = known is not None and known.encrypted
+        return self.options.properties and (not sealed or (flags.raw and not flags.backup))
 
     def _is_placeholder(self, dataset: str) -> bool:
         known = self.target.datasets.get(dataset)

@@ -8,8 +8,10 @@ import pytest
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Nothing, Plan, Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import Point, Verdict
 from orchestrator.domain.returning import Wished
+from orchestrator.engines.contract import Comparison
+from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.returning import is_homeward, up_to
 from orchestrator.engines.zfs.words import Decided, FullSend, IncrementalSend, KeepBases, Snapshot
 from tests.engines.zfs.coming_back import COPY, ROOT, WayBack, forward, way_back
@@ -258,6 +260,17 @@ def test_what_its_pool_encrypts_returns_readable_and_what_is_encrypted_returns_s
     assert (way.target.nodes[ROOT].encrypted, way.target.nodes[ROOT].raw) == (True, True)
 
 
+def test_a_raw_copy_returns_without_properties() -> None:
+    """`zfs receive` of OpenZFS 2.3 dies of a raw stream with -b that does not say where the key is."""
+    own = ferry("a")
+    encrypt(own.source, ROOT)
+    own.run()
+    (line,) = [str(step.work) for step in planned(way_back(own)).steps if step.copies]
+    assert line.startswith(f"zfs send -PwLce {COPY}@a | ")
+    assert "poolferry:flags=wLceb" in line
+    assert " -x " not in line
+
+
 def test_a_child_of_a_raw_copy_returns_raw() -> None:
     own = ferry("a")
     encrypt(own.source, ROOT)
@@ -328,3 +341,18 @@ def test_a_dataset_that_was_only_a_place_comes_back_as_one() -> None:
     found = way.plan()
     assert found.whole
     assert isinstance(found.decision, Plan | Nothing)
+
+
+def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
+    """While another part waits for its key, the rest is written to."""
+    way = way_back(forward("a", below=("x",)))
+    way.run()
+    there = way.target.nodes
+    there[f"{ROOT}/x"] = replace(there[f"{ROOT}/x"], flags=None, written=1)
+    found = ENGINE.plan_return_proof(way.seen(), asked())
+    assert isinstance(found, Comparison)
+    assert (found.findings, found.datasets, found.warnings) == ((), 1, ())
+    there[ROOT] = replace(there[ROOT], written=1)
+    found = ENGINE.plan_return_proof(way.seen(), asked())
+    assert isinstance(found, Comparison)
+    assert [each.verdict for each in found.findings] == [Verdict.EDITED]

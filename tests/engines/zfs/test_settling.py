@@ -288,10 +288,27 @@ def test_keys_that_are_missing_are_waited_for() -> None:
     )
 
 
+def test_what_lies_below_a_locked_one_waits_with_it() -> None:
+    """Else `zfs mount -a` would mount it first, and its parent over it."""
+    case = keyed("", "x", "own", root="77", x="77", own="5", loaded=False)
+    home = {
+        name: {**told, "mountpoint": Value(value=f"/tank/photos/{name}", received=None, source="default")}
+        for name, told in case.home.items()
+    }
+    found = lines(settling.plan(replace(case, home=home)))
+    assert found == ["zfs inherit -S canmount tank/photos"]
+
+
 def test_of_keys_in_files_the_place_tells() -> None:
     """Only what the key was loaded for has one."""
     case = keyed("", "x", "y", keyformat="raw")
-    case = replace(case, copied={"": received(keylocation="file:///k"), "y": received(keylocation="file:///other")})
+    places = {"": "file:///k", "x": "prompt", "y": "file:///other"}
+    told = {name: {"keylocation": Value(value=place, received=None, source="local")} for name, place in places.items()}
+    case = replace(case, copied=told)
+    first = lines(settling.plan(case))
+    assert first == ["zfs set keylocation=file:///k tank/photos", "zfs set keylocation=file:///other tank/photos/y"]
+    for name, one in told.items():
+        case = replace(case, home={**case.home, name: {**case.home[name], **one}})
     assert heirs(settling.plan(case)) == ["zfs change-key -i tank/photos/x"]
 
 

@@ -48,8 +48,11 @@ def test_every_statement_is_used_and_answers_from_an_index(history: History) -> 
         values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
         rows = history._door._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
         plan = [row["detail"] for row in rows]
-        scans = [line for line in plan if line.startswith("SCAN") and line != IN_ORDER.get(name)]
-        assert (name, scans) == (name, [])
+        scans = [line.replace(" COVERING", "") for line in plan if line.startswith("SCAN")]
+        assert (name, [line for line in scans if line != IN_ORDER.get(name)]) == (
+            name,
+            [],
+        )  # SQLites name it differently
         assert (name, [line for line in plan if "TEMP B-TREE" in line]) == (name, [])
 
 

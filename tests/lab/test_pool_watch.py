@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Disk, Machine, Running
+from tests.lab.frail import FrailPool
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -109,16 +110,13 @@ def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
 
 
 def test_a_suspended_pool_is_told_and_hangs_nothing(master: VirtualMachine) -> None:
-    disk = master.plug(master.disk("red", "1G"))
-    master.sh(f"zpool create tank {disk.device}")
-    master.yank(disk)
-    writing = master.popen("echo a > /tank/a; zpool sync tank")
-    wait_until(lambda: "SUSPENDED" in master.sh("zpool list -H -o health tank").text, 60)
+    pool = FrailPool(master, "tank")
+    pool.fail()
     told = watch(master)
     assert told["outcome"] == "failed", told
     assert told["why"].startswith("tank is SUSPENDED: it lost its disks, and all that uses it hangs")
     assert "zpool clear tank" in told["cure"]
-    writing.kill(9)
+    pool.mend()
 
 
 def overwrite(machine: Machine, disk: Disk) -> None:

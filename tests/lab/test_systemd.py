@@ -26,7 +26,7 @@ FOR_TESTS = "[Unit]\nRequiresMountsFor=/mnt/poolferry\n[Service]\nRestartSec=1\n
 PATIENCE = 180.0  # an emulated machine on a busy host
 
 
-def install(machine: Machine, more: str = "") -> None:
+def install(machine: Machine, more: str = "", *, large: str = "8M") -> None:
     """The units, as a newcomer installs them; the daemon is up when this returns."""
     machine.sh(
         "mkdir -p /srv/quick /srv/slow /backup; echo text > /srv/quick/a; head -c 8M /dev/urandom > /srv/slow/large"
@@ -145,7 +145,7 @@ def test_a_daemon_that_dies_or_hangs_is_there_again(master: VirtualMachine) -> N
 def test_after_a_power_cut_what_was_missed_is_caught_up(master: VirtualMachine) -> None:
     master.job("quick", QUICK.format(when=MINUTELY), targets=PLACES)
     master.job("slow", SLOW.format(when='every = "5m"\n'))
-    install(master)
+    install(master, large="32M")
     until(master, lambda: copying(master) and "done" in outcomes(master, "quick"))
     master.sh("sync")
     master.power_cut()

@@ -3,6 +3,7 @@
 Changes things: in virtual machines.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,8 @@ PATIENCE = 180.0  # an emulated machine on a busy host
 def install(machine: Machine, more: str = "", *, large: str = "8M") -> None:
     """The units, as a newcomer installs them; the daemon is up when this returns."""
     machine.sh(
-        "mkdir -p /srv/quick /srv/slow /backup; echo text > /srv/quick/a; head -c 8M /dev/urandom > /srv/slow/large"
+        "mkdir -p /srv/quick /srv/slow /backup; echo text > /srv/quick/a;"
+        f"head -c {large} /dev/urandom > /srv/slow/large"
     )
     said = machine.poolferry("setup", "systemd", check=True).text
     assert "systemctl enable --now poolferry.service" in said
@@ -149,6 +151,8 @@ def test_after_a_power_cut_what_was_missed_is_caught_up(master: VirtualMachine) 
     until(master, lambda: copying(master) and "done" in outcomes(master, "quick"))
     master.sh("sync")
     master.power_cut()
+    minute = time.time() // 60
+    wait_until(lambda: time.time() // 60 > minute, 70, pause=1)  # one is missed
     master.boot_again()
     until(master, lambda: len(outcomes(master, "slow")) > 1 and copying(master))
     assert outcomes(master, "slow")[1] == Outcome.INTERRUPTED

@@ -25,7 +25,7 @@ SOON = Manners(
 )
 
 
-def stopped(pipeline: Pipeline, ready: list[Path]) -> tuple[Result, float]:
+def stopped(pipeline: Pipeline, ready: list[Path], manners: Manners = ending.GENTLE) -> tuple[Result, float]:
     """Runs it, asks it to stop once the files exist, and tells how long the stop took."""
     stop, asked = Stop(), list[float]()
 
@@ -36,17 +36,10 @@ def stopped(pipeline: Pipeline, ready: list[Path]) -> tuple[Result, float]:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    result = Writer().stream(pipeline, stop=stop)
+    result = Writer().stream(pipeline, stop=stop, manners=manners)
     took = time.monotonic() - asked[0]
     thread.join()
     return result, took
-
-
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same steps, sooner."""
-    monkeypatch.setattr("orchestrator.process.executor.GENTLE", SOON)
-    monkeypatch.setattr("orchestrator.process.flow.PATIENT", SOON)
 
 
 def test_the_sender_is_stopped_and_the_receiver_ends_by_itself(tmp_path: Path) -> None:
@@ -97,16 +90,16 @@ def test_children_that_still_put_things_in_order_are_waited_for(tmp_path: Path) 
     assert done.exists()
 
 
-def test_who_ignores_the_signal_is_killed(tmp_path: Path, hurried: None) -> None:
+def test_who_ignores_the_signal_is_killed(tmp_path: Path) -> None:
     ready = [tmp_path / "one", tmp_path / "two"]
     stubborn = 'trap "" TERM HUP INT; echo $$ > "$1.new"; mv "$1.new" "$1"; while :; do sleep .05; done'
-    result, took = stopped(writes(*(sh(stubborn, str(path)) for path in ready)), ready)
+    result, took = stopped(writes(*(sh(stubborn, str(path)) for path in ready)), ready, SOON)
     assert result.stopped is StopReason.STOPPED
     assert 1.2 <= took < 6
     assert not any(runs(int(path.read_text())) for path in ready)
 
 
-def test_who_left_the_group_is_killed_too(tmp_path: Path, hurried: None) -> None:
+def test_who_left_the_group_is_killed_too(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     leaver = (
         "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -114,14 +107,14 @@ def test_who_left_the_group_is_killed_too(tmp_path: Path, hurried: None) -> None
         f" f.write(str(os.getpid()))\n f.close()\n os.rename(f.name, {str(ready)!r})\n"
         "time.sleep(300)"
     )
-    stopped(writes(python(leaver)), [ready])
+    stopped(writes(python(leaver)), [ready], SOON)
     assert not runs(int(ready.read_text()))
 
 
-def test_the_rest_is_asked_when_the_grace_is_over(tmp_path: Path, hurried: None) -> None:
+def test_the_rest_is_asked_when_the_grace_is_over(tmp_path: Path) -> None:
     ready, how = tmp_path / "ready", tmp_path / "how"
     deaf = 'trap "echo asked > \\"$2\\"; exit" TERM; echo > "$1"; while :; do sleep .05; done'
-    result, took = stopped(writes(("sleep", "300"), sh(deaf, str(ready), str(how))), [ready])
+    result, took = stopped(writes(("sleep", "300"), sh(deaf, str(ready), str(how))), [ready], SOON)
     assert how.read_text() == "asked\n"
     assert 0.6 <= took < 6
     assert result.stopped is StopReason.STOPPED
@@ -187,7 +180,8 @@ def test_a_child_that_stands_still_is_a_stall(tmp_path: Path) -> None:
     assert not runs(pid)
 
 
-def test_a_receiver_that_stands_still_is_a_stall(hurried: None) -> None:
+def test_a_receiver_that_stands_still_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.process.flow.PATIENT", SOON)
     result = Writer().stream(writes(("yes",), sh("kill -STOP $$")), stall_after=Seconds(0.5), on_bytes=lambda _: None)
     assert result.stopped is StopReason.STALLED
     assert result.moved

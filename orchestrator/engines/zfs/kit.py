@@ -1,6 +1,7 @@
 """The recovery kit of a job's source: pool, properties, keys' names, snapshots by guid, and who owns what. Reads."""
 
 import json
+import posixpath
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -23,12 +24,12 @@ p=$1; r=$2; shift 2
 printf "=status\n"; zpool status -P "$p" || exit
 printf "=pool\n"; zpool get -Hp -o property,value,source all "$p" || exit
 printf "=ashift\n"; zdb -C "$p" 2>/dev/null | grep ashift
-printf "=links\n"; for l in /dev/disk/by-id/*; do [ ! -e "$l" ] || printf "%s\t%s\n" "$l" "$(readlink -f "$l")"; done
+printf "=links\n"; [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
 printf "=datasets\n"; zfs get -Hp -t filesystem,volume -o name,property,value,received,source all "$@" || exit
 zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$r" || exit
 printf "=marks\n"; zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$r" || exit
-printf "=users\n"; getent passwd | cut -d : -f 1,3
-printf "=groups\n"; getent group | cut -d : -f 1,3
+printf "=users\n"; getent passwd
+printf "=groups\n"; getent group
 printf "=end\n"
 """
 DATASET = "poolferry-kit"
@@ -152,7 +153,7 @@ def _pool(found: Found) -> dict[str, str]:
 
 
 def _links(found: Found) -> dict[str, str]:
-    links = dict(found.rows("=links", 2))
+    links = {link: posixpath.normpath(posixpath.join(posixpath.dirname(link), to)) for link, to in found.rows("=links", 2)}
     return links | {to: to for to in links.values()}
 
 
@@ -163,8 +164,8 @@ def _ashift(found: Found) -> int:
 
 
 def _numbers(found: Found, part: str) -> dict[str, str]:
-    pairs = (line.rpartition(":") for line in found.parts.get(part, ()))
-    return {number: name for name, _, number in pairs if number}
+    entries = (line.split(":") for line in found.parts.get(part, ()))
+    return {entry[2]: entry[0] for entry in entries if len(entry) > 2}
 
 
 def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:

@@ -75,8 +75,8 @@ tank/data/photos@b	22	2
 tank/data/photos@a	11	1
 tank/data/photos#kept	11	1
 =users
-root:0
-anna:1000
+root:x:0:0:root:/root:/bin/bash
+anna:x:1000:1000::/home/anna:/bin/sh
 =groups
 =end
 """.encode()

@@ -103,6 +103,11 @@ def configuration(where: Directories) -> "Configuration":
     return load(where.config, EngineSections())
 
 
+def has_machine(where: Directories) -> bool:
+    """Whether there is a poolferry.toml."""
+    return os.path.exists(os.path.join(where.config, "poolferry.toml"))
+
+
 def machine(where: Directories, jobs: "Collection[str] | None" = None) -> "Machine":
     """What holds for the whole machine. `jobs`: names that channels may name. Raises: DeclarationError."""
     from orchestrator.config.machine import load_machine

@@ -1,6 +1,6 @@
 """Writing the history down: each method returns once it is on the disk.
 
-A run that finds nothing to do costs three transactions: `begin`; `attempt_begun`; then, inside one `together`,
+A run that finds nothing to do costs two transactions: `begin`; then, inside one `together`, `attempt_begun`,
 `point_current`, `attempt_ended` and `ended`.
 
 Changes things.
@@ -24,6 +24,7 @@ from orchestrator.history.text import evidence_text, listed, tail
 
 if TYPE_CHECKING:
     from orchestrator.history.disks import DisksBook
+    from orchestrator.history.drills import Drills
     from orchestrator.history.kits import Kits
     from orchestrator.history.owing import OwingBook
     from orchestrator.history.telling import Telling
@@ -79,6 +80,13 @@ class History:
         from orchestrator.history.kits import Kits
 
         return Kits(self._door)
+
+    @property
+    def drills(self) -> "Drills":
+        """Drills, through this same connection."""
+        from orchestrator.history.drills import Drills
+
+        return Drills(self._door)
 
     @property
     def telling(self) -> "Telling":

@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import DeclarationError
-from orchestrator.domain.machine import Machine
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
+    from orchestrator.domain.machine import Machine
     from orchestrator.domain.run import RunReport
     from orchestrator.interfaces.pings import StartPing
 
 Say = Callable[[str], None]
 
 
-def anybody_listens(jobs: "Sequence[Job]", machine: Machine) -> bool:
+def anybody_listens(jobs: "Sequence[Job]", machine: "Machine") -> bool:
     """Whether there is a channel, or a hook for `late`."""
-    return bool(machine.notice) or any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)
+    return bool(machine.notice) or has_own_ears(jobs)
+
+
+def has_own_ears(jobs: "Sequence[Job]") -> bool:
+    """Whether a job has a hook for `late`, or for a disk that is."""
+    return any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)
 
 
 class Around:
@@ -32,16 +37,22 @@ class Around:
         self._where = where
         self._jobs = jobs
         self._say = say
+        # Who has neither imports nothing of it.
+        self._machine = self._read() if compose.has_machine(where) or has_own_ears(jobs) else None
+
+    def _read(self) -> "Machine":
         try:
-            self._machine = compose.machine(where)
+            return compose.machine(self._where)
         except DeclarationError as error:
-            self._machine = Machine()
             for mistake in error.mistakes:
-                say(f"{mistake} (nobody is told of this run)")
+                self._say(f"{mistake} (nobody is told of this run)")
+        from orchestrator.domain.machine import Machine
+
+        return Machine()
 
     def begins(self, job: "Job") -> "StartPing | None":
         """A run is about to begin."""
-        if not self._machine.notice:
+        if self._machine is None or not self._machine.notice:
             return None
         from orchestrator.interfaces.pings import start_ping
 
@@ -49,6 +60,8 @@ class Around:
 
     def ended(self, job: "Job", report: "RunReport", begun: "StartPing | None") -> None:
         """The run has ended, and history knows it."""
+        if self._machine is None:
+            return
         if self._machine.notice:
             from orchestrator.interfaces.pings import queue_end
 
@@ -59,6 +72,8 @@ class Around:
 
     def changed(self) -> None:
         """History knows something new."""
+        if self._machine is None:
+            return
         if self._machine.metrics.textfile:
             from orchestrator.interfaces.metrics import write_metrics
 

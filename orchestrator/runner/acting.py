@@ -8,7 +8,7 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.process.executor import Writer
-from orchestrator.runner.aftercare import after_done, carry_history
+from orchestrator.runner.aftercare import after_done, carry_history, has_aftercare
 from orchestrator.runner.decide import GROUND, USED, decide, ground
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.journal import Journal
@@ -39,17 +39,20 @@ def _refuse(journal: Journal, refusal: Refusal) -> RunReport:
 
 
 def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, asked: Asked) -> RunReport:
-    """The newest point is still current. One transaction: this is what most nights cost."""
+    """The newest point is still current. One transaction where nothing follows: this is what most nights cost."""
     job, history = journal.job, journal.tools.history
-    hands = Hands(journal, writer, asked.notes)
+    follows = bool(nothing.stages) or has_aftercare(journal, changed=False)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world)
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
-    _do(nothing, hands, world)
-    after_done(journal, writer, hands, changed=False)
-    report = journal.ended(Outcome.NOTHING, nothing.why)
+        report = None if follows else journal.ended(Outcome.NOTHING, nothing.why)
+    if report is None:
+        hands = Hands(journal, writer, asked.notes)
+        _do(nothing, hands, world)
+        after_done(journal, writer, hands, changed=False)
+        report = journal.ended(Outcome.NOTHING, nothing.why)
     carry_history(journal, writer)
     return report
 

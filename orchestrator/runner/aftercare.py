@@ -14,11 +14,21 @@ from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.steps import Hands
 
 
+def has_aftercare(journal: Journal, *, changed: bool) -> bool:
+    """Whether `after_done` has anything to do."""
+    return _asks_points(journal, changed=changed) or journal.tools.snapshotter is not None
+
+
+def _asks_points(journal: Journal, *, changed: bool) -> bool:
+    job = journal.job
+    return changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
+
+
 def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
     """What follows a copy. A removal that fails is a warning: the copy itself is good."""
     job, tools = journal.job, journal.tools
     points: tuple[Point, ...] | None = None
-    if changed or not job.keep.everything or job.verify.every is not None or tools.engine.stays:
+    if _asks_points(journal, changed=changed):
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused
@@ -15,49 +15,61 @@ from orchestrator.runner.telling import decision_value, step_commands
 from orchestrator.runner.tools import Tools
 
 
-@dataclass(slots=True)
 class Journal:
-    """The record of one run, from begun to ended."""
+    """The record of one run, from begun to ended. No dataclass: the library's costs each start a millisecond."""
 
-    tools: Tools
-    job: Job
-    run: int
-    begun: float
-    attempt: int = 0
-    moved: int = 0
-    resumed: bool = False
-    steps: list[StepReport] = field(default_factory=list)
-    points: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    failed: set[str] = field(default_factory=set)  # keys of facts that this run has noted of its failures
-    _index: int = 0
-    _attempting: bool = False
+    def __init__(self, *, tools: Tools, job: Job, run: int, begun: float) -> None:
+        self.tools = tools
+        self.job = job
+        self.run = run
+        self.begun = begun
+        self.attempt = 0
+        self.moved = 0
+        self.resumed = False
+        self.steps: list[StepReport] = []
+        self.points: list[str] = []
+        self.warnings: list[str] = []
+        self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self._index = 0
+        self._attempting = False
+        self._looking_since: datetime | None = None
 
     @property
     def now(self) -> datetime:
         """The present instant."""
         return self.tools.clock()
 
-    def attempt_begun(self) -> None:
-        """The next attempt starts."""
+    def attempt_begun(self, *, looking: bool = False) -> None:
+        """The next attempt starts; one that begins by `looking` is recorded with what comes of it: one wait for the disk less."""
         self.attempt += 1
         self._index = 0
         self._attempting = True
-        self.tools.history.attempt_begun(self.run, self.attempt, self.now)
+        self._looking_since = self.now
+        if not looking:
+            self._looked()
+
+    def _looked(self) -> None:
+        if self._looking_since is not None:
+            self.tools.history.attempt_begun(self.run, self.attempt, self._looking_since)
+            self._looking_since = None
 
     def attempt_ended(self, error: OrchestratorError | None) -> None:
         """The attempt is over, well when `error` is None."""
         self._attempting = False
         evidence = error.evidence if isinstance(error, OutsideError) else None
-        self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
+        with self.tools.history.together():
+            self._looked()
+            self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
 
     def decided(self, decision: Decision) -> None:
         """The plan is stored before its first step."""
         text = json.dumps(decision_value(decision))
-        if isinstance(decision, Refusal):
-            self.tools.history.refused(self.run, self.attempt, text)
-            return
-        self.tools.history.planned(self.run, self.attempt, text)
+        with self.tools.history.together():
+            self._looked()
+            if isinstance(decision, Refusal):
+                self.tools.history.refused(self.run, self.attempt, text)
+                return
+            self.tools.history.planned(self.run, self.attempt, text)
         for warning in decision.warnings:
             self.warn(warning)
         if isinstance(decision, Plan):

@@ -73,7 +73,7 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
     fruitless, seen = 0, set[str]()
     while True:
         moved = journal.moved
-        journal.attempt_begun()
+        journal.attempt_begun(looking=True)
         try:
             return _attempt(journal, writer, allowed)
         except OrchestratorError as error:

@@ -110,28 +110,6 @@ def test_a_run_that_ends_while_we_heal_keeps_its_own_end(history: History) -> No
     assert history.views.runs(None, 1)[0].outcome is Outcome.DONE
 
 
-def test_a_nothing_to_do_run_takes_three_transactions(history: History, tmp_path: Path) -> None:
-    history.point_made(
-        "photos", "backup", POINT, finish(history, Outcome.DONE), entries=1, bytes=1, taken=NOON, now=NOON
-    )
-    history.remember("photos", "device", "42")
-    with open_history(str(tmp_path / "state" / "history.sqlite")) as again:
-        ran: list[str] = []
-        again._door._connection.set_trace_callback(ran.append)
-        assert again.heal(lambda *_: True, NOON) == ()
-        run = begin(again)
-        again.remember("photos", "device", "42")
-        again.attempt_begun(run, 1, NOON)
-        again.points_seen("photos", "backup", {POINT: None}, NOON)
-        with again.together():
-            again.point_current("photos", "backup", POINT, run, later(days=1))
-            again.attempt_ended(run, 1, NOON, None, None)
-            again.ended(run, report(run, outcome=Outcome.NOTHING), NOON)
-    assert ran.count("COMMIT") == 3
-    assert ran.count("BEGIN IMMEDIATE") == 3
-    assert only_point(history).confirmed_at == later(days=1)
-
-
 def test_together_is_all_or_nothing_also_when_nested(history: History) -> None:
     run = begin(history)
 

@@ -59,7 +59,7 @@ tank/data/photos	poolferry:x	y	-	local
 
 
 def told(*, status: str = STATUS, datasets: str = DATASETS) -> bytes:
-    links = "".join(f"{name}\t{to}\n" for name, to in LINKS.items())
+    links = "".join(f"{name}\t../..{to.removeprefix('/dev')}\n" for name, to in LINKS.items())
     return f"""=status
 {status}=pool
 autotrim	on	local

@@ -198,11 +198,6 @@ def test_what_an_earlier_restore_left_goes_on_with_aside_too() -> None:
     assert plan.resumes is not None
 
 
-def test_a_pool_itself_makes_no_room() -> None:
-    way = way_back(forward("a"), "tank")
-    assert "a pool's own dataset cannot make room" in refused(way, "aside").cure
-
-
 @pytest.mark.parametrize(
     ("to", "why"),
     [

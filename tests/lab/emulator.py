@@ -7,6 +7,7 @@ import functools
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def disk_device(disk: Disk, node: str) -> dict[str, Any]:
 
 
 def command_line(
-    *, name: str, image: Path, run: Path, root: Node, disks: Sequence[tuple[Node, Node]] = (),
+    *, name: str, image: Path, run: Path, root: Node, clock: datetime, disks: Sequence[tuple[Node, Node]] = (),
     memory: Path | None = None, saving: bool = False, restoring: bool = False,
 ) -> list[str]:  # fmt: skip
     """The words that start it. `memory`: a file that holds its RAM, written to while `saving`, else only read."""
@@ -66,7 +67,7 @@ def command_line(
         "-machine", "q35,sata=off,smbus=off,hpet=off" + (",memory-backend=ram" if memory else ""),
         # cmpxchg16b as QEMU 7.2 emulates it makes Debian 13's kernel panic; five-level pages only cost time.
         "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16,-la57", "-smp", "1", "-m", MEMORY,
-        "-rtc", "base=utc,clock=host", *(_memory(memory, saving) if memory else ()),
+        "-rtc", f"base={clock:%Y-%m-%dT%H:%M:%S},clock=host", *(_memory(memory, saving) if memory else ()),
         "-kernel", str(image / "vmlinux"), "-initrd", str(image / "initrd"),
         "-append", _KERNEL_LINE.format(name=name, number=number),
         "-chardev", f"file,id=serial,path={run}/serial.log", "-serial", "chardev:serial",

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class VirtualMachine(Machine):
         self._qmp: Qmp | None = None
         self._channel: Channel | None = None
         self._plugged = 0
+        self._ahead = timedelta()  # its clock before this machine's
         run.mkdir(parents=True)
 
     # -- its life
@@ -47,8 +49,12 @@ class VirtualMachine(Machine):
         shutil.copyfile(self.image / "empty.qcow2", self.run / "root.qcow2")
         self._cold(memory)
 
-    def boot_again(self) -> None:
-        """Starts it cold with all the disks it had: some 15 to 25 seconds. Returns when its services are up."""
+    def boot_again(self, *, later: timedelta = timedelta()) -> None:
+        """Starts it cold with all the disks it had: some 15 to 25 seconds. Returns when its services are up.
+
+        `later`: by its own clock it was off for so much longer.
+        """
+        self._ahead += later
         self._cold(None)
         self.settled()
         self._mount()
@@ -220,7 +226,8 @@ class VirtualMachine(Machine):
             (self.run / name).unlink(missing_ok=True)
         (self.run.parent / f"wire-{self.name}").unlink(missing_ok=True)
         root = root_node(self.image, self.run / "root.qcow2", self.template)
-        argv = command_line(name=self.name, image=self.image, run=self.run, root=root, **more)
+        clock = datetime.now(UTC) + self._ahead
+        argv = command_line(name=self.name, image=self.image, run=self.run, root=root, clock=clock, **more)
         with (self.run / "qemu.log").open("ab") as log:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -234,7 +241,7 @@ class VirtualMachine(Machine):
     def _reach(self, seconds: float) -> None:
         self._channel = Channel(self.run / "agent.sock")
         self._channel.begin(within=seconds)
-        self._channel.set_clock(time.time())
+        self._channel.set_clock(time.time() + self._ahead.total_seconds())
 
     def _mount(self) -> None:
         """The working tree, only now: a mounted one cannot be saved."""

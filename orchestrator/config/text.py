@@ -6,7 +6,7 @@ from orchestrator.config.sheet import Sheet, dotted
 from orchestrator.domain.errors import Mistake
 from orchestrator.domain.names import show_name
 
-_POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
+_POSITION = r" \(at (?:line (\d+), column \d+|end of document)\)"
 _CURES = {
     "Invalid value": "a text in quotes, a number, true, false, or a list in [ ]",
     "Illegal character": "a text that ends in the line it begins in, and no control characters",
@@ -53,9 +53,9 @@ def _twice(file: str, text: str, message: str) -> Mistake | None:
 
 def _broken(file: str, text: str, message: str) -> Mistake:
     """The mistake of broken TOML, in the line that tomllib tells in its message."""
-    position = _POSITION.search(message)
+    position = re.search(_POSITION, message)
     line = int(position[1]) if position and position[1] else text.rstrip("\n").count("\n") + 1
-    what = _POSITION.sub("", message)
+    what = re.sub(_POSITION, "", message)
     cure = next((cure for start, cure in _CURES.items() if what.startswith(start)), "")
     return _mistake(file, line, f"is no valid TOML ({what[:1].lower()}{what[1:]})", cure)
 

@@ -14,7 +14,7 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("month", 1, 12, _MONTHS),
     ("weekday", 0, 7, _WEEKDAYS),
 )
-_ITEM = re.compile(r"(?:\*|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]{1,2}))?")
+_ITEM = r"(?:\*|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]{1,2}))?"
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LONGEST = 10 * 366 * 86400
 
@@ -53,7 +53,7 @@ def _cron_field(text: str, name: str, least: int, most: int, names: dict[str, in
 
 def _cron_item(text: str, least: int, most: int, names: dict[str, int]) -> range:
     """The numbers one item names, none if it is wrong. Why no step behind a single number: crons differ on it."""
-    match = _ITEM.fullmatch(text)
+    match = re.fullmatch(_ITEM, text)
     first, last, step = match.groups() if match else ("?", None, None)
     if first and step and not last:
         return range(0)

@@ -6,7 +6,7 @@ import re
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 
-_DATASET = re.compile(r"[A-Za-z][A-Za-z0-9_.: -]*(/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*")
+_DATASET = r"[A-Za-z][A-Za-z0-9_.: -]*(/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*"
 
 
 def as_dataset(location: Location) -> Location:
@@ -30,7 +30,7 @@ def wrong_target(location: Location) -> tuple[str, str] | None:
 
 def wrong_dataset(location: Location) -> tuple[str, str] | None:
     """What is wrong and what is expected, where a location is no dataset."""
-    if _DATASET.fullmatch(location.path):
+    if re.fullmatch(_DATASET, location.path):
         return None
     return f'"{spelled(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
 

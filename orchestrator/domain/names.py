@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 POINT_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
 _POINT_FORMAT = "%Y-%m-%dT%H%M%SZ"
-_UNSAFE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
-_ESCAPED = re.compile(r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4}))")
+# Compiled by re when first needed, which is not in every run; a backslash is all of it that is printable.
+_UNSAFE = r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"
+_ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4}))"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -27,14 +28,14 @@ def parse_point_name(name: str) -> datetime:
 def show_name(name: bytes | str) -> str:
     r"""A printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u2028."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
-    return _UNSAFE.sub(_escape, text)
+    return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE, _escape, text)
 
 
 def parse_name(text: str) -> bytes:
     """The bytes of a name that `show_name` wrote. Raises: ValueError for a backslash that begins no escape."""
-    if "\\" in _ESCAPED.sub("", text):
+    if "\\" in re.sub(_ESCAPED, "", text):
         raise ValueError("a backslash that begins no escape; write it twice")
-    return _ESCAPED.sub(_unescape, text).encode("utf-8", "surrogateescape")
+    return re.sub(_ESCAPED, _unescape, text).encode("utf-8", "surrogateescape")
 
 
 def _escape(match: re.Match[str]) -> str:

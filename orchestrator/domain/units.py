@@ -6,15 +6,15 @@ from typing import NewType
 Bytes = NewType("Bytes", int)
 Seconds = NewType("Seconds", float)
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTPE]?)(i?)[bB]?")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
+_SIZE = r"(\d+(?:\.\d+)?)\s*([kKMGTPE]?)(i?)[bB]?"
+_DURATION = r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LETTERS = " KMGTPE"
 
 
 def parse_size(text: str) -> Bytes:
     """Bytes of "500", "64K", "1.5 GiB", "10M". Units: powers of 1024, as rsync and zfs read them. Raises: ValueError."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if not match:
         raise ValueError('a size such as "500M" or "2G"')
     return Bytes(int(float(match[1]) * 1024 ** _LETTERS.index(match[2].upper() or " ")))
@@ -22,10 +22,15 @@ def parse_size(text: str) -> Bytes:
 
 def parse_duration(text: str) -> Seconds:
     """Seconds of "90s", "15m", "26h", "7d", "2w", "1h 30m". Raises: ValueError."""
-    parts = _DURATION.findall(text)
-    if not parts or _DURATION.sub("", text).strip():
+    parts = re.findall(_DURATION, text)
+    if not parts or re.sub(_DURATION, "", text).strip():
         raise ValueError('a duration such as "90s", "15m", "26h" or "7d"')
     return Seconds(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def parse_often(text: str) -> Seconds:
+    """How often: "run" is 0 s; else a duration. Raises: ValueError."""
+    return Seconds(0) if text == "run" else parse_duration(text)
 
 
 def show_size(size: int | None) -> str:

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from orchestrator.domain.units import show_duration
 
 # What a terminal would obey rather than show, but tab and line end; and bytes that are no UTF-8.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
+_UNSAFE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"  # none of it is printable
 _WRAPPED = 100
+_WEEK = 7  # the same weekday again would be ambiguous
 
 
 def printable(text: str) -> str:
     r"""The text with everything that a terminal would obey written out: \x1b, \xff. Backslashes stay as they are."""
-    return _UNSAFE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -40,24 +41,21 @@ def clock(instant: datetime | None, *, now: datetime) -> str:
     return f"{day} {local:%H:%M}" if day else f"{local:%Y-%m-%d %H:%M}"
 
 
+def brief(instant: datetime | None, *, now: datetime) -> str:
+    """An instant in a narrow column: "today 02:31", "Thu 02:31" within six days on either side, else "2024-11-03"."""
+    if instant is None:
+        return "unknown"
+    local = instant.astimezone()
+    away = abs((now.astimezone().date() - local.date()).days)
+    return f"today {local:%H:%M}" if not away else f"{local:%a %H:%M}" if away < _WEEK else f"{local:%Y-%m-%d}"
+
+
 def ago(instant: datetime | None, *, now: datetime) -> str:
     """How long ago: "3 h 2 min ago"; a clock that was wrong shows as "… after now"."""
     if instant is None:
         return "never"
     seconds = (now - instant).total_seconds()
     return f"{show_duration(seconds)} ago" if seconds >= 0 else f"{show_duration(-seconds)} after now"
-
-
-def when(schedule: str | None) -> str:
-    """A schedule in its normal form, in words."""
-    if schedule is None:
-        return "only by hand"
-    kind, _, rest = schedule.partition(" ")
-    if kind == "cron":
-        return f'at "{rest}"'
-    if kind == "every":
-        return f"every {show_duration(float(rest))}"
-    return f"daily at {rest}" if kind == "daily" else "when the target is attached"
 
 
 def table(

@@ -13,9 +13,9 @@ from orchestrator.engines.rsync.scripts import sums_command, text
 from orchestrator.engines.rsync.words import BUSY, LOCK, OURS, PARTIAL, Program, World
 from orchestrator.process.ssh import rsync_shell
 
-_PLAIN = re.compile(r"[A-Za-z0-9/_.,+@%=:-]*")
-_WILD = re.compile(r"([\\*?\[\]])")
-_WILD_BYTES = re.compile(rb"([\\*?\[\]])")
+_PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
+_WILD = r"([\\*?\[\]])"
+_WILD_BYTES = rb"([\\*?\[\]])"
 
 
 def rsync_version_command(host: Host | None) -> Command:
@@ -106,7 +106,7 @@ def renewing(paths: Iterable[bytes]) -> bytes:
 
 def _rule(path: bytes) -> bytes:
     """A path as a rule. Source: rsync(1): a backslash escapes only in a rule that holds a wildcard."""
-    return _WILD_BYTES.sub(rb"\\\1", path) if set(path) & set(b"*?[") else path
+    return re.sub(_WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
 def _writing(options: RsyncOptions, *, local: bool, holes: bool) -> list[str]:
@@ -140,6 +140,15 @@ def restore_command(tree: Location, to: Location, job: Job, *, folder: bool) -> 
     argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
             *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),
             "--", _argument(tree, wild=True, folder=folder), _argument(to, folder=folder)]  # fmt: skip
+    return Command(argv=tuple(argv), effect=Effect.WRITES)
+
+
+def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:
+    """Brings back what the rules in the local file `names` let pass, as `restore_command` does; `renewing` writes the file."""
+    local = [] if tree.host or to.host else ["--whole-file"]
+    argv = ["rsync", *_what(options_of(job), filters=False), "--from0", f"--include-from={names}", "--exclude=*", *local,
+            "--sparse", "--modify-window=-1", *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}",
+            *_pairing(job, None, tree, to), "--", _argument(tree, wild=True), _argument(to)]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.WRITES)
 
 
@@ -243,7 +252,7 @@ def _pairing(job: Job, there: Program | None, one: Location, other: Location) ->
         return []
     argv = ["-e", " ".join(rsync_shell(host, job.pipe.ssh_options))]
     far = one if one.host else other
-    if not _PLAIN.fullmatch(far.path) or (there is not None and not there.at_least(3, 2, 4)):
+    if not re.fullmatch(_PLAIN, far.path) or (there is not None and not there.at_least(3, 2, 4)):
         argv += ["--protect-args"]  # the only way for a newline in a path; before 3.2.4 also for a space
     return argv
 
@@ -260,4 +269,4 @@ def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> st
 
 def _escaped(part: str) -> str:
     """One part of a far source's path. Why not always: rsync takes a backslash for one where its part has no wildcard."""
-    return _WILD.sub(r"\\\1", part) if set(part) & set("*?[") else part
+    return re.sub(_WILD, r"\\\1", part) if set(part) & set("*?[") else part

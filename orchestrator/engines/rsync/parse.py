@@ -19,11 +19,11 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.engines.rsync.words import MARKER, OURS, Program, SourceSeen, TargetSeen
 
 _MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
-_OCTAL = re.compile(rb"\\#(\d{3})")
-_PROGRESS = re.compile(rb"[\r\n]\s*(\d+)\s+\d+%\s")
+_OCTAL = rb"\\#(\d{3})"
+_PROGRESS = rb"[\r\n]\s*(\d+)\s+\d+%\s"
 _RECENT = 4096
-_COUNT = re.compile(rb"^(Number of files|Total transferred file size|Literal data): (\d+)", re.MULTILINE)
-_REGULAR = re.compile(rb"^Number of files: \d+ \((?:reg: (\d+))?", re.MULTILINE)
+_COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (\d+)"
+_REGULAR = rb"(?m)^Number of files: \d+ \((?:reg: (\d+))?"
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _AT_ONCE = 1000  # lines
@@ -33,7 +33,7 @@ _CLOSING = 100  # lines; the closing account has under 20
 
 def parse_name(text: bytes) -> bytes:
     """The name that rsync escaped."""
-    return _OCTAL.sub(lambda match: bytes((int(match[1], 8),)), text) if b"\\#" in text else text
+    return re.sub(_OCTAL, lambda match: bytes((int(match[1], 8),)), text) if b"\\#" in text else text
 
 
 def moved_line(path: bytes) -> bytes:
@@ -73,8 +73,8 @@ class Stats:
 
 def parse_stats(text: bytes) -> Stats | None:
     """The account that --stats prints, None when it did not come that far."""
-    found = {key: int(number) for key, number in _COUNT.findall(text)}
-    regular = _REGULAR.search(text)
+    found = {key: int(number) for key, number in re.findall(_COUNT, text)}
+    regular = re.search(_REGULAR, text)
     if len(found) < 3 or (regular is None and found[b"Number of files"]):  # of nothing it tells no kinds
         return None
     return Stats(
@@ -87,7 +87,7 @@ def parse_stats(text: bytes) -> Stats | None:
 
 def parse_progress(chunk: bytes) -> int | None:
     """Bytes so far, from the last progress record in the end of a piece of output."""
-    found = _PROGRESS.findall(chunk[-_RECENT:])
+    found = re.findall(_PROGRESS, chunk[-_RECENT:])
     return int(found[-1]) if found else None
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # most looks find a copy that is there, and nothing failing
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
-_ORPHAN = re.compile(rb"(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}", re.DOTALL)
+_ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find counts in these
 _HOLE = 64 << 10  # less may be a filesystem that packs small files
@@ -174,7 +174,7 @@ def _guess(lies: bytes, size: int) -> HalfCopied | None:
     middle = f"{PARTIAL}/".encode()
     if middle in lies:
         return HalfCopied(path=lies.replace(middle, b""), lies=lies, orphan=False, have=size, wanted=None)
-    match = _ORPHAN.fullmatch(lies)
+    match = re.fullmatch(_ORPHAN, lies)
     return (
         HalfCopied(path=(match[1] or b"") + match[2], lies=lies, orphan=True, have=size, wanted=None) if match else None
     )

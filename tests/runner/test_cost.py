@@ -8,7 +8,7 @@ from pathlib import Path
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.rsync import RsyncEngine
+from orchestrator.engines.shelf import engine
 from orchestrator.history.store import open_history
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import Stop
@@ -21,14 +21,14 @@ def test_two_waits_for_the_disk(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
     (source / "file").write_text("content")
-    engine = RsyncEngine()
+    rsync = engine("rsync")
     job = Job(
         name="photos", file="photos.toml", engine="rsync", source=Location(path=str(source)),
-        target=Place(name="backup", location=Location(path=str(target))), options=engine.options(),
+        target=Place(name="backup", location=Location(path=str(target))), options=rsync.options(),
     )  # fmt: skip
     with open_history(str(tmp_path / "history.sqlite")) as history:
         tools = Tools(
-            engine=engine, snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW, monotonic=lambda: 0.0,
+            engine=rsync, snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW, monotonic=lambda: 0.0,
             chance=lambda: 0.5, tell=lambda _: None, stop=Stop(), state=str(tmp_path), config="", hook_folders=(),
             hook_environment=(), identity=Identity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True,
             watched=False,

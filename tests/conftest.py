@@ -33,6 +33,7 @@ SLOW = (
     "interfaces/test_bringing",
     "interfaces/test_delivering",
     "interfaces/test_kits",
+    "interfaces/test_members",
     "interfaces/test_metrics",
     "interfaces/test_noticing",
     "interfaces/test_pings",

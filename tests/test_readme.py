@@ -17,7 +17,9 @@ CHECKOUT = Path(__file__).parent.parent
 README = CHECKOUT / "README.md"
 TOUR = "/tmp/tour"
 _BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)  # as # needs datasets: tests/lab has those
-_TIME = re.compile(r"\b(?:today|yesterday) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
+_TIME = re.compile(
+    r"\b(?:today|yesterday|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
+)
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?(?: (?:min|[smhd]|B|[KMG]iB)(?: \d+ (?:min|[sh]))?)?(?![\w-])")
 
 

@@ -20,6 +20,9 @@ EXPECTED = {
 }
 
 
+_DECLARED: dict[type[Any], dict[str, "Field[Any]"]] = {}
+
+
 class _Unfit(Exception):
     """A value that its key cannot take: what it is, and what was expected."""
 
@@ -30,8 +33,10 @@ def written_name(field: "Field[Any]") -> str:
 
 
 def declared(model: type[Any]) -> dict[str, "Field[Any]"]:
-    """The fields that a file fills, by the key as it is written."""
-    return {written_name(field): field for field in fields(model) if "key" in field.metadata}
+    """The fields that a file fills, by the key as it is written. Kept, as each file asks for the same models again."""
+    if model not in _DECLARED:
+        _DECLARED[model] = {written_name(field): field for field in fields(model) if "key" in field.metadata}
+    return _DECLARED[model]
 
 
 def kind_of(field: "Field[Any]") -> type[Any]:

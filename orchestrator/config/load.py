@@ -1,7 +1,7 @@
 """The configuration of a directory, or every mistake in it at once. Reads."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from orchestrator.config.across import judge_all
@@ -17,19 +17,30 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
 
+TARGETS = "targets.toml"
+
+
 def load(directory: str, engines: Engines) -> Configuration:
-    """All jobs and places. Raises: DeclarationError with the mistakes of all files, in the order of file and line."""
+    """All jobs and places. Raises: DeclarationError with the mistakes of all files, in the order of file and line.
+
+    Jobs that stay with their source name no target: where there are only such, targets.toml may be missing.
+    """
     held = _names_in(directory)
-    if not held & {"targets.toml", "jobs"}:
+    if not held & {TARGETS, "jobs"}:
         raise _refused([_mistake(directory, "there is no configuration", 'a directory that "poolferry init" filled')])
     mistakes: list[Mistake] = []
-    targets = _sheet(os.path.join(directory, "targets.toml"), "a [place.NAME] with its path", mistakes)
+    file = os.path.join(directory, TARGETS)
+    missing = TARGETS not in held
+    targets = None if missing else _sheet(file, "a [place.NAME] with its path", mistakes)
     sheets = {
         name: _sheet(file, "engine, source and target", mistakes) for name, file in _job_files(directory, mistakes)
     }
-    places = read_places(targets) if targets else None
-    sets = _sets(targets, places or {}) if targets else {}
     drafts = [read_job(sheet, name, engines) for name, sheet in sheets.items() if sheet]
+    wanting = [draft.name for draft in drafts if not (draft.engine and draft.engine.stays)]
+    if missing and (wanting or not drafts):
+        mistakes.append(_mistake(file, "there is no such file", _a_place_for(wanting)))
+    places = read_places(targets) if targets else {} if missing and not wanting else None
+    sets = _sets(targets, places or {}) if targets else {}
     found = judge_all(drafts, places, sets=sets, names=sheets)
     mistakes += [mistake for sheet in (targets, *sheets.values()) if sheet for mistake in sheet.mistakes]
     if mistakes:
@@ -40,6 +51,11 @@ def load(directory: str, engines: Engines) -> Configuration:
         places=tuple(place for place in (places or {}).values() if place),
         sets=tuple(each for each in sets.values() if each),
     )
+
+
+def _a_place_for(jobs: Collection[str]) -> str:
+    copied = f", where {' and '.join(jobs)} put{'' if len(jobs) > 1 else 's'} copies" if jobs else ""
+    return f'a file with a [place.NAME]{copied}; "poolferry init" writes one'
 
 
 def _refused(mistakes: Iterable[Mistake]) -> DeclarationError:
@@ -87,7 +103,7 @@ def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
         with open(path, "rb") as file:
             held = parse_sheet(path, file.read(), least=least)
     except FileNotFoundError:
-        held = _mistake(path, "there is no such file", 'a file with a [place.NAME]; "poolferry init" writes one')
+        held = _mistake(path, "there is no such file", "a file that stays while it is read")
     except OSError as error:
         held = _mistake(path, f"cannot be read: {error.strerror}", "a file that this user may read")
     if isinstance(held, Mistake):

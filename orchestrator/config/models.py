@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
 from orchestrator.domain.declare import key
+from orchestrator.domain.drill import Drill
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Snapshots, Verify, parse_clock, parse_window
 from orchestrator.domain.place import Location, Place, parse_location
@@ -24,7 +25,7 @@ Rules = Callable[[Snapshots, Location, Location | None], Iterable[tuple[str, str
 """[snapshots], the source and the copy, if there is one, to keys that do not fit together, as in Check."""
 
 SECTIONS: dict[str, type[Any]] = {
-    "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying,
+    "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying, "drill": Drill,
 }  # fmt: skip
 
 

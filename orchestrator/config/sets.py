@@ -12,7 +12,7 @@ from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import CONTENTS, EXPECTS, POOL, ROOM, WEEKDAYS, Disk, RotationSet
-from orchestrator.domain.units import Seconds
+from orchestrator.domain.units import Bytes, Seconds, parse_size
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GUID = re.compile(r"[1-9][0-9]{0,19}")
@@ -57,6 +57,10 @@ class SetKeys:
     keep_for: Seconds | None = key(
         'with expect = "month-end": how long a disk is left alone once it is written', default=None, parse=parse_span,
         example="365d",
+    )  # fmt: skip
+    verify: Bytes | None = key(
+        "read so much of the copies again in each visit, what was not read for longest first", default=None, parse=parse_size,
+        example="20G",
     )  # fmt: skip
     power_off: bool = key("switch a disk off when all is done, as far as it lets itself", default=True, example="false")
 
@@ -181,6 +185,7 @@ def _set(
     return RotationSet(
         name=name, disks=members, expect=keys.expect, order=_order(keys, own), fresh_within=keys.fresh_within,
         each_within=keys.each_within, away_at_least=keys.away_at_least, keep_for=keys.keep_for, power_off=keys.power_off,
+        verify=keys.verify,
     )  # fmt: skip
 
 

@@ -30,11 +30,12 @@ class Device:
     at: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()  # names of its partitions
     table: str = ""  # the kind of its partition table
+    answers: bool = True  # False: it could not be read; then kind, uuid and label are what udev remembers
 
     @property
     def blank(self) -> bool:
-        """Nothing that anybody knows lies on it."""
-        return not (self.kind or self.table or self.parts)
+        """It was read, and nothing that anybody knows lies on it."""
+        return self.answers and not (self.kind or self.table or self.parts)
 
     @property
     def called(self) -> str:

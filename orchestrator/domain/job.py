@@ -4,9 +4,10 @@ from dataclasses import field
 from datetime import time
 
 from orchestrator.domain.declare import key
+from orchestrator.domain.drill import Drill
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.quick import dataclass
-from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_size
+from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
 from orchestrator.domain.window import Window
 
 DIGESTS = ("xxh128", "blake3", "sha256")
@@ -39,11 +40,6 @@ def parse_limit(text: str) -> Limit:
     if not digits.replace(".", "", 1).isdigit() or (percent and float(digits) > 100) or (not percent and "." in digits):
         raise ValueError('a count such as 200, or a share such as "30%"')
     return Limit(number=float(digits), percent=percent)
-
-
-def parse_often(text: str) -> Seconds:
-    """How often: "run" is 0 s; else a duration. Raises: ValueError."""
-    return Seconds(0) if text == "run" else parse_duration(text)
 
 
 def parse_clock(text: str) -> time:
@@ -209,6 +205,7 @@ class Job:
     guard: Guard = field(default_factory=Guard)
     pipe: Pipe = field(default_factory=Pipe)
     retry: Retrying = field(default_factory=Retrying)
+    drill: Drill = field(default_factory=Drill)
     hooks: Hooks = field(default_factory=Hooks)
 
     @property

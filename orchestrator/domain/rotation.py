@@ -39,6 +39,7 @@ class Disk:
 class RotationSet:
     """Disks of which any one satisfies a job; `expect` tells which one is asked for. Limits: None, nothing is promised.
 
+    `verify`: so much of the copies is read again in each visit; None: nothing beyond what the jobs themselves promise.
     `away_at_least`: so many must not be plugged in at once with the rest. `keep_for`: how long a month's disk is left alone.
     """
 
@@ -51,6 +52,7 @@ class RotationSet:
     away_at_least: int = 0
     keep_for: Seconds | None = None
     power_off: bool = True
+    verify: Bytes | None = None
 
     def disk(self, name: str) -> Disk:
         """The member of this name. Raises: KeyError."""
@@ -119,6 +121,15 @@ class Whereabouts:
 
     place: str
     since: datetime
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snooze:
+    """Nobody waits for a disk until an instant."""
+
+    since: datetime
+    until: datetime
     note: str
 
 

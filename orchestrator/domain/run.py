@@ -14,6 +14,7 @@ class Kind(StrEnum):
     EXPORT = "export"
     PINS = "pins"
     TRY = "try"
+    DRILL = "drill"
 
 
 class Outcome(StrEnum):
@@ -25,6 +26,11 @@ class Outcome(StrEnum):
     WAITING = "waiting"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended well."""
+        return self in (Outcome.DONE, Outcome.NOTHING)
 
 
 EXIT = {

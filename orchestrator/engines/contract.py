@@ -226,8 +226,16 @@ class OfTrees(Protocol):
         """
         ...
 
+    def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+        """Brings some files of a point back into an empty folder, each in its place. `notes`: a local folder. Pure."""
+        ...
+
     def damage_note(self, point: Point) -> Location | None:
         """Where damaged entries of a point are noted for the next survey; None: this engine needs no note. Pure."""
+        ...
+
+    def recovery(self, job: Job, made: datetime) -> str:
+        """The page that tells how files come back without us. Pure."""
         ...
 
     def store(self, local: str, file: Location) -> Pipeline:

@@ -1,11 +1,13 @@
 """Finds the engines by looking into this folder: one more engine is one more folder. Reads."""
 
+import functools
 import os
 from importlib import import_module
 
 from orchestrator.engines.contract import Engine
 
 
+@functools.cache
 def engine_names() -> tuple[str, ...]:
     """The names of all engines that are there."""
     here = os.path.dirname(__file__)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 
-from orchestrator.domain.rotation import Known, Standing, Visit, Whereabouts
+from orchestrator.domain.rotation import Known, Snooze, Standing, Visit, Whereabouts
 from orchestrator.history.door import Door, Row
 from orchestrator.history.text import listed, unlisted
 
@@ -41,6 +41,13 @@ class Disks:
     def places(self) -> dict[str, Whereabouts]:
         """Where each disk is, by our id of it."""
         return {row["disk"]: _whereabouts(row) for row in self._door.rows("disks_are_at")}
+
+    def snoozes(self) -> dict[str, Snooze]:
+        """The disks that nobody waits for, those whose time is over among them, by our id of each."""
+        return {
+            row["disk"]: Snooze(since=row["since_at"], until=row["until_at"], note=row["note"])
+            for row in self._door.rows("snoozes")
+        }
 
 
 class DisksBook(Disks):
@@ -77,6 +84,14 @@ class DisksBook(Disks):
     def is_at(self, disk: str, place: str, *, note: str, now: datetime) -> None:
         """Where a disk is from now on."""
         self._door.change("disk_is_at", disk=disk, place=place, note=note, now=now)
+
+    def snooze(self, disk: str, *, until: datetime, note: str, now: datetime) -> None:
+        """Nobody waits for a disk until then; what was told before is replaced."""
+        self._door.change("snooze_disk", disk=disk, until=until, note=note, now=now)
+
+    def wake(self, disk: str) -> None:
+        """It is waited for again."""
+        self._door.change("wake_disk", disk=disk)
 
 
 def _known(row: Row) -> Known:

@@ -19,6 +19,16 @@ UPDATE runs SET outcome = :outcome, ended_at = :now, why = :why, cure = :cure, m
     evidence = :evidence
 WHERE id = :run;
 
+-- Of runs that wait for the same thing, one after the other, the first and the newest tell all.
+-- name: fold_waits
+DELETE FROM runs
+WHERE job = :job AND id < :run AND outcome = 'waiting' AND id > (
+    SELECT min(id) FROM runs WHERE job = :job AND id > coalesce((
+        SELECT id FROM runs WHERE job = :job AND id < :run AND (outcome IS NOT 'waiting' OR why IS NOT :why)
+        ORDER BY id DESC LIMIT 1
+    ), 0)
+);
+
 -- name: begin_attempt
 INSERT INTO attempts (run, number, begun_at) VALUES (:run, :number, :now);
 
@@ -124,8 +134,9 @@ SELECT * FROM runs WHERE job = :job ORDER BY id DESC LIMIT :limit;
 -- name: run
 SELECT * FROM runs WHERE id = :run;
 
+-- Why the index is named: SQLite would else go through all runs of the job.
 -- name: open_run_of_job
-SELECT * FROM runs WHERE outcome IS NULL AND job = :job ORDER BY id DESC LIMIT 1;
+SELECT * FROM runs INDEXED BY runs_open WHERE outcome IS NULL AND job = :job ORDER BY id DESC LIMIT 1;
 
 -- name: attempts_of_run
 SELECT * FROM attempts WHERE run = :run ORDER BY number;
@@ -154,6 +165,10 @@ FROM points INDEXED BY points_there
 LEFT JOIN readings ON readings.id = (SELECT max(id) FROM readings WHERE point = points.id)
 WHERE gone_at IS NULL AND job = :job
 ORDER BY place, name;
+
+-- name: point_counts
+SELECT count(*) AS number, max(name) AS newest, coalesce(sum(sound = 0), 0) AS unsound, max(whole_at) AS whole_at
+FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 
 -- name: findings
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
@@ -184,6 +199,16 @@ SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND
 -- name: badly_since
 SELECT count(*) AS number FROM runs
 WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run;
+
+-- The newest failure that nothing has made good: a good run does so, and a good verification for one before it.
+-- Why 'interrupted' twice: by the first the index is found.
+-- name: last_failed
+SELECT * FROM runs
+WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run
+    AND outcome <> 'interrupted' AND NOT (kind = 'verify' AND EXISTS (
+        SELECT 1 FROM runs AS later WHERE later.job = :job AND later.id > runs.id
+        AND later.kind = 'verify' AND later.outcome IN ('done', 'nothing-to-do')))
+ORDER BY id DESC LIMIT 1;
 
 -- Notices ---------------------------------------------------------------------------------------------------------
 
@@ -345,6 +370,16 @@ INSERT INTO whereabouts (disk, since_at, place, note) VALUES (:disk, :now, :plac
 -- name: whereabouts_of_disk
 SELECT since_at, place, note FROM whereabouts WHERE disk = :disk ORDER BY id DESC LIMIT :limit;
 
+-- name: snooze_disk
+INSERT INTO snoozes (disk, since_at, until_at, note) VALUES (:disk, :now, :until, :note)
+ON CONFLICT (disk) DO UPDATE SET since_at = :now, until_at = :until, note = :note;
+
+-- name: wake_disk
+DELETE FROM snoozes WHERE disk = :disk;
+
+-- name: snoozes
+SELECT * FROM snoozes;
+
 -- name: disks_are_at
 SELECT whereabouts.disk, since_at, place, note FROM disks CROSS JOIN whereabouts
 WHERE whereabouts.id = (SELECT max(id) FROM whereabouts WHERE disk = disks.disk);
@@ -358,3 +393,31 @@ ON CONFLICT (job) DO UPDATE SET
 
 -- name: kit
 SELECT made_at, content, layout, recovery, guids FROM kits WHERE job = :job;
+
+-- Drills ----------------------------------------------------------------------------------------------------------
+
+-- name: keep_drill
+INSERT INTO drills (run, job, place, point, drilled_at, outcome, why, whole, proves, seed, files, bytes, of_files, of_bytes,
+    restore_s, differences, check_argv, check_exit, check_output)
+VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :proves, :seed, :files, :bytes, :of_files, :of_bytes,
+    :restore_s, :differences, :check_argv, :check_exit, :check_output);
+
+-- name: drills_of_job
+SELECT * FROM drills WHERE job = :job ORDER BY run DESC LIMIT :limit;
+
+-- name: drill_of_run
+SELECT * FROM drills WHERE run = :run;
+
+-- Pools made anew -------------------------------------------------------------------------------------------------
+
+-- name: begin_rebuild
+INSERT INTO rebuilds (pool, begun_at, top_guid, lost, kits) VALUES (:pool, :now, :top_guid, :lost, :kits);
+
+-- name: renew_rebuild
+UPDATE rebuilds SET begun_at = :now, top_guid = :top_guid, lost = :lost, kits = :kits WHERE id = :rebuild;
+
+-- name: end_rebuild
+UPDATE rebuilds SET ended_at = :now WHERE id = :rebuild AND ended_at IS NULL;
+
+-- name: open_rebuild
+SELECT id, begun_at, top_guid, lost, kits FROM rebuilds WHERE pool = :pool AND ended_at IS NULL ORDER BY id DESC LIMIT 1;

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from orchestrator.history.drills import Drills
     from orchestrator.history.kits import Kits
     from orchestrator.history.owing import OwingBook
+    from orchestrator.history.rebuilds import Rebuilds
     from orchestrator.history.telling import Telling
     from orchestrator.history.views import Views
 
@@ -80,6 +81,13 @@ class History:
         from orchestrator.history.kits import Kits
 
         return Kits(self._door)
+
+    @property
+    def rebuilds(self) -> "Rebuilds":
+        """Pools that are being made anew, through this same connection."""
+        from orchestrator.history.rebuilds import Rebuilds
+
+        return Rebuilds(self._door)
 
     @property
     def drills(self) -> "Drills":
@@ -164,6 +172,10 @@ class History:
                 evidence=listed(report.evidence),
             ),
         )
+
+    def fold_waits(self, report: RunReport) -> None:
+        """The run waits, as those before it did: of these the first is kept. Why: a disk may be away for months."""
+        self._door.change("fold_waits", job=report.job, run=report.run, why=report.why)
 
     def attempt_begun(self, run: int, number: int, now: datetime) -> None:
         """An attempt has begun; the first is 1."""

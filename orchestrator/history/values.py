@@ -158,6 +158,16 @@ class PointRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointCounts:
+    """The restore points of a job, counted. `unsound`: found broken; `whole_at`: when all of one was last read."""
+
+    number: int
+    newest: str | None
+    unsound: int
+    whole_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProvedCopy:
     """The newest proved copy at one place: the source as it was at `current_at` is in the point `name`."""
 
@@ -172,6 +182,7 @@ class HealthFacts:
 
     `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
     failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
+    `last_failed`: the newest failure that nothing has made good since, whatever waited or was cut after it.
     `broken`: of a copy that is there the last word is that it is not as it was promised.
     """
 
@@ -179,6 +190,7 @@ class HealthFacts:
     copies: tuple[ProvedCopy, ...]
     last: tuple[RunRecord, ...]
     last_well: RunRecord | None
+    last_failed: RunRecord | None
     failures: int
     going_on: RunRecord | None
     first_begun: datetime | None

@@ -17,6 +17,7 @@ from orchestrator.history.values import (
     EventRecord,
     HealthFacts,
     HookRecord,
+    PointCounts,
     PointRecord,
     ProvedCopy,
     ReadingRecord,
@@ -28,8 +29,10 @@ from orchestrator.history.values import (
 
 if TYPE_CHECKING:
     from orchestrator.history.disks import Disks
+    from orchestrator.history.drills import Drills
     from orchestrator.history.kits import Kits
     from orchestrator.history.owing import Owing
+    from orchestrator.history.rebuilds import Rebuilds
     from orchestrator.history.telling import Telling
 
 
@@ -113,9 +116,28 @@ class Views:
             return tuple(map(_point, self._door.rows("points_there")))
         return tuple(map(_point, self._door.rows("points_there_of_job", job=job)))
 
+    def point_counts(self, job: str) -> PointCounts:
+        """How many restore points of a job are there, without going through them one by one."""
+        row = self._door.rows("point_counts", job=job)[0]
+        return PointCounts(**row)
+
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """What one reading found, as far as it was kept."""
         return tuple(map(_finding, self._door.rows("findings", reading=reading)))
+
+    @property
+    def rebuilds(self) -> "Rebuilds":
+        """Pools that are being made anew, to look at."""
+        from orchestrator.history.rebuilds import Rebuilds
+
+        return Rebuilds(self._door)
+
+    @property
+    def drills(self) -> "Drills":
+        """Drills, to look at."""
+        from orchestrator.history.drills import Drills
+
+        return Drills(self._door)
 
     @property
     def kits(self) -> "Kits":
@@ -139,12 +161,15 @@ class Views:
             into = {"target": at[1]} if at else {}
             first = self._door.first("first_begun_into" if at else "first_begun", job=job, **into)
             copies = _copies(self._door.rows("newest_copies", job=job))
-            badly = self._door.first("badly_since", job=job, run=well["id"] if well else 0)
+            since = well["id"] if well else 0
+            badly = self._door.first("badly_since", job=job, run=since)
+            failed = self._door.first("last_failed", job=job, run=since) if badly and badly["number"] else None
             return HealthFacts(
                 job=job,
                 copies=tuple(copy for copy in copies if at is None or copy.place == at[0]),
                 last=self.runs(job, limit),
                 last_well=_run(well) if well else None,
+                last_failed=_run(failed) if failed else None,
                 failures=badly["number"] if badly else 0,
                 going_on=_run(going_on) if going_on else None,
                 first_begun=first["begun_at"] if first else None,

@@ -41,6 +41,7 @@ def _member_value(member: Member, views: Views) -> dict[str, Any]:
         "standing": member.standing.value, "place": member.place or None, "newest": iso(member.filled),
         "enrolled": iso(member.enrolled), "size": known.size if known else None, "serial": known.serial if known else None,
         "model": known.model if known else None, "visits": known.generation if known else None,
+        "snoozed_until": iso(member.snooze.until) if member.snooze else None,
     }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def sets_lines(sets: Sequence[RotationSet], jobs: Sequence[Job], views: Views, n
         if not rotation.disks:
             lines.append(f"the set {rotation.name} has no disk: poolferry disks enroll DEVICE --set {rotation.name}")
             continue
-        told = (stands.health.late, *stands.health.overdue.values(), stands.health.all_here)
+        told = (stands.health.late, *stands.health.overdue.values(), stands.health.all_here, *stands.health.sleeping)
         lines += [f"{rotation.name}: {each}" for each in told if each]
         lines.append(f"{rotation.name}: {stands.request}")
     return lines

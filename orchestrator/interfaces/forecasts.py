@@ -17,9 +17,9 @@ Log = Callable[[str], None]
 
 def forecast_of(disk: Disk, jobs: Sequence[Job], views: Views, log: Log) -> str:
     """The forecast for a disk in words. `jobs`: of its set."""
-    if disk.content != "zfs":
-        return forecast(disk, ())
     known = [job for job in jobs if any(point.place == disk.name for point in views.points(job.name))]
+    if disk.content != "zfs":
+        return forecast(disk, (), new=len(known) < len(jobs))
     try:
         bases = tuple(base for job in known for base in _bases(disk, job, log))
     except OrchestratorError as error:

@@ -40,10 +40,10 @@ def notices_message(
     """All of one kind that there is to tell now, in one message."""
     rule = _rule(kind, notices, states)
     blocks = [line for notice in notices for line in (*_block(notice), "")]
-    jobs = ", ".join(dict.fromkeys(notice.seen.job for notice in notices))
+    about = ", ".join(dict.fromkeys(notice.seen.name for notice in notices))
     subject = f"poolferry on {host}: {_subject(kind, notices)}"
     facts = {"notices": [_facts(notice) for notice in notices], "rule": rule}
-    return message(kind, jobs, subject, [*blocks, rule], facts, host=host, now=now)
+    return message(kind, about, subject, [*blocks, rule], facts, host=host, now=now)
 
 
 def message(
@@ -89,10 +89,10 @@ def ping_message(kind: Kind, about: str, why: str, *, host: str, now: datetime) 
 
 
 def _subject(kind: Kind, notices: Sequence[Notice]) -> str:
-    jobs = list(dict.fromkeys(notice.seen.job for notice in notices))
-    names = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else "")
+    called = list(dict.fromkeys(notice.seen.name for notice in notices))
+    names = ", ".join(called[:_NAMED]) + (f" and {len(called) - _NAMED} more" if len(called) > _NAMED else "")
     if kind is Kind.RECOVERY:
-        return f"{names} {'is' if len(jobs) == 1 else 'are'} well again"
+        return f"{names} {'is' if len(called) == 1 else 'are'} well again"
     still = "still " if kind is Kind.REMINDER else ""
     if len(notices) == 1:
         return f"{names} is {still}{notices[0].seen.state}: {shortened(notices[0].seen.why, 120)}"
@@ -106,23 +106,28 @@ def _block(notice: Notice) -> list[str]:
     told = [seen.why]
     if seen.cure and notice.kind is not Kind.RECOVERY:
         told.append(f"what to do: {seen.cure}")
-    if seen.run is not None:
+    if seen.called:
+        told.append("`poolferry disks list` tells where each disk is, and when it was filled")
+    elif seen.run is not None:
         told.append(f"`poolferry show {seen.run}` tells its last run, `poolferry status {seen.job}` how it stands")
     if notice.kind is not Kind.TROUBLE:
         told.append(f"first told: {notice.since.astimezone():%Y-%m-%d %H:%M}")
     if notice.times > 1:
         told.append(f"it comes and goes: this is time {notice.times} within 7 days")
-    return [f"{seen.job} in {show_name(seen.target)}: {how}", *indented(told)]
+    return [f"{seen.called or f'{seen.job} in {show_name(seen.target)}'}: {how}", *indented(told)]
 
 
 def _rule(kind: Kind, notices: Sequence[Notice], states: Sequence[str]) -> str:
     if kind is Kind.RECOVERY:
         return _WELL
-    jobs = list(dict.fromkeys(notice.seen.job for notice in notices))
-    silence = f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."
+    jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
+    silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
+    if any(notice.seen.called for notice in notices):
+        silence.append("A disk that is gone for good is missed no more after `poolferry disks retire DISK`.")
+    what = " or ".join(filter(None, ("a job" if jobs else "", "a disk" if len(jobs) < len(notices) else "")))
     return (
-        f"Rule: a job that becomes {' or '.join(states)} is told once for each cause, and again after 1 day, then after 3, "
-        f"then every 7, until a proved copy is there; then its end is told. {silence}"
+        f"Rule: {what} that becomes {' or '.join(states)} is told once for each cause, and again after 1 day, then after 3, "
+        f"then every 7, until a proved copy is there; then its end is told. {' '.join(silence)}"
     )
 
 
@@ -135,6 +140,7 @@ def _row(seen: Seen, week: Week) -> list[str]:
 
 def _seen_facts(seen: Seen) -> dict[str, Any]:
     return {
+        "name": seen.name,
         "job": seen.job,
         "target": show_name(seen.target),
         "state": seen.state.value,

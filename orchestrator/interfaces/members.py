@@ -1,9 +1,9 @@
-"""How each disk of a rotation set stands, for notices: overdue by its own name, or not.
+"""How each rotation set and each of its disks stands, for notices: late, or overdue by its own name.
 
 Reads.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from orchestrator.domain.job import Job
@@ -11,27 +11,55 @@ from orchestrator.domain.rotation import RotationSet, Standing
 from orchestrator.history.views import Views
 from orchestrator.planners.health import State
 from orchestrator.planners.noticing import Seen
-from orchestrator.planners.rotation import ask, judge_set, request
+from orchestrator.planners.rotation import Member, SetHealth, ask, judge_set, request
 from orchestrator.runner.disks import members, of_set
 
 
-def members_seen(jobs: Sequence[Job], views: Views, now: datetime) -> tuple[Seen, ...]:
-    """Each disk once, told by the first job of its set. Disks that are lost or retired are missed by nobody."""
+def members_seen(
+    jobs: Sequence[Job], views: Views, now: datetime, *, of: Collection[str] = (), bad: Collection[str] = ()
+) -> tuple[Seen, ...]:
+    """Each set and each disk once, told by the first job of its set. Disks that are lost or retired are missed by nobody.
+
+    `of`: only what these jobs use; all when none is named. `bad`: jobs whose trouble is told already.
+    """
     sets = {job.target.rotation.name: job.target.rotation for job in jobs if job.target.rotation is not None}
-    return tuple(seen for rotation in sets.values() for seen in _of_set(rotation, of_set(rotation, jobs), views, now))
+    return tuple(seen for rotation in sets.values() for seen in _of_set(rotation, jobs, views, now, of, bad))
 
 
-def _of_set(rotation: RotationSet, jobs: Sequence[Job], views: Views, now: datetime) -> Iterator[Seen]:
-    own, local = members(rotation, jobs, views), now.astimezone()
+def _of_set(
+    rotation: RotationSet, jobs: Sequence[Job], views: Views, now: datetime, of: Collection[str], bad: Collection[str]
+) -> Iterator[Seen]:
+    users = of_set(rotation, jobs)
+    told = [job for job in users if not of or job.name in of]
+    if not told:
+        return
+    own, local = members(rotation, users, views), now.astimezone()
     health = judge_set(rotation, own, local)
     asked = request(rotation, ask(rotation, own, local), health, local)
-    last = next(iter(views.runs(jobs[0].name, 1)), None)
+    last = next(iter(views.runs(told[0].name, 1)), None)
+    run = last.id if last else None
+    if rotation.fresh_within is not None and own:
+        yield _set_seen(rotation, health, told, asked, run, bad)
     for member in own:
-        if member.standing is not Standing.ACTIVE or (member.filled is None and member.enrolled is None):
-            continue
-        why = health.overdue.get(member.disk.name, "")
-        yield Seen(
-            job=jobs[0].name, target=member.disk.name, state=State.LATE if why else State.UP if member.filled else State.NEW,
-            why=why or "it came in time", cause="overdue" if why else "", cure=asked if why else "",
-            run=last.id if last else None,
-        )  # fmt: skip
+        if member.standing is Standing.ACTIVE and (member.filled or member.enrolled):
+            yield _disk_seen(member, health.overdue.get(member.disk.name, ""), told[0], asked, run)
+
+
+def _set_seen(
+    rotation: RotationSet, health: SetHealth, jobs: Sequence[Job], asked: str, run: int | None, bad: Collection[str]
+) -> Seen:
+    """Why passing: the same cause is told once, and a job whose newest copy is late tells it by its own limit."""
+    passing = "its job tells it" if health.late and any(job.name in bad for job in jobs) else ""
+    return Seen(
+        job=jobs[0].name, target=f"set {rotation.name}", called=f"the set {rotation.name}", whole=True, run=run, passing=passing,
+        state=State.LATE if health.late else State.UP if health.newest else State.NEW, why=health.late or "a fresh copy is there",
+        cause="late" if health.late else "", cure=asked if health.late else "",
+    )  # fmt: skip
+
+
+def _disk_seen(member: Member, why: str, job: Job, asked: str, run: int | None) -> Seen:
+    return Seen(
+        job=job.name, target=member.disk.name, called=f"disk {member.disk.name}", run=run,
+        state=State.LATE if why else State.UP if member.filled else State.NEW,
+        why=why or "it came in time", cause="overdue" if why else "", cure=asked if why else "",
+    )  # fmt: skip

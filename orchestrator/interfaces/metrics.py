@@ -18,7 +18,7 @@ from orchestrator.domain.machine import Machine
 from orchestrator.domain.names import show_name
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Outcome
-from orchestrator.interfaces.standing import Standing, standing
+from orchestrator.interfaces.standing import Standing, standings
 from orchestrator.planners.health import State
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Collected:
 
 def _measure(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> Measured:
     with compose.open_views(where) as views:
-        found = tuple(standing(job, views, now=now, alive=compose.alive) for job in jobs)
+        found = tuple(standings(jobs, views, now=now, alive=compose.alive))
         declared = {job.name for job in jobs}
         totals = tuple(each for each in views.totals() if each.job in declared)
         owed = {name: each.slot for name, each in views.owing.owed().items() if name in declared}
@@ -154,15 +154,15 @@ def _of_copies(found: Sequence[Standing]) -> "Iterator[Metric]":
     )  # fmt: skip
     yield _gauge(
         "job_restore_points", "Restore points that are there.", place,
-        [((one.job.name, one.job.target.name), len(one.points)) for one in found],
+        [((one.job.name, one.job.target.name), one.points.number) for one in found],
     )  # fmt: skip
     yield _gauge(
         "job_unsound_restore_points", "Restore points in which the last reading found damage.", place,
-        [((one.job.name, one.job.target.name), sum(point.sound is False for point in one.points)) for one in found],
+        [((one.job.name, one.job.target.name), one.points.unsound) for one in found],
     )  # fmt: skip
     yield _gauge(
         "job_last_verified_timestamp_seconds", "When all of a restore point was last read again.", ("job",),
-        [((one.job.name,), max((p.whole_at.timestamp() for p in one.points if p.whole_at), default=None)) for one in found],
+        [((one.job.name,), one.points.whole_at.timestamp() if one.points.whole_at else None) for one in found],
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ Changes things.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator import compose
@@ -96,11 +96,11 @@ def _decisions(desk: Desk, views: Views, telling: Telling, now: datetime) -> tup
     """All that is to be written down, messages included; and what the hooks for `late` are to hear."""
     pauses = views.owing.pauses()
     seen = tuple(see(job, views, now=now, pauses=pauses, awake=desk.awake) for job in desk.jobs)
-    disks = _disks(desk.jobs, views, now)
+    bad = {each.job for each in seen if each.state in (State.LATE, State.FAILING)}
     writes: list[Write] = []
     for channel in desk.machine.notice:
         ours = tuple(each for each in seen if not channel.jobs or each.job in channel.jobs)
-        members = tuple(each for each in disks if not channel.jobs or each.job in channel.jobs)
+        members = _disks(desk.jobs, views, now, of=channel.jobs, bad=bad)
         if isinstance(channel, Ping):
             writes += _protection(channel, (*ours, *members), telling, now)
         else:
@@ -109,24 +109,27 @@ def _decisions(desk: Desk, views: Views, telling: Telling, now: datetime) -> tup
     named = {job.name for job in desk.jobs if job.hooks.of("late")}
     noted, late = _noted(HOOKS, ("late",), [each for each in seen if each.job in named], telling, now)
     named = {job.name for job in desk.jobs if job.hooks.of("disk-overdue")}
-    more, overdue = _noted(DISK_HOOKS, ("late",), [each for each in disks if each.job in named], telling, now)
+    disks = [each for each in _disks(desk.jobs, views, now, of=named, bad=bad) if not each.whole] if named else []
+    more, overdue = _noted(DISK_HOOKS, ("late",), disks, telling, now)
     told = tuple(notice for notice in (*late, *overdue) if notice.kind is not Kind.RECOVERY)
     return [*writes, *noted, *more], told
 
 
-def _disks(jobs: Sequence[Job], views: Views, now: datetime) -> tuple[Seen, ...]:
-    """How each disk of the jobs' rotation sets stands: overdue or not. Most machines have none."""
+def _disks(
+    jobs: Sequence[Job], views: Views, now: datetime, *, of: Collection[str], bad: Collection[str]
+) -> tuple[Seen, ...]:
+    """How the rotation sets of the jobs and their disks stand, as `members_seen` tells it. Most machines have none."""
     if not any(job.target.rotates for job in jobs):
         return ()
     from orchestrator.interfaces.members import members_seen
 
-    return members_seen(jobs, views, now)
+    return members_seen(jobs, views, now, of=of, bad=bad)
 
 
 def see(job: Job, views: Views, *, now: datetime, pauses: Pauses, awake: datetime | None = None) -> Seen:
     """How a job's copy at its target stands."""
     found = judged(job, views, now=now, alive=compose.alive, pauses=pauses, awake=awake)
-    last, health = found.last, found.health
+    last, health = found.blamed, found.health
     return Seen(
         job=job.name,
         target=job.target.name,

@@ -76,7 +76,7 @@ def meaning(job: Job) -> str:
 def promises_lines(found: Promises) -> list[str]:
     """For people."""
     lines = [line for each in found.jobs for line in _lines(each, found)]
-    return [*lines, *_daemon_lines(found)]
+    return [*lines, daemon_line(found.beat, found.now)]
 
 
 def _lines(each: Promise, found: Promises) -> list[str]:
@@ -93,14 +93,13 @@ def _lines(each: Promise, found: Promises) -> list[str]:
     return [f"{each.job.name}: {meaning(each.job)}", *indented(told)]
 
 
-def _daemon_lines(found: Promises) -> list[str]:
-    if found.beat is None:
-        return [
-            "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
-        ]
-    if found.beat.orderly:
-        return [f"the daemon was ended {ago(found.beat.seen, now=found.now)}"]
-    return [f"the daemon was last seen {ago(found.beat.seen, now=found.now)} (it says so every 5 min)"]
+def daemon_line(beat: Beat | None, now: datetime) -> str:
+    """Whether somebody keeps these times."""
+    if beat is None:
+        return "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
+    if beat.orderly:
+        return f"the daemon was ended {ago(beat.seen, now=now)}"
+    return f"the daemon was last seen {ago(beat.seen, now=now)} (it says so every 5 min)"
 
 
 def promises_value(found: Promises) -> dict[str, Any]:

@@ -6,13 +6,16 @@ Pure.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.history.values import AttemptRecord, PointRecord, RunRecord, RunStory, StepRecord
 from orchestrator.interfaces.text import clock, indented, iso, shortened, table
+
+if TYPE_CHECKING:  # few runs are drills
+    from orchestrator.history.drills import DrillRecord
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:
@@ -65,10 +68,11 @@ def _told(run: RunRecord) -> str:
     return f"{late}; {run.why}" if late and run.why else run.why or run.begun_why
 
 
-def story_value(story: RunStory) -> dict[str, Any]:
-    """One run for `show --json`."""
+def story_value(story: RunStory, drilled: "DrillRecord | None" = None) -> dict[str, Any]:
+    """One run for `show --json`. `drilled`: what it found, where it was a drill."""
     return {
         **run_value(story.run),
+        **({"drill": _drilled_value(drilled)} if drilled else {}),
         "attempt": [_attempt_value(attempt) for attempt in story.attempts],
         "said": [{"at": iso(each.said_at), "level": each.level, "text": each.text} for each in story.events],
         "hooks": [
@@ -83,6 +87,12 @@ def story_value(story: RunStory) -> dict[str, Any]:
             for hook in story.hooks
         ],
     }
+
+
+def _drilled_value(drilled: "DrillRecord") -> dict[str, Any]:
+    from orchestrator.interfaces.drills import drilled_value
+
+    return drilled_value(drilled.drilled)
 
 
 def _attempt_value(attempt: AttemptRecord) -> dict[str, Any]:
@@ -114,7 +124,7 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
     }
 
 
-def story_lines(story: RunStory, *, now: datetime) -> list[str]:
+def story_lines(story: RunStory, *, now: datetime, drilled: "DrillRecord | None" = None) -> list[str]:
     """One run, told from its beginning to its end."""
     run = story.run
     lines = [
@@ -126,6 +136,10 @@ def story_lines(story: RunStory, *, now: datetime) -> list[str]:
         resumed = ", went on from an earlier run" if run.resumed else ""
         lines.append(f"  took {show_duration(run.took_s)}, moved {show_size(run.moved_bytes)}{resumed}")
     lines += [f"  made point {point}" for point in run.points]
+    if drilled is not None:
+        from orchestrator.interfaces.drills import drill_lines
+
+        lines += drill_lines(drilled)
     for attempt in story.attempts:
         lines += _attempt_lines(attempt, many=len(story.attempts) > 1)
     for hook in story.hooks:

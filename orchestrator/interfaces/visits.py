@@ -24,7 +24,7 @@ from orchestrator.planners.recognising import Recognised, State
 from orchestrator.planners.rotation import Ask, SetHealth, arrived, ask, judge_set, left_alone, request
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disks import members, of_set, on_disk
-from orchestrator.runner.visiting import Dock, Ending, Stay, Visited, begin_visit, look
+from orchestrator.runner.visiting import Dock, Ending, Read, Stay, Visited, begin_visit, look
 
 if TYPE_CHECKING:
     from orchestrator.history.store import History
@@ -133,7 +133,7 @@ class Arrivals:
 class Visits:
     """Visits for jobs that are run one after the other: a disk stays attached until the last of them has ended.
 
-    `do` runs a job that is placed, or is told why it is not.
+    `do` runs a job that is placed, or is told why it is not; `read` reads copies again before a disk is let go.
     """
 
     def __init__(
@@ -142,7 +142,10 @@ class Visits:
         known: Configuration,
         make_dock: Callable[[], Dock],
         show: Callable[[Visited, SetStanding], None],
+        *,
+        read: Read | None = None,
     ) -> None:
+        self._read = read
         self._where, self._known, self._make, self._show = where, known, make_dock, show
         self._arrivals: Arrivals | None = None
         self._stays: dict[str, Stay | Visited | None] = {}
@@ -154,6 +157,8 @@ class Visits:
         for name, stay in self._stays.items():
             if isinstance(stay, Stay):
                 rotation = self._known.rotation(name)
+                if self._read is not None and rotation.verify is not None and stay.reports:
+                    stay.read_again(of_set(rotation, self._known.jobs), rotation.verify, self._read)
                 self._ended(rotation, stay.end(power_off=rotation.power_off))
 
     def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
@@ -173,9 +178,14 @@ class Visits:
 
     def _begun(self, arrivals: "Arrivals", rotation: RotationSet) -> Stay | Visited | None:
         begun: Stay | Visited | None = None
-        for found in arrivals.usable(rotation):
+        usable = arrivals.usable(rotation)
+        for at, found in enumerate(usable, 1):
             begun = arrivals.begin(found, rotation)
             if isinstance(begun, Stay):
+                for other in filter(None, (each.disk for each in usable[at:])):
+                    arrivals.dock.say(
+                        f"disk {other.called} is here too, and is left as it is: poolferry disks scan uses both"
+                    )
                 return begun
             self._ended(rotation, begun)
         return begun
@@ -241,6 +251,7 @@ def visited_value(ended: Visited) -> dict[str, Any]:
     return {
         "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
         "why": ended.why, "cure": ended.cure, "safe": ended.safe, "runs": [report_value(each) for each in ended.reports],
+        "read": [report_value(each) for each in ended.readings],
     }  # fmt: skip
 
 

@@ -37,6 +37,8 @@ def refuse(wish: Wish, device: Device, devices: Sequence[Device], disks: Iterabl
         return _no(f"{device.called} is disk {whose.name} of the set {whose.set} already", "plug in another disk")
     if not device.size:
         return _no(f"{device.called} is empty: there is no medium in it", "put one in")
+    if not device.answers:
+        return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
     if device.read_only:
         return _no(f"{device.called} can only be read", "move the switch on the disk or its case")
     places = [place for each in family for place in each.at]
@@ -72,6 +74,24 @@ def _erasable(wish: Wish, device: Device) -> Refusal | None:
         )
     cure = f"to keep what is on it: --adopt; to erase it all: --erase with the disk's {what}"
     return _no(f"{device.called} is not blank: it holds {held}", cure)
+
+
+def changed(device: Device, again: Device | None, held: Sequence[str] | None) -> Refusal | None:
+    """Why a device is not erased after all; None: it is the one that was judged, by a look right before.
+
+    `held`: the signatures on it and its partitions, None where they cannot be read. Why both looks: a device that is
+    not blank is erased only with consent, and then what was consented to must still be what is there.
+    """
+    if again is None:
+        return _no(f"{device.called} is gone", "plug it in again")
+    if again != device:
+        return _no(f"{device.called} has changed since it was looked at", "look what is on it, and try again")
+    if held is None:
+        return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
+    if device.blank and held:
+        cure = "somebody has just put something on it; to erase it all: --erase with the disk's serial"
+        return _no(f"{device.called} is not blank any more: it holds {', '.join(held)}", cure)
+    return None
 
 
 def _adoptable(wish: Wish, device: Device) -> Refusal | None:

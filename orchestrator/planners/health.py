@@ -9,6 +9,8 @@ for it yet:
   comes before anything is late. A second failure in a row ends this. Where no late-after is told, where nothing is
   proved yet, where a copy was read again and found broken, and for what was refused nothing passes by itself.
 
+A failure stays one until a run ends well: a run that only waits, or was cut, does not wash it away.
+
 Pure.
 """
 
@@ -37,6 +39,7 @@ class State(StrEnum):
 class Facts:
     """What is remembered of a job. `last`: how the newest run that ended did so, and `last_why`.
 
+    A failure that nothing has made good yet comes before it, and then `since` tells how the newest one ended instead.
     `proved`: when a proved copy was last as the source was; a run that finds nothing to do renews it.
     `failures`: runs that ended badly since the last one that ended well. `running`: when the run that goes on began.
     `awake`: since when the machine is back, if it was off or asleep lately. `paused`: why and until when; empty: not.
@@ -52,6 +55,7 @@ class Facts:
     awake: datetime | None = None
     paused: str = ""
     broken: bool = False
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,8 @@ def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
     copy = _copy(age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
-        return State.FAILING, f"the last run {told}; {copy}"
+        run = f"a run {told}; the one since is {facts.since}" if facts.since else f"the last run {told}"
+        return State.FAILING, f"{run}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return State.WAITING, f"the last run is {told}; {copy}"
     if age is not None:

@@ -34,7 +34,11 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How a job's copy at a place stands now. `run`: the newest run that ended; `cure`: what it said is to be done."""
+    """How a job's copy at a place stands now. `run`: the newest run that ended; `cure`: what it said is to be done.
+
+    `called`: what it is in its stead, as "disk red"; the job is then one of those that use it. `whole`: it is a whole
+    set of disks.
+    """
 
     job: str
     target: str
@@ -44,6 +48,13 @@ class Seen:
     passing: str = ""
     cure: str = ""
     run: int | None = None
+    called: str = ""
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.called or self.job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

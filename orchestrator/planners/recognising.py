@@ -14,6 +14,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, Marker, Standing
 
 UNPLUG = "it may be unplugged"
+_ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
 
 
 class State(StrEnum):
@@ -33,6 +34,7 @@ class State(StrEnum):
     NOT_PROVED = "not-proved"
     IN_USE = "in-use"
     SET_ASIDE = "set-aside"
+    SILENT = "does-not-answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,14 @@ def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | N
     if known is not None and known.standing is not Standing.ACTIVE:
         says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
         return _told(State.SET_ASIDE, device, disk, says, f"to use it again: poolferry disks readopt {disk.name}")
+    if not device.answers:
+        return _told(
+            State.SILENT,
+            device,
+            disk,
+            f"disk {disk.name} does not answer ({device.path}); nothing was copied",
+            _ANOTHER,
+        )
     foreign = [place for place in device.at if not place.startswith(f"{ROOM}/")]
     if foreign:
         says = f"disk {disk.name} is mounted at {foreign[0]}, by somebody else; nothing was written to it"
@@ -92,6 +102,9 @@ def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | N
 
 def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) -> Recognised:
     """Why not by the serial where the disk itself is here: many a bridge tells one serial for all."""
+    if not device.answers:
+        says = f"unknown disk {device.called}: it cannot be read, and nothing was written to it"
+        return _told(State.SILENT, device, None, says, _ANOTHER)
     was = next(
         (each for each in remembered.values()
          if each.serial and each.serial == device.serial and each.identity not in found),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.domain.quick import dataclass
-from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Standing
+from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Snooze, Standing
 from orchestrator.domain.units import show_count, show_duration, show_size
 
 
@@ -23,6 +23,11 @@ class Member:
     standing: Standing = Standing.ACTIVE
     here: bool = False
     place: str = ""
+    snooze: Snooze | None = None
+
+    def sleeps(self, now: datetime) -> bool:
+        """Whether a person told not to wait for it, until later than `now`."""
+        return self.snooze is not None and now < self.snooze.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +41,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHealth:
-    """How a set stands. `late`, `overdue` (by the name of the disk) and `all_here` are sentences; empty: all is well."""
+    """How a set stands. `late`, `overdue` (by the name of the disk) and `all_here` are sentences; empty: all is well.
+
+    `sleeping`: the same of disks that nobody waits for at the moment.
+    """
 
     newest: datetime | None
     late: str
     overdue: Mapping[str, str]
     all_here: str
+    sleeping: tuple[str, ...] = ()
 
 
 def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
@@ -49,8 +58,10 @@ def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
     active = [
         member for member in members if member.standing is Standing.ACTIVE and not left_alone(rotation, member, now)
     ]
-    ranked = sorted(active, key=lambda member: (member.filled is not None, member.filled or now))
-    chosen, why = _chosen(rotation, members, ranked, now)
+    active.sort(key=lambda member: (member.filled is not None, member.filled or now))
+    ranked = sorted(active, key=lambda member: member.sleeps(now))
+    awake = [member for member in ranked if not member.sleeps(now)]
+    chosen, why = _chosen(rotation, members, awake or ranked, now)
     others = tuple(member.disk for member in ranked if member is not chosen)
     return Ask(disk=chosen.disk if chosen else None, others=others, why=why)
 
@@ -123,8 +134,9 @@ def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -
     newest = max(filled, default=None)
     overdue = {member.disk.name: told for member in active if (told := _overdue(rotation, member, now))}
     return SetHealth(
-        newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active)
-    )
+        newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active),
+        sleeping=tuple(_sleeping(member, now) for member in active if member.sleeps(now)),
+    )  # fmt: skip
 
 
 def _late(rotation: RotationSet, active: Sequence[Member], newest: datetime | None, now: datetime) -> str:
@@ -141,12 +153,19 @@ def _late(rotation: RotationSet, active: Sequence[Member], newest: datetime | No
 
 def _overdue(rotation: RotationSet, member: Member, now: datetime) -> str:
     limit, since = rotation.each_within, member.filled or member.enrolled
-    if limit is None or since is None or (now - since).total_seconds() <= limit:
+    if limit is None or since is None or member.sleeps(now) or (now - since).total_seconds() <= limit:
         return ""
     age = show_duration((now - since).total_seconds())
     told = f"no whole copy on disk {member.disk.name} for {age} (limit {show_duration(limit)})"
     where = f"; it is at: {member.place}" if member.place and not member.here else ""
     return told + where
+
+
+def _sleeping(member: Member, now: datetime) -> str:
+    if member.snooze is None:
+        return ""
+    note = f": {member.snooze.note}" if member.snooze.note else ""
+    return f"nobody waits for disk {member.disk.name} until {member.snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
 
 
 def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:
@@ -182,10 +201,10 @@ def _or(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def forecast(disk: Disk, bases: Sequence[Base]) -> str:
-    """What the next copy to a disk will be, told before it is plugged in."""
+def forecast(disk: Disk, bases: Sequence[Base], *, new: bool = False) -> str:
+    """What the next copy to a disk will be, told before it is plugged in. `new`: of files, a job has no copy on it yet."""
     if disk.content != "zfs":
-        return "files that changed"
+        return "a full copy: there is none yet" if new else "files that changed"
     if not bases:
         return "a full copy: there is none yet"
     gone = [base for base in bases if not (base.snapshot or base.bookmark)]

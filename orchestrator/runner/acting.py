@@ -70,10 +70,9 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
         raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
-    if journal.tools.engine.wants_datasets:
-        from orchestrator.runner.kits import refresh_kit
+    from orchestrator.runner.kits import refresh_kit
 
-        refresh_kit(journal, writer)
+    refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes need not pay
 
     shutil.rmtree(asked.notes, ignore_errors=True)

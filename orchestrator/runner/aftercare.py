@@ -67,11 +67,12 @@ def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
 
 
 def reading_due(journal: Journal) -> bool:
-    """Whether [verify] every promises a reading of the newest point now."""
+    """Whether [verify] every promises a reading of the newest point now; each disk of a set is promised one of its own."""
     every = journal.job.verify.every
     if every is None:
         return False
-    read = [known.whole_at for known in journal.tools.history.views.points(journal.job.name) if known.whole_at]
+    known = journal.tools.history.views.points(journal.job.name)
+    read = [point.whole_at for point in known if point.whole_at and point.place == journal.job.target.name]
     return not every or not read or (journal.now - max(read)).total_seconds() > every
 
 

@@ -4,9 +4,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Step
 from orchestrator.domain.point import Finding, Reading, Verdict
@@ -31,13 +33,34 @@ _PIECE = 1 << 18
 class Compared:
     """A comparison as it ended. `source`: what could not be read there; None: contents were not compared.
 
-    `of_point`: the reading as far as the point itself is concerned.
+    `of_point`: the reading as far as the point itself is concerned. `heals`: what heals it, as lines.
     """
 
     comparison: Comparison
     reading: Reading
     of_point: Reading
     source: Reading | None
+    heals: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Healer(Protocol):
+    """An engine that knows how good data of one side heal the other."""
+
+    def heal(
+        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+    ) -> tuple[str, ...]:
+        """Lines with the exact commands. `copy`, `source`: what was found there. Pure."""
+        ...
+
+
+def heals(journal: Journal, seen: Any, asked: Asked, compared: Compared) -> tuple[str, ...]:
+    """What heals the damage that was found."""
+    source = compared.source.findings if compared.source else ()
+    engine = journal.tools.engine
+    if not isinstance(engine, Healer) or (compared.reading.sound and not source):
+        return ()
+    return engine.heal(journal.job, seen, asked, compared.reading.findings, source)
 
 
 def compare_copy(
@@ -58,7 +81,8 @@ def compare_copy(
         scope = WHOLE if comparison.stages else LOOK
         told = replace(compared.of_point, took_s=tools.monotonic() - began)
         tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
-    return replace(compared, source=compared.source if content else None)
+    compared = replace(compared, source=compared.source if content else None)
+    return replace(compared, heals=heals(journal, seen, asked, compared))
 
 
 def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str) -> Compared:
@@ -191,6 +215,7 @@ def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
         f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}"
         for found in (*reading.findings, *unreadable)[:50]
     )
+    evidence = (*evidence, *(f"to heal {line}" for line in compared.heals))
     if reading.sound:
         why = f"{show_count(len(unreadable), 'entry', 'entries')} cannot be read on the source; the copy can"
         cure = f"`zpool status -v` on the source; good contents are in the copy: {journal.job.target.location}"

@@ -47,7 +47,7 @@ def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
 
 def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iterable[str] = ()) -> tuple[Member, ...]:
     """The disks of the set with what is remembered of each. `here`: names of those that are plugged in."""
-    known, places = views.disks.known(), views.disks.places()
+    known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
     copies = {job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name).copies} for job in jobs}
     plugged = set(here)
     found = []
@@ -58,7 +58,7 @@ def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iter
             Member(
                 disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
                 standing=own.standing if own else Standing.ACTIVE, here=disk.name in plugged,
-                place=where.place if where else "",
+                place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
             )
         )  # fmt: skip
     return tuple(found)

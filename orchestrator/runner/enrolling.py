@@ -9,15 +9,17 @@ from uuid import uuid4
 
 from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
-from orchestrator.planners.enrolling import Wish
+from orchestrator.planners.enrolling import Wish, changed
 from orchestrator.planners.recognising import Recognised, State
 from orchestrator.runner.disks import find_known
 from orchestrator.runner.visiting import Dock, look
 from orchestrator.targets import commands, making, medium
 from orchestrator.targets.hands import attempt, do
 from orchestrator.targets.hands import look as told
+from orchestrator.targets.presence import find_path, signatures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,14 @@ class Enrolled:
     marker: Marker
 
 
-def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note: str) -> Enrolled:
-    """Makes or adopts the disk and marks it; nothing of it is in use when this returns. Raises: OrchestratorError."""
+def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note: str) -> Enrolled | Refusal:
+    """Makes or adopts the disk and marks it; nothing of it is in use when this returns. Raises: OrchestratorError.
+
+    Refuses: to erase what has changed since `device` was looked at.
+    """
+    refusal = None if wish.adopt else _looked_again(device, dock)
+    if refusal is not None:
+        return refusal
     if wish.adopt:
         disk = _adopted(wish, device, key_file, note)
     elif wish.content == "zfs":
@@ -41,6 +49,15 @@ def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note
     _marked(disk, device, marker, dock)
     dock.history.disks.keep(_known(disk, device, marker, dock))
     return Enrolled(disk=disk, marker=marker)
+
+
+def _looked_again(device: Device, dock: Dock) -> Refusal | None:
+    """The last look before anything is erased, at the medium itself."""
+    again, devices = find_path(device.path, dock.writer)
+    family = [each for each in devices if again and each.name in (again.name, *again.parts)]
+    held = [signatures(each.path, each.size, dock.writer) for each in family]
+    kinds = None if None in held else [kind for each in held if each for kind in each]
+    return changed(device, again, kinds)
 
 
 def _disk(wish: Wish, identity: str, inside: str | None, key_file: str | None, note: str) -> Disk:
@@ -77,16 +94,25 @@ def _made(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: st
 
 
 def _made_pool(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
+    key = _read(key_file) if key_file else b""
     do(dock.writer, *making.erase(device.path, device.parts))
     sectors = int(told(dock.writer, commands.sectors_pipeline(device.path)))
     do(dock.writer, commands.make_node(device.path, sectors, wish.name))
     try:
-        do(dock.writer, making.make_pool(wish.name))
+        do(dock.writer, making.make_pool(wish.name, key_file, key))
         guid = told(dock.writer, making.pool_guid(wish.name)).decode().strip()
         do(dock.writer, commands.export_pool(wish.name))
     finally:
         attempt(dock.writer, commands.remove_node(wish.name))
     return _disk(wish, guid, None, key_file, note)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 20)
+    except OSError as error:
+        raise OrchestratorError(f"{path} cannot be read: {error.strerror}", cure="look at --key-file") from None
 
 
 def _marked(disk: Disk, device: Device, marker: Marker, dock: Dock) -> None:

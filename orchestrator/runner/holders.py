@@ -2,21 +2,29 @@
 
 import os
 import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.quick import dataclass
 
 _WORDS = 100
+_LONGEST = 1 << 17  # Linux allows no longer word
 _KILLED = 1 << (signal.SIGKILL - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it."""
+    """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it; `since`: it began."""
 
     pid: int
     line: str
     waits: bool
+    since: datetime | None
+
+    def __str__(self) -> str:
+        since = f", since {self.since.astimezone():%Y-%m-%d %H:%M}" if self.since else ""
+        return f"`{self.line}` (process {self.pid}{since})"
 
 
 def busy(path: str, usually: str) -> NotNow:
@@ -24,7 +32,7 @@ def busy(path: str, usually: str) -> NotNow:
     taker, holders = _taker(path), _holders(path)
     if not holders or taker is None or any(holder.pid == taker for holder in holders):
         return NotNow(usually, cure="it goes on by itself; `poolferry status` shows it")
-    told = ", ".join(f"`{holder.line}` (process {holder.pid})" for holder in holders)
+    told = ", ".join(map(str, holders))
     if any(holder.waits for holder in holders):
         return NotNow(
             f"an earlier run has ended, but a program of it waits in the kernel and cannot be ended: {told}",
@@ -68,15 +76,45 @@ def _has_open(name: str, wanted: tuple[int, int]) -> bool:
 
 
 def _holder(name: str) -> Holder:
-    """Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending."""
     try:
         with open(f"/proc/{name}/cmdline", "rb") as file:
-            words = file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()
-        with open(f"/proc/{name}/status", "rb") as file:
-            told = dict(line.split(b":", 1) for line in file if b":" in line)
-        pending = int(told[b"SigPnd"], 16) | int(told[b"ShdPnd"], 16)
-        waits = told[b"State"].split()[0] == b"D" or bool(pending & _KILLED)
+            words = file.read(_LONGEST).decode(errors="replace").rstrip("\0").split("\0")
+        with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as held:
+            waits = parse_waits(held.read())
+        since = _since(name)
     except (OSError, LookupError, ValueError):
-        words, waits = "", False
-    line = words if len(words) <= _WORDS else words[:_WORDS] + "…"
-    return Holder(pid=int(name), line=line or "a program without a command line", waits=waits)
+        words, waits, since = [], False, None
+    return Holder(pid=int(name), line=parse_line(words) or "a program without a command line", waits=waits, since=since)
+
+
+def parse_line(words: Sequence[str]) -> str:
+    """A command line for a message. Where it is too long, its options go: what it is and what it works on stay.
+
+    Why the last word: zfs, rsync and mount name there the dataset or the directory that they write.
+    """
+    line = " ".join(words)
+    if len(line) <= _WORDS:
+        return line
+    first = " ".join(words[: 2 if len(words) > 2 else 1])[: _WORDS // 2]
+    left = _WORDS - len(first) - 3
+    last = words[-1] if len(words) > 1 else line
+    return f"{first} … {last}" if len(last) <= left else f"{first} …{last[-left:]}"
+
+
+def parse_waits(status: str) -> bool:
+    """Whether no signal reaches a process, from its `status`.
+
+    Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending.
+    """
+    told = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    pending = int(told["SigPnd"], 16) | int(told["ShdPnd"], 16)
+    return told["State"].split()[0] == "D" or bool(pending & _KILLED)
+
+
+def _since(name: str) -> datetime:
+    """When the process began. Source: proc(5): field 22 of stat, in ticks since the boot, which /proc/stat tells."""
+    with open(f"/proc/{name}/stat", "rb") as file:
+        ticks = int(file.read().rpartition(b")")[2].split()[19])
+    with open("/proc/stat", "rb") as file:
+        booted = next(int(line.split()[1]) for line in file if line.startswith(b"btime "))
+    return datetime.fromtimestamp(booted + ticks / os.sysconf("SC_CLK_TCK"), UTC)

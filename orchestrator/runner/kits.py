@@ -7,7 +7,6 @@ Changes things.
 
 import io
 import os
-import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
@@ -39,21 +38,46 @@ class KitMaker(Protocol):
 
 
 def refresh_kit(journal: Journal, writer: Writer) -> None:
-    """A new kit, where the last one is a day old; a change of the pool's layout is a warning."""
+    """A new kit, where the last one is a day old; a change of the pool's layout is a warning. Each disk of a set gets it."""
     tools, job = journal.tools, journal.job
+    if not tools.engine.wants_datasets:
+        from orchestrator.runner.tree_kits import refresh_tree_kit
+
+        refresh_tree_kit(journal, writer)
+        return
     engine, known = tools.engine, tools.history.kits.of(job.name)
-    if not isinstance(engine, KitMaker) or tools.engine.stays or (known and journal.now - known.made_at < OFTEN):
+    if not isinstance(engine, KitMaker) or tools.engine.stays:
+        return
+    fresh = known is not None and journal.now - known.made_at < OFTEN
+    if fresh and not job.target.disk:  # another disk has it not yet, though it was made today
         return
     try:
-        kit = engine.survey_kit(job, journal.now, writer)
+        kit = known.kit if known and fresh else engine.survey_kit(job, journal.now, writer)
         if known and known.kit.layout != kit.layout:
             journal.warn(f"the pool of {job.source} is made otherwise than on {known.made_at:%Y-%m-%d}: {kit.layout}")
-        tools.history.kits.keep(job.name, kit, journal.now)
+        if not fresh:
+            tools.history.kits.keep(job.name, kit, journal.now)
         _carry(journal, writer, engine, kit)
+        carried(journal)
     except PermissionDenied as error:
         journal.say(f"the recovery kit stays in history alone: {error.why}")
     except (OrchestratorError, OSError) as error:
         journal.warn(f"the recovery kit could not be renewed: {error}")
+
+
+def is_fresh(journal: Journal) -> bool:
+    """Whether the job's place, of a rotation set this very disk, has a kit that is younger than a day."""
+    told = journal.tools.history.memory(journal.job.name).get(_key(journal))
+    return told is not None and journal.now - datetime.fromisoformat(told) < OFTEN
+
+
+def carried(journal: Journal) -> None:
+    """The place has a kit of this moment."""
+    journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
+
+
+def _key(journal: Journal) -> str:
+    return f"kit at {journal.job.target.name}"
 
 
 def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None:
@@ -62,7 +86,8 @@ def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None
     archive = f"{folder}/kit.tar"
     journal.tools.history.backup_to(f"{folder}/history.sqlite")
     write_archive(
-        archive, (*files_of(kit), *_ours(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite")))
+        archive,
+        (*files_of(kit), *configuration(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
     )
     run(engine.store_kit(journal.job, archive), journal, writer)
 
@@ -73,7 +98,7 @@ def files_of(kit: Kit) -> Iterator[tuple[str, bytes]]:
         yield name, text.encode("utf-8", "surrogateescape")
 
 
-def _ours(config: str) -> Iterator[tuple[str, bytes]]:
+def configuration(config: str) -> Iterator[tuple[str, bytes]]:
     """Our configuration, as it is."""
     for folder, _, names in os.walk(config):
         for name in sorted(names):
@@ -89,6 +114,8 @@ def _read(path: str) -> bytes:
 
 def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
     """An archive that any tar reads, for its owner alone."""
+    import tarfile  # most runs write none
+
     with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
         os.chmod(path, 0o600)
         for name, content in files:

@@ -27,7 +27,7 @@ from orchestrator.verify.manifest import read_manifest, read_names, write_manife
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.sorting import sorted_moves, sorted_records
 
-WHOLE = "whole"
+WHOLE, PART = "whole", "part"
 _FEW = 100_000  # findings that are held; more are only counted
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
@@ -55,6 +55,17 @@ def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, 
         work, manifest = _alone(work, manifest, notes)
         return read(work, manifest, journal, writer, notes, others=True)
     return read(work, manifest, journal, writer, notes)
+
+
+def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads of a point only what another manifest names; damage is recorded and noted as after a whole reading."""
+    began = journal.tools.monotonic()
+    read = _here if work.tree.host is None else _there
+    reading = read(work, manifest, journal, writer, notes, others=True)
+    reading = replace(reading, took_s=journal.tools.monotonic() - began)
+    if not reading.sound:
+        _note_verdict(work.point, reading, manifest, journal, writer, notes, scope=PART)
+    return reading
 
 
 def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
@@ -192,13 +203,15 @@ def _tolerance(work: Rereading) -> Tolerance:
     return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
 
 
-def _note_verdict(point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str) -> None:
+def _note_verdict(
+    point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str, *, scope: str = WHOLE
+) -> None:
     """Into history, and damaged files beside every point that shares them, so that no new point links to them."""
     job, tools = journal.job, journal.tools
-    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
+    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
-    if not damaged and not point.damaged:
-        return
+    if (not damaged and not point.damaged) or (scope == PART and point.damaged):
+        return  # what a whole reading noted is more
     _store_note(point, damaged, journal, writer, notes)
     newest = tools.engine.points(job, writer)[-1]
     if damaged and newest.name != point.name and newest.manifest is not None:

@@ -42,6 +42,8 @@ def run_job(
                 report = _attempts(journal, tools.writer(inherit), allowed)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        if job.target.rotates:
+            tools.history.fold_waits(report)
     except Stopped as error:
         report = journal.ended(Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run goes on from here")
     except OrchestratorError as error:

@@ -11,6 +11,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
+from typing import Protocol, TypeVar
 
 from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OrchestratorError
@@ -18,6 +20,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import Bytes
 from orchestrator.history.store import History
 from orchestrator.planners.recognising import Recognised, State, prove, recognise
 from orchestrator.process.executor import Writer
@@ -32,6 +35,7 @@ WELL = (Outcome.DONE, Outcome.NOTHING)
 ATTACHED = "attached"
 IN_TRANSIT = "in transit"
 HERE = "here"
+TURN = "read again on"  # a small fact of a job: when its copies on a disk had their turn
 
 
 class Ending(StrEnum):
@@ -63,7 +67,10 @@ class Dock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visited:
-    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out."""
+    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out.
+
+    `readings`: what was read again within the set's budget.
+    """
 
     disk: Disk
     ending: Ending
@@ -72,9 +79,27 @@ class Visited:
     cure: str
     safe: bool
     reports: tuple[RunReport, ...] = ()
+    readings: tuple[RunReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reread:
+    """How a reading within a budget ended. `read`: bytes."""
+
+    report: RunReport
+    read: int
 
 
 Run = Callable[[Job], RunReport]
+T = TypeVar("T")
+
+
+class Read(Protocol):
+    """Reads copies of a job again, within a budget."""
+
+    def __call__(self, job: Job, /, *, budget: Bytes) -> Reread:
+        """What was read."""
+        ...
 
 
 def look(sets: Sequence[RotationSet], dock: Dock) -> tuple[Recognised, ...]:
@@ -90,6 +115,7 @@ class Stay:
         self.disk = disk
         self._held = held
         self.reports: list[RunReport] = []
+        self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
         self._device, self._dock = device, dock
         self._known = _remember(disk, device, marker, dock)
@@ -103,6 +129,28 @@ class Stay:
 
     def run(self, job: Job, run: Run) -> RunReport | None:
         """One job, placed on the disk; None: the disk cannot be written any more."""
+        report = self._with(job, run)
+        if report is not None:
+            self.reports.append(report)
+        return report
+
+    def read_again(self, jobs: Sequence[Job], budget: Bytes, read: Read) -> None:
+        """Copies of the jobs are read again until the budget is spent: of that job first whose turn was longest ago."""
+        if any(report.outcome is Outcome.INTERRUPTED for report in self.reports):
+            return
+        views, left = self._dock.history.views, int(budget)
+        turns = {job.name: views.memory(job.name).get(f"{TURN} {self.disk.name}", "") for job in jobs}
+        for job in sorted(jobs, key=lambda job: turns[job.name]):
+            done = self._with(job, partial(read, budget=Bytes(left)))
+            if done is None:
+                return
+            self.readings.append(done.report)
+            self._dock.history.remember(job.name, f"{TURN} {self.disk.name}", self._dock.clock().isoformat())
+            left -= done.read
+            if left <= 0 or done.report.outcome is Outcome.INTERRUPTED:
+                return
+
+    def _with(self, job: Job, do: Callable[[Job], T]) -> T | None:
         if self.failure is not None:
             return None
         placed = on_disk(job, self.disk, self._device.name)
@@ -113,8 +161,7 @@ class Stay:
         except OrchestratorError as error:
             self.failure = error
             return None
-        self.reports.append(run(placed))
-        return self.reports[-1]
+        return do(placed)
 
     def end(self, *, power_off: bool) -> Visited:
         """Lets the disk go, whatever happened on it, and remembers how the visit ended."""
@@ -166,7 +213,7 @@ class Stay:
         return self._ended(Ending.PULLED_OUT, why, "plug it in again: the copy goes on where it was cut")
 
     def _done(self) -> Visited:
-        bad = next((report for report in self.reports if report.outcome not in WELL), None)
+        bad = next((report for report in (*self.reports, *self.readings) if report.outcome not in WELL), None)
         if self.failure is not None:
             return self._ended(Ending.INCOMPLETE, self.failure.why, self.failure.cure)
         if bad is not None:
@@ -176,7 +223,14 @@ class Stay:
     def _ended(self, ending: Ending, why: str, cure: str) -> Visited:
         safe = ending in (Ending.DONE, Ending.INCOMPLETE)
         return Visited(
-            disk=self.disk, ending=ending, seen=State.READY, why=why, cure=cure, safe=safe, reports=tuple(self.reports)
+            disk=self.disk,
+            ending=ending,
+            seen=State.READY,
+            why=why,
+            cure=cure,
+            safe=safe,
+            reports=tuple(self.reports),
+            readings=tuple(self.readings),
         )
 
 
@@ -234,4 +288,4 @@ def _present(device: Device, dock: Dock) -> Device | None:
     except OrchestratorError:
         return None
     found = next((each for each in devices if each.name == device.name), None)
-    return found if found is not None and found.uuid == device.uuid else None
+    return found if found is not None and found.answers and found.uuid == device.uuid else None

@@ -9,6 +9,11 @@ _SAFE = "nosuid,nodev"
 _UNTOUCHED = {"ext4": "ro,noload", "xfs": "ro,norecovery", "btrfs": "ro,rescue=nologreplay"}
 
 
+def untouched() -> dict[str, str]:
+    """By kind of filesystem, the options with which a look changes nothing on it."""
+    return dict(_UNTOUCHED)
+
+
 def mountpoint(name: str) -> str:
     """Where the disk of that name is mounted."""
     return f"{ROOM}/{name}"
@@ -38,6 +43,11 @@ def mount_untouched(device: str, content: str, name: str) -> Pipeline:
 def mount(device: str, content: str, name: str) -> Pipeline:
     """For copies. noatime: each reading would be a writing."""
     return alone("mount", "-t", content, "-o", f"rw,noatime,{_SAFE}", device, mountpoint(name), effect=Effect.WRITES)
+
+
+def only_read(device: str, *, on: bool) -> Pipeline:
+    """The kernel writes nothing to the device, or may again. Why: ext4 notes damage that it sees even when mounted with ro."""
+    return alone("blockdev", "--setro" if on else "--setrw", device, effect=Effect.WRITES)
 
 
 def is_here(device: str) -> Pipeline:
@@ -116,9 +126,18 @@ def import_pool(guid: str, name: str, *, read_only: bool, force: bool = False) -
     )  # fmt: skip
 
 
-def load_keys(name: str, key_file: str) -> Pipeline:
-    """The keys of all encrypted datasets, from a file: it never asks anybody."""
-    return alone("zfs", "load-key", "-r", "-L", f"file://{key_file}", node(name), effect=Effect.WRITES)
+def encryption_root(name: str) -> Pipeline:
+    """The dataset whose key the pool's top dataset has; empty or "-": it is not encrypted itself."""
+    return alone("zfs", "get", "-Hp", "-o", "value", "encryptionroot", node(name), effect=Effect.READS)
+
+
+def load_keys(name: str, key_file: str, *, below: bool, try_only: bool = False) -> Pipeline:
+    """From a file: it never asks anybody. `below`: of all encrypted datasets, else of the top one, which the others share.
+
+    `try_only`: tells whether it would open them (-n).
+    """
+    flags = (*(("-n",) if try_only else ()), *(("-r",) if below else ()))
+    return alone("zfs", "load-key", *flags, "-L", f"file://{key_file}", node(name), effect=Effect.WRITES)
 
 
 def export_pool(name: str) -> Pipeline:

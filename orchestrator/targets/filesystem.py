@@ -22,11 +22,20 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
     do(writer, commands.make_mountpoint(disk.name))
     path = _opened(disk, device, writer, read_only=True)
     try:
-        do(writer, commands.mount_untouched(path, disk.content, disk.name))
+        do(writer, commands.only_read(path, on=True), commands.mount_untouched(path, disk.content, disk.name))
         found = says(writer, read_file_pipeline(commands.mountpoint(disk.name)))
     finally:
-        tidy(disk, writer)
+        _tidied(disk, path, writer)
     return parse_marker(found) if found is not None else None
+
+
+def _tidied(disk: Disk, path: str, writer: Writer) -> None:
+    """Lets go of what was only looked at. Raises: Busy."""
+    try:
+        tidy(disk, writer)
+    finally:
+        if disk.inside is None:
+            attempt(writer, commands.only_read(path, on=False))
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:

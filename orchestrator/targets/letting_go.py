@@ -27,6 +27,8 @@ def why_not(device: Device, reader: Reader) -> str:
         return f"it is mounted at {here.at[0]}"
     if here.above:
         return f"it is in use by {', '.join(here.above)}"
+    if not here.answers:
+        return "it does not answer"
     told = says(reader, commands.in_flight(device.disk))
     if told is not None and any(int(number) for number in told.split()):
         return "it still works"

@@ -1,5 +1,6 @@
 """The commands that erase a device and make a disk of it; only `disks enroll` uses them. Pure."""
 
+import re
 from collections.abc import Sequence
 
 from orchestrator.domain.command import Effect, Pipeline, alone
@@ -49,16 +50,27 @@ def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
     return alone(*argv, effect=Effect.DESTROYS)
 
 
-def make_pool(name: str) -> Pipeline:
+def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
     """A pool on the device of ours. failmode=continue: a disk that is pulled out ends what writes to it, instead of holding it.
 
-    mountpoint=none, canmount=off: nothing of it ever lies over something live.
+    mountpoint=none, canmount=off: nothing of it ever lies over something live. `key_file`: encrypts all that is not sent raw;
+    `key` is what it holds.
     """
+    locked = () if key_file is None else (
+        "-O", "encryption=on", "-O", f"keyformat={key_format(key)}", "-O", f"keylocation=file://{key_file}",
+    )  # fmt: skip
     return alone(
         "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=continue", "-o", "cachefile=none", "-O", "compression=lz4",
-        "-O", "atime=off", "-O", "canmount=off", "-O", "mountpoint=none", "-R", f"{ROOM}/{name}", node(name),
+        "-O", "atime=off", "-O", "canmount=off", "-O", "mountpoint=none", *locked, "-R", f"{ROOM}/{name}", node(name),
         f"/dev/mapper/{node(name)}", effect=Effect.DESTROYS,
     )  # fmt: skip
+
+
+def key_format(key: bytes) -> str:
+    """How ZFS is to read a key's file. Source: zfsprops(7): 32 bytes are a raw key, 64 hexadecimal digits a hex one."""
+    if len(key) == 32:
+        return "raw"
+    return "hex" if re.fullmatch(rb"[0-9a-fA-F]{64}\n?", key) else "passphrase"
 
 
 def pool_guid(name: str) -> Pipeline:

@@ -30,6 +30,7 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
     _make_node(disk, device, writer)
     try:
         do(writer, commands.import_pool(_guid(disk), disk.name, read_only=True))
+        _load_keys(disk, writer, try_only=True)
         return _marker(disk, writer)
     finally:
         tidy(disk, writer)
@@ -52,11 +53,19 @@ def attach(disk: Disk, device: Device, writer: Writer) -> None:
     _make_node(disk, device, writer)
     try:
         do(writer, commands.import_pool(_guid(disk), disk.name, read_only=False))
-        if disk.key_file is not None and disk.inside is None:
-            do(writer, commands.load_keys(disk.name, disk.key_file))
+        _load_keys(disk, writer)
     except OrchestratorError:
         tidy(disk, writer)
         raise
+
+
+def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
+    """Raises: Locked. Why not always of all: replicas that were sent raw keep keys of their own, which are not ours."""
+    if disk.key_file is None or disk.inside is not None:
+        return
+    root = says(writer, commands.encryption_root(disk.name))
+    own = root is not None and root.decode().strip() == commands.node(disk.name)
+    do(writer, commands.load_keys(disk.name, disk.key_file, below=not own, try_only=try_only))
 
 
 def _guid(disk: Disk) -> str:

@@ -1,4 +1,9 @@
-"""Which disks are here, and what lies on each: lsblk for the tree, blkid for a fresh look at the medium itself. Reads."""
+"""Which disks are here, and what lies on each: lsblk for the tree, blkid and wipefs for a fresh look at the medium itself.
+
+Each device is asked by itself: blkid ends at the first of several that it cannot tell of.
+
+Reads.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +18,8 @@ from orchestrator.targets.failures import explain
 
 _COLUMNS = "KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS"
 _PATIENCE = Seconds(30)
-_NONE = 2  # Source: blkid(8): nothing was found on any of the devices
+_END = 1 << 20
+UNKNOWN = "data of no known kind"
 
 
 def tree_pipeline() -> Pipeline:
@@ -21,9 +27,27 @@ def tree_pipeline() -> Pipeline:
     return alone("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
 
 
-def probe_pipeline(paths: Sequence[str]) -> Pipeline:
-    """What lies on these devices, read from them: udev's own word may be older than what a person has just done."""
-    return alone("blkid", "-p", "-o", "export", *paths, effect=Effect.READS)
+def probe_pipeline(path: str) -> Pipeline:
+    """What lies on a device, read from it: udev's own word may be older than what a person has just done."""
+    return alone("blkid", "-p", "-o", "export", path, effect=Effect.READS)
+
+
+def signatures_pipeline(path: str) -> Pipeline:
+    """Every signature on a device, read from it."""
+    return alone("wipefs", "--no-act", "--json", path, effect=Effect.READS)
+
+
+def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
+    """Whether the first and the last MiB hold only zeros: exit 0, 1 where they do not, 2 where they cannot be read.
+
+    Why: what has no signature may hold data, as an encrypted volume does; and to blkid and wipefs a device that gives
+    nothing but errors is a blank one.
+    """
+    starts = dict.fromkeys((0, max(0, size - _END)))
+    return tuple(
+        alone("cmp", "-s", "-n", str(_END), "-i", f"{start}:0", path, "/dev/zero", effect=Effect.READS)
+        for start in starts
+    )
 
 
 def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ...]:
@@ -34,19 +58,43 @@ def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ..
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
         raise explain(broken(tree_pipeline(), listed))
-    devices = parse_tree(listed.stdout)
-    unknown = [device for device in devices if not device.kind and not device.above]
-    read = [
-        device for device in devices if device.size and (device.external or device in unknown or device.path in also)
-    ]
-    paths = [device.path for device in read if not device.parts]
-    if not paths:
-        return devices
-    pipeline = probe_pipeline(paths)
-    probed = reader.read(pipeline, timeout=_PATIENCE)
-    if not probed.well and (probed.stopped or probed.exits != (_NONE,)):
-        raise explain(broken(pipeline, probed))
-    return merged(devices, paths, parse_probe(probed.stdout))
+    return tuple(
+        _fresh(device, reader) if _to_be_read(device, also) else device for device in parse_tree(listed.stdout)
+    )
+
+
+def _to_be_read(device: Device, also: Sequence[str]) -> bool:
+    unknown = not device.kind and not device.above
+    return bool(device.size) and not device.parts and (device.external or unknown or device.path in also)
+
+
+def _fresh(device: Device, reader: Reader) -> Device:
+    """The device with what lies on it now. Why not by blkid alone: a device that it could not open is a blank one to it."""
+    probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
+    if probed.well:
+        return with_probe(device, parse_probe(probed.stdout).get(device.path, {}))
+    found = signatures(device.path, device.size, reader)
+    if found is None:
+        return replace(device, answers=False)
+    return replace(device, kind=" and ".join(found), uuid="", sub="", label="", table="")
+
+
+def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
+    """The kinds of all that is on a device; none: it is blank. None: it cannot be read."""
+    listed = reader.read(signatures_pipeline(path), timeout=_PATIENCE)
+    found = parse_signatures(listed.stdout) if listed.well else None
+    if found != ():
+        return found
+    exits = {reader.read(each, timeout=_PATIENCE).exits[0] for each in empty_pipelines(path, size)}
+    if exits <= {0, 1}:
+        return (UNKNOWN,) if 1 in exits else ()
+    return None
+
+
+def parse_signatures(text: bytes) -> tuple[str, ...]:
+    """Of wipefs's JSON: each kind once; of a blank device it prints nothing at all."""
+    found = json.loads(text)["signatures"] if text.strip() else []
+    return tuple(dict.fromkeys(each["type"] for each in found))
 
 
 def parse_tree(text: bytes) -> tuple[Device, ...]:
@@ -98,22 +146,18 @@ def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
     return found
 
 
-def merged(
-    devices: Sequence[Device], asked: Sequence[str], told: Mapping[str, Mapping[str, str]]
-) -> tuple[Device, ...]:
-    """The devices, those that were read with what lies on them now. What was asked and not told is blank."""
-    return tuple(
-        replace(
-            device, kind=fresh.get("TYPE", ""), uuid=fresh.get("UUID", "").lower(), sub=fresh.get("UUID_SUB", ""),
-            label=fresh.get("LABEL", ""), table=fresh.get("PTTYPE", ""),
-        ) if device.path in asked and (fresh := told.get(device.path, {})) is not None else device
-        for device in devices
+def with_probe(device: Device, told: Mapping[str, str]) -> Device:
+    """The device with what blkid told of it."""
+    return replace(
+        device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
+        label=told.get("LABEL", ""), table=told.get("PTTYPE", ""),
     )  # fmt: skip
 
 
-def find_path(device: str, reader: Reader) -> Device | None:
-    """The device of that path, or of a link to it; None: it is not here. Raises: OutsideError."""
-    pipeline = alone("readlink", "-f", device, effect=Effect.READS)
+def find_path(path: str, reader: Reader) -> tuple[Device | None, tuple[Device, ...]]:
+    """The device of that path, or of a link to it, and all that are here; None: it is not. Raises: OutsideError."""
+    pipeline = alone("readlink", "-f", path, effect=Effect.READS)
     found = reader.read(pipeline, timeout=_PATIENCE)
-    real = found.stdout.decode("utf-8", "surrogateescape").strip() if found.well else device
-    return next((each for each in survey_devices(reader, (device, real)) if each.path in (device, real)), None)
+    real = found.stdout.decode("utf-8", "surrogateescape").strip() if found.well else path
+    devices = survey_devices(reader, (path, real))
+    return next((each for each in devices if each.path in (path, real)), None), devices

@@ -1,4 +1,7 @@
-"""(g) The daemon when nothing is to be done: its memory, and its share of a core. Changes things."""
+"""(g) The clock with many jobs: how fast `status` answers, and what the daemon takes when nothing is to be done.
+
+Changes things.
+"""
 
 import os
 import subprocess
@@ -11,13 +14,14 @@ from pathlib import Path
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import History, open_history
 from tests.bench.memory import figure
-from tests.bench.rows import Row
+from tests.bench.rows import Row, timed
 from tests.bench.trees import Trees
 from tests.history.records import begin, report
 
 JOBS, RUNS = 200, 100_000
 _WATCHED_S = 90.0
 _MOST_MIB, _MOST_SHARE = 80.0, 0.01
+_MOST_STATUS_MS, _STATUS_ROUNDS = 300.0, 9
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -27,7 +31,7 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
     subprocess.run(["rm", "-rf", os.fspath(folder)], check=True)
     _declare(folder)
     with open_history(os.fspath(folder / "state" / "history.sqlite")) as history:
-        _fill(history)
+        _fill(history, folder)
     command = [
         sys.executable,
         "-m",
@@ -38,6 +42,7 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
         f"{folder}/state",
         "daemon",
     ]
+    yield _status(folder)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             time.sleep(15)
@@ -51,6 +56,28 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
     yield Row(part="g", what=f"{what}: memory", values=(peak,), most=_MOST_MIB, unit="MiB", note="its peak")
     told = f"{share * 100:.2f} % of a core over {_WATCHED_S:.0f} s"
     yield Row(part="g", what=f"{what}: share of a core", values=(share,), most=_MOST_SHARE, note=told)
+
+
+def _status(folder: Path) -> Row:
+    """What a person or a monitoring plugin waits for."""
+    command = [
+        sys.executable,
+        "-m",
+        "orchestrator",
+        "--config",
+        f"{folder}/etc",
+        "--state",
+        f"{folder}/state",
+        "status",
+    ]
+
+    def start() -> None:
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    start()
+    took = tuple(timed(start) * 1000 for _ in range(_STATUS_ROUNDS))
+    what = f"`poolferry status`, {JOBS} jobs, {RUNS:,} runs"
+    return Row(part="g", what=what, values=took, most=_MOST_STATUS_MS, unit="ms", note="caches warm")
 
 
 def _declare(folder: Path) -> None:
@@ -71,13 +98,18 @@ def _declare(folder: Path) -> None:
     (folder / "etc" / "targets.toml").write_text(places)
 
 
-def _fill(history: History) -> None:
+def _fill(history: History, folder: Path) -> None:
+    """Each job's newest run has ended a while ago, and each has a proved copy."""
     now = datetime.now(UTC)
     with history.together():
         for number in range(RUNS):
             at, job = now - timedelta(minutes=(RUNS - number) / 60), f"job{number % JOBS}"
-            run = begin(history, job, now=at)
+            run = begin(history, job, now=at, target=f"{folder}/copies/{number % JOBS}")
             history.ended(run, report(run, job, outcome=Outcome.FAILED if number % 7 == 0 else Outcome.DONE), at)
+            if number % 7 and number // JOBS % 50 == 0:
+                place, name = f"p{number % JOBS}", f"{at:%Y-%m-%dT%H%M%SZ}"
+                history.point_current(job, place, name, run, at)
+                history.proved(job, place, name, run, at)
 
 
 def _worked(pid: int) -> float:

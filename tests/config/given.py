@@ -145,6 +145,15 @@ digest = "blake3"
 every = "7d"
 workers = 1
 
+[drill]
+every = "7d"
+files = 20
+size = "5G"
+whole-every = "90d"
+scratch = "/srv/scratch"
+check-command = ["/usr/local/bin/open-albums"]
+check-within = "30m"
+
 [guard]
 max-deleted = "30%"
 max-changed = 200

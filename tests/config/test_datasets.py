@@ -113,3 +113,18 @@ def test_a_job_that_copies_nothing_has_no_target(tmp_path: Path) -> None:
     assert "the engine sanoid works on the source alone, expected no target" in mistake(
         tmp_path / "bad", snaps=job.format('target = "vault"\n')
     )
+
+
+SNAPSHOTS = 'engine = "sanoid"\nsource = "tank"\n[snapshots]\ndaily = 7\n'
+
+
+def test_jobs_that_copy_nothing_need_no_targets(tmp_path: Path) -> None:
+    found = load(written(tmp_path, {"jobs/tank.toml": SNAPSHOTS}), ENGINES)
+    assert [job.name for job in found.jobs] == ["tank"]
+    assert found.places == ()
+    files = {"jobs/tank.toml": SNAPSHOTS, "jobs/photos.toml": zfs("tank/photos"), "jobs/mail.toml": zfs("tank/mail")}
+    with pytest.raises(DeclarationError) as caught:
+        load(written(tmp_path, files), ENGINES)
+    (told,) = caught.value.mistakes
+    assert (told.file, told.what) == (f"{tmp_path}/targets.toml", "there is no such file")
+    assert told.expected.startswith("a file with a [place.NAME], where mail and photos put copies; ")

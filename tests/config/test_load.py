@@ -233,6 +233,7 @@ def test_a_directory_without_anything_is_one_mistake_that_tells_init(tmp_path: P
 def test_half_a_configuration_is_one_mistake_that_tells_init(tmp_path: Path) -> None:
     first = only(written(tmp_path / "a", {"jobs/photos.toml": JOB}))
     assert (first.file, first.what) == (f"{tmp_path}/a/targets.toml", "there is no such file")
+    assert first.expected.startswith("a file with a [place.NAME], where photos puts copies; ")
     second = only(written(tmp_path / "b", {"targets.toml": TARGETS}))
     third = only(written(tmp_path / "c", {"targets.toml": TARGETS, "jobs/notes.txt": ""}))
     assert [second.what, third.what] == ["there is no job"] * 2

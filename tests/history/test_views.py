@@ -152,6 +152,33 @@ def test_failures_in_a_row_are_counted_since_the_last_good_run(history: History)
     assert [run.outcome for run in facts.last] == [None, Outcome.INTERRUPTED, Outcome.REFUSED]
 
 
+@pytest.mark.parametrize(
+    ("runs", "failed"),
+    [
+        ([], None),
+        ([(Outcome.FAILED, Kind.RUN), (Outcome.WAITING, Kind.RUN), (Outcome.INTERRUPTED, Kind.RUN)], 0),
+        ([(Outcome.FAILED, Kind.RUN), (Outcome.REFUSED, Kind.RUN), (Outcome.WAITING, Kind.RUN)], 1),
+        ([(Outcome.INTERRUPTED, Kind.RUN), (Outcome.WAITING, Kind.RUN)], None),
+        ([(Outcome.FAILED, Kind.RUN), (Outcome.NOTHING, Kind.RUN), (Outcome.WAITING, Kind.RUN)], None),
+        ([(Outcome.FAILED, Kind.RUN), (Outcome.DONE, Kind.VERIFY)], 0),
+        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.WAITING, Kind.RUN)], 0),
+        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.VERIFY)], None),
+        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.RESTORE)], 0),
+        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.RUN)], None),
+        ([(Outcome.FAILED, Kind.RUN), (Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.VERIFY)], 0),
+        ([(Outcome.FAILED, Kind.RESTORE), (Outcome.WAITING, Kind.RUN)], None),
+    ],
+)
+def test_a_failure_stays_until_it_is_made_good(
+    history: History, runs: list[tuple[Outcome, Kind]], failed: int | None
+) -> None:
+    finish(history, Outcome.DONE)
+    finish(history, Outcome.FAILED, "mail")
+    ids = [finish(history, outcome, kind=kind) for outcome, kind in runs]
+    found = history.views.health_facts("photos").last_failed
+    assert (found.id if found else None) == (None if failed is None else ids[failed])
+
+
 def test_every_outcome_is_well_badly_or_neither() -> None:
     told = {name: set(re.findall(r"'([a-z-]+)'", queries()[name])) for name in ("last_well", "badly_since")}
     outcomes = (told["last_well"] | told["badly_since"]) - set(Kind)

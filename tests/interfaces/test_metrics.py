@@ -4,6 +4,7 @@ Changes things.
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -12,6 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics import parser as strict
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchestrator.domain.due import Owed
@@ -22,7 +26,11 @@ from tests.interfaces.test_start import imported
 
 Labels = tuple[tuple[str, str], ...]
 PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt install prometheus")
+# Why no package of the tests: Debian's prometheus is 96 MB, and opens a port as soon as it is installed.
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None,
+    reason="promtool is not there (it comes with Debian's prometheus): its word is one more, not the only",
+)
 
 
 def numbers(text: str) -> dict[tuple[str, Labels], float]:
@@ -125,12 +133,64 @@ def test_what_is_owed_and_what_nobody_was_told(ferry: Ferry) -> None:
     assert found["poolferry_notices_queued", ()] == 1
 
 
+def all_told(ferry: Ferry) -> str:
+    """The whole text of a machine on which a bit of everything happened."""
+    ferry.job(more='late-after = "26h"\n')
+    ferry.job("mail", 'daily = "02:30"\n')
+    for command in ("run", "verify"):
+        assert ferry.run(command, "photos").code == 0
+    return ferry.run("metrics").out
+
+
+# Source: prometheus.io/docs/practices/naming and .../instrumenting/writing_exporters.
+_NOT_BASE = "minutes hours days milliseconds ms kilobytes megabytes kb mb bits percent".split()
+_RESERVED = ("_count", "_sum", "_bucket", "_info_total", "_gauge", "_counter")
+
+
+def test_it_is_well_formed_and_named_as_prometheus_wants_it(ferry: Ferry) -> None:
+    text = all_told(ferry)
+    lines = [line.split(" ", 3) for line in text.splitlines() if line.startswith("#")]
+    assert [kind for _, kind, *_ in lines] == ["HELP", "TYPE"] * (len(lines) // 2)
+    assert [one[2] for one in lines[::2]] == [other[2] for other in lines[1::2]]
+    assert len({one[2] for one in lines}) == len(lines) // 2
+    families = list(text_string_to_metric_families(text))
+    assert len(families) == len(lines) // 2
+    samples = [(each.name, tuple(sorted(each.labels.items()))) for family in families for each in family.samples]
+    assert len(set(samples)) == len(samples) > 20
+    for family, (_, _, name, kind) in zip(families, lines[1::2], strict=True):
+        assert re.fullmatch(r"poolferry(_[a-z]+)+", name), name
+        assert family.documentation.endswith("."), name
+        assert name.endswith("_total") == (kind == "counter"), name
+        assert not set(name.split("_")) & set(_NOT_BASE), name
+        assert not name.endswith(_RESERVED), name
+        assert {each.name for each in family.samples} <= {name}, name
+
+
+def test_it_is_open_metrics_too(ferry: Ferry) -> None:
+    """That format's parser is the strict one: names, units, escapes and the order of all lines."""
+    families = text_string_to_metric_families(all_told(ferry))
+    registry = CollectorRegistry()
+    registry.register(Given(list(families)))
+    text = openmetrics.generate_latest(registry).decode()  # type: ignore[no-untyped-call]
+    found = strict.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    names = [family.name for family in found]
+    assert len(names) == len(set(names)) > 15
+
+
+class Given:
+    """What a registry is to tell."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        """For the registry."""
+        return self._families
+
+
 @needs_promtool
 def test_promtool_has_nothing_to_say(ferry: Ferry) -> None:
-    ferry.job(more='late-after = "26h"\n')
-    assert ferry.run("run", "photos").code == 0
-    assert ferry.run("verify", "photos").code == 0
-    text = ferry.run("metrics").out
+    text = all_told(ferry)
     checked = subprocess.run(
         [PROMTOOL or "", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60
     )

@@ -176,6 +176,23 @@ def test_a_refused_restore_makes_no_job_fail(ferry: Ferry) -> None:
     assert ferry.run("status").code == 0
 
 
+def test_a_run_that_only_waits_hides_no_failure(ferry: Ferry) -> None:
+    ferry.job(more='[hooks]\nbefore = "ready"\n')
+    (ferry.config / "hooks").mkdir()
+    hook, states = ferry.config / "hooks" / "ready", []
+    for code in (0, 1, 75, 0, 75):
+        hook.write_text(f'#!/bin/sh\n[ $POOLFERRY_EVENT != before ] || {{ echo "it says {code}"; exit {code}; }}\n')
+        hook.chmod(0o755)
+        ferry.run("run", "photos")
+        told = ferry.run("status")
+        states.append((told.code, told.out.splitlines()[1].split()[1]))
+        if code == 75 and len(states) == 3:
+            assert "    a run failed: the hook " in told.out
+            assert "; the one since is waiting: " in told.out
+            assert "waiting today" in told.out
+    assert states == [(0, "up"), (4, "failing"), (4, "failing"), (0, "up"), (0, "waiting")]
+
+
 def test_hooks_are_found_beside_the_configuration(ferry: Ferry) -> None:
     ferry.job(more='[hooks]\nbefore = "not-now"\n')
     (ferry.config / "hooks").mkdir()

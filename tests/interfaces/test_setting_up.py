@@ -92,6 +92,32 @@ def test_check_of_the_system_looks_at_the_source(ferry: Ferry) -> None:
     assert f"!!  source {source}" in again.out
 
 
+def test_check_of_the_system_reads_the_secrets_of_the_channels(ferry: Ferry) -> None:
+    ferry.job()
+    phone = '[notice.phone]\nkind = "ntfy"\ntopic = "https://ntfy.example.org/x"\ntoken-file = "phone-token"\n'
+    (ferry.config / "poolferry.toml").write_text(phone)
+    missing = ferry.run("check", "--system")
+    assert missing.code == 1
+    told = f"  !!  notice phone: its secret phone-token is missing in {ferry.config}: write it there, on one line, for its owner alone\n"
+    assert told in missing.out
+    assert ferry.run("check").code == 0
+    token = ferry.config / "phone-token"
+    token.write_text("tk_1\n")
+    token.chmod(0o644)
+    open_to_all = ferry.run("check", "--system", "--json")
+    assert open_to_all.code == 0
+    assert open_to_all.value["machine"] == [
+        {
+            "good": False,
+            "hinders": False,
+            "subject": "notice phone",
+            "text": f"everybody on this machine may read its secret: chmod 600 {token}",
+        }
+    ]
+    token.chmod(0o600)
+    assert f"  ok  notice phone: its secret lies at {token}, mode 0600\n" in ferry.run("check", "--system").out
+
+
 def test_the_schema_is_json_either_way(ferry: Ferry) -> None:
     job = json.loads(ferry.run("config", "schema", "job").out)
     assert "source" in job["properties"]

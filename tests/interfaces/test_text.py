@@ -105,17 +105,18 @@ def test_a_table_lines_up_and_shows_no_escape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "shown"),
+    ("instant", "shown"),
     [
-        (None, "only by hand"),
-        ("cron 30 2 * * *", 'at "30 2 * * *"'),
-        ("every 900", "every 15 min"),
-        ("daily 02:30", "daily at 02:30"),
-        ("on attach", "when the target is attached"),
+        (NOON, "today 12:00"),
+        (NOON - timedelta(hours=13), "Tue 23:00"),
+        (NOON + timedelta(days=6), "Tue 12:00"),
+        (NOON + timedelta(days=7), "2026-07-22"),
+        (NOON - timedelta(days=7), "2026-07-08"),
+        (None, "unknown"),
     ],
 )
-def test_a_schedule_in_words(schedule: str | None, shown: str) -> None:
-    assert text.when(schedule) == shown
+def test_an_instant_in_a_narrow_column(instant: datetime | None, shown: str) -> None:
+    assert text.brief(instant, now=NOON) == shown
 
 
 def test_a_refusal_argues_before_it_advises() -> None:

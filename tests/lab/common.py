@@ -76,12 +76,17 @@ class Running(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class Disk:
-    """A disk as a sparse file on the host. `plugged`: how the machine that holds it calls it; empty while nobody does."""
+    """A disk as a sparse file on the host. `plugged`: how the machine that holds it calls it; empty while nobody does.
+
+    `read_only`: its switch is set; `sick`: every reading of it fails.
+    """
 
     name: str
     path: Path
     bus: str = "scsi"
     plugged: str = field(default="", compare=False)
+    read_only: bool = False
+    sick: bool = False
 
     @property
     def device(self) -> str:

@@ -45,7 +45,11 @@ def root_node(image: Path, top: Path, template: Path | None) -> Node:
 
 def disk_node(disk: Disk, node: str) -> Node:
     """A raw disk under that node name."""
-    return {"driver": "raw", "node-name": node, **_changing(disk.path)}
+    below = _changing(disk.path)
+    if disk.sick:
+        broken = [{"event": "none", "iotype": "read", "errno": 5}]
+        below = {**below, "file": {"driver": "blkdebug", "image": below["file"], "inject-error": broken}}
+    return {"driver": "raw", "node-name": node, "read-only": disk.read_only, **below}
 
 
 def disk_device(disk: Disk, node: str) -> dict[str, Any]:

@@ -56,6 +56,12 @@ def shown(machine: Machine, *names: str, unit: str = "poolferry.service") -> dic
     return dict(line.split("=", 1) for line in lines)
 
 
+def of_units(machine: Machine) -> list[str]:
+    """What `check --system` says of the units."""
+    told = machine.poolferry("check", "--system").lines
+    return [line.strip() for line in told if "  systemd: " in line]
+
+
 def copying(machine: Machine) -> bool:
     """Whether bytes of the slow job arrive now."""
     found = machine.sh("find /backup/slow -size +100k -type f 2>/dev/null | head -1", check=False).text
@@ -81,6 +87,13 @@ def test_the_units_are_what_systemd_takes(master: Machine) -> None:
     for unit in units.split()[:3]:
         last = master.sh(f"systemd-analyze security {unit} | tail -1").text
         assert float(last.split(": ")[1].split()[0]) <= 6.9, last
+    master.job("quick", QUICK.format(when=MINUTELY), targets=PLACES)
+    (told,) = of_units(master)
+    assert told.startswith("hm  systemd: poolferry.service is installed and not enabled, so nothing runs after")
+    master.sh("sed -i s/Nice=5/Nice=6/ /etc/systemd/system/poolferry.service; systemctl enable poolferry-owed.timer")
+    told = " ".join(of_units(master))
+    assert "hm  systemd: poolferry.service is not as this version writes it" in told
+    assert "!!  systemd: poolferry-owed.timer is enabled, but inactive" in told
 
 
 def test_a_day_of_the_service(master: VirtualMachine) -> None:
@@ -91,6 +104,7 @@ def test_a_day_of_the_service(master: VirtualMachine) -> None:
     install(master)
     until(master, lambda: "done" in outcomes(master, "quick"))
     assert asked(master, "quick")[0].startswith('at "* * * * *"; due ')
+    assert of_units(master) == ["ok  systemd: poolferry.service is enabled and active"]
     assert "next quick at" in shown(master, "StatusText")["StatusText"]
 
     # A mistake: the last good configuration holds, and both systemctl and the journal say so.

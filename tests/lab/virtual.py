@@ -153,14 +153,18 @@ class VirtualMachine(Machine):
 
     def plug(self, disk: Disk) -> Disk:
         """Plugs a disk in and waits until udev has named it."""
+        self.plug_at_once(disk)
+        self.wait_for_device(disk)
+        return disk
+
+    def plug_at_once(self, disk: Disk) -> None:
+        """Plugs a disk in; the machine has not seen it yet when this returns."""
         self._plugged += 1
         disk.plugged = f"{disk.name}-{self._plugged}"
         node = f"n-{disk.plugged}"
         self.qmp.ask("blockdev-add", **disk_node(disk, node))
         self.qmp.ask("device_add", **disk_device(disk, node))
         self.disks[disk.name] = disk
-        self.wait_for_device(disk)
-        return disk
 
     def plug_usb(self, disk: Disk | str, size: str = "1G") -> Disk:
         """Plugs in a USB disk: a new one by its name, or one that was yanked, here or from the other machine."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.device import Device
-from orchestrator.planners.enrolling import Wish, refuse
+from orchestrator.planners.enrolling import Wish, changed, refuse
 from tests.planners.rotating import BLUE_UUID, RED_UUID, device, disk
 
 
@@ -38,6 +38,7 @@ ROWS: list[tuple[Wish, Device, str]] = [
     (wish(inner=True), blank(external=False), ""),
     (wish(), blank(size=0), "there is no medium"),
     (wish(), blank(read_only=True), "can only be read"),
+    (wish(erase="S1"), held(answers=False), "cannot be read"),
     (wish(), held(), "is not blank: it holds ext4"),
     (wish(), held(label="PHOTOS"), 'it holds ext4, "PHOTOS"'),
     (wish(), blank(table="dos"), "a dos table"),
@@ -99,3 +100,25 @@ def test_nothing_is_erased_without_consent(asked: Wish, found: Device) -> None:
         assert not found.read_only
         assert found.uuid != RED_UUID
         assert found.external or asked.inner
+
+
+@pytest.mark.parametrize(
+    ("again", "signatures", "why"),
+    [
+        (blank(), (), ""),
+        (None, (), "is gone"),
+        (blank(serial="S2"), (), "has changed since it was looked at"),
+        (blank(at=("/media/x",)), (), "has changed since it was looked at"),
+        (blank(), None, "cannot be read"),
+        (blank(), ("ext4", "zfs_member"), "is not blank any more: it holds ext4, zfs_member"),
+    ],
+)
+def test_the_last_look_before_anything_is_erased(again: Device | None, signatures: Any, why: str) -> None:
+    found = changed(blank(), again, signatures)
+    assert (found is None) is (why == "")
+    assert found is None or (why in found.why and "nothing was written to it" in found.why)
+
+
+def test_what_a_person_consented_to_erase_is_erased_with_its_signatures() -> None:
+    assert changed(held(), held(), ("ext4",)) is None
+    assert changed(held(), held(uuid=RED_UUID), ("ext4",)) is not None, "but not another thing that took its place"

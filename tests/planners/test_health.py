@@ -49,6 +49,10 @@ def facts(
             facts(last=Outcome.FAILED, why="disk full"), State.FAILING,
             "the last run failed: disk full; the newest proved copy is 2 h old",
         ),
+        (
+            replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), State.FAILING,
+            "a run failed: disk full; the one since is waiting: disk away; the newest proved copy is 2 h old",
+        ),
         (facts(last=Outcome.REFUSED, first=3, proved=None), State.FAILING, "the last run refused; no proved copy yet"),
         (
             facts(last=Outcome.WAITING, why="disk away"), State.WAITING,

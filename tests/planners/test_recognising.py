@@ -48,6 +48,7 @@ def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
 
 
 STRANGERS = [
+    (device(kind="", uuid="", serial="X", answers=False), State.SILENT, "it cannot be read", "another cable"),
     (device(kind="", uuid="", serial="X"), State.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),
     (device(uuid=BLUE_UUID, serial="X", label="PHOTOS", kind="exfat"), State.FOREIGN, 'exfat "PHOTOS"', "may be unplugged"),
     (device(uuid="1", serial="X", kind="zfs_member"), State.FOREIGN, "a pool", "may be unplugged"),

@@ -51,6 +51,15 @@ class Told(ZfsEngine):
         assert seen is content
         return self.answer
 
+    def heal(
+        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+    ) -> tuple[str, ...]:
+        return tuple(
+            f"{each.path.decode()} of the {called}"
+            for called, found in (("copy", copy), ("source", source))
+            for each in found
+        )
+
 
 def listed(folder: Path, called: str, records: bytes) -> Step:
     source = folder / f"{called}.records"
@@ -169,6 +178,7 @@ def test_what_the_source_cannot_read_is_no_fault_of_the_copy(journal: Journal, t
     report = judged(journal, told, content=True)
     assert report.outcome is Outcome.FAILED
     assert report.why == "1 entry cannot be read on the source; the copy can"
+    assert report.evidence[-1] == "to heal @p/a of the source"
 
 
 @pytest.mark.parametrize("records", [b"", ROOT + FILE, GOOD[:-1], ROOT + b"what\0" + END])

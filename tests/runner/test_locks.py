@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -146,5 +147,7 @@ def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
             pass
     finally:
         os.kill(pid, 9)
-    assert caught.value.why == f"an earlier run has ended, but a program of it still runs: `sleep 600` (process {pid})"
+    why = "an earlier run has ended, but a program of it still runs: `sleep 600` (process {}, since {:%Y-%m-%d %H:%M})"
+    now = datetime.now(UTC).astimezone()
+    assert caught.value.why in {why.format(pid, now - timedelta(minutes=ago)) for ago in (0, 1)}
     assert caught.value.cure == f"wait for it, or end it: kill {pid}"

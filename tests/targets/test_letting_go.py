@@ -8,7 +8,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.targets import commands
 from orchestrator.targets.letting_go import let_go
-from orchestrator.targets.presence import probe_pipeline, tree_pipeline
+from orchestrator.targets.presence import probe_pipeline, signatures_pipeline, tree_pipeline
 from tests.planners.rotating import RED_UUID, device
 from tests.targets.test_presence import node, tree
 
@@ -16,11 +16,12 @@ RED = device("sdb")
 PROBED = f"DEVNAME=/dev/sdb\nUUID={RED_UUID}\nTYPE=ext4\n".encode()
 
 
-def script(*, probed: bytes = PROBED, in_flight: bytes = b"0 0\n", here: bool = True, **more: Any) -> Scripted:
+def script(*, probed: bytes | None = PROBED, in_flight: bytes = b"0 0\n", here: bool = True, **more: Any) -> Scripted:
     nodes = [node("sdb", tran="usb", fstype="ext4", uuid=RED_UUID, **more)] if here else [node("sda", fstype="ext4")]
     return Scripted({
         str(commands.flush("/dev/sdb")): answer(), str(commands.switch_off("sdb")): answer(exits=(0, 0)),
-        str(tree_pipeline()): answer(tree(*nodes)), str(probe_pipeline(["/dev/sdb"])): answer(probed),
+        str(tree_pipeline()): answer(tree(*nodes)), str(probe_pipeline("/dev/sdb")): answer(probed) if probed else answer(exits=(2,)),
+        str(signatures_pipeline("/dev/sdb")): answer(exits=(1,)),
         str(commands.in_flight("sdb")): answer(in_flight),
     })  # fmt: skip
 
@@ -36,6 +37,7 @@ def test_a_quiet_disk_and_one_that_is_gone_are_safe() -> None:
     [
         (script(mountpoints=["/media/x"]), "mounted at /media/x"),
         (script(children=[node("dm-0", "crypt", fstype="ext4")]), "in use by dm-0"),
+        (script(probed=None), "it does not answer"),
         (script(in_flight=b"       0        3\n"), "it still works"),
     ],
 )

@@ -6,6 +6,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.process.result import Result
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.targets import commands, pool
+from orchestrator.targets.making import key_format, make_pool
 from tests.planners.rotating import device, disk
 
 GUID, VDEV = "15440512953407512343", "7712345678901234567"
@@ -94,3 +95,33 @@ def test_it_is_not_led_to_what_is_not_proved_to_be_the_disk(more: dict[str, Resu
 def test_a_pool_that_does_not_come_back_is_told_so() -> None:
     with pytest.raises(OrchestratorError, match="did not come back: it says"):
         pool.come_back(RED, BACK, script(health=answer(f"{GUID}\tSUSPENDED\n".encode())))
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        (b"\0" * 32, "raw"),
+        (b"a1" * 32, "hex"),
+        (b"A1" * 32 + b"\n", "hex"),
+        (b"a1" * 31, "passphrase"),
+        (b"open sesame\n", "passphrase"),
+    ],
+)
+def test_how_a_key_is_to_be_read(key: bytes, told: str) -> None:
+    assert key_format(key) == told
+    assert f"keyformat={told}" in str(make_pool("red", "/keys/red", key))
+    assert "encryption" not in str(make_pool("red"))
+
+
+@pytest.mark.parametrize(("root", "below"), [(b"poolferry-red\n", False), (b"-\n", True)])
+def test_keys_of_replicas_that_were_sent_raw_are_not_asked_for(root: bytes, below: bool) -> None:
+    red = disk(identity=GUID, content="zfs", key_file="/keys/red")
+    load = commands.load_keys("red", "/keys/red", below=below)
+    script = Scripted({
+        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"),
+        str(commands.make_node("/dev/sdb", 9, "red")): answer(),
+        str(commands.import_pool(GUID, "red", read_only=False)): answer(), str(commands.encryption_root("red")): answer(root),
+        str(load): answer(),
+    })  # fmt: skip
+    pool.attach(red, device("sdb"), script)
+    assert str(load) == str(script.asked[-1])

@@ -9,13 +9,14 @@ from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OutsideError
 from orchestrator.process.result import StopReason
 from orchestrator.process.scripted import Scripted, answer
-from orchestrator.targets.failures import Damaged
 from orchestrator.targets.presence import (
+    empty_pipelines,
     find_path,
-    merged,
     parse_probe,
+    parse_signatures,
     parse_tree,
     probe_pipeline,
+    signatures_pipeline,
     survey_devices,
     tree_pipeline,
 )
@@ -77,52 +78,70 @@ def test_a_device_that_is_on_two_disks_is_told_once() -> None:
     ]  # fmt: skip
 
 
-PROBED = b"""DEVNAME=/dev/sdb
-PTTYPE=gpt
-
-DEVNAME=/dev/sdc
+PROBED = b"""DEVNAME=/dev/sdc
 LABEL=my\\ disk
 UUID=15440512953407512343
 UUID_SUB=77
 TYPE=zfs_member
 """
+NOTHING = answer(b'{"signatures": []}')
+TWO = answer(b'{"signatures": [{"type": "ext4", "uuid": "x"}, {"type": "zfs_member"}, {"type": "zfs_member"}]}')
+UNREADABLE = answer(exits=(1,), words="wipefs: error: /dev/sdc: probing initialization failed")
+
+
+def surveyed(nodes: bytes, probe: Any = None, signatures: Any = None, end: int = 0) -> tuple[Device, ...]:
+    """What is found where only /dev/sdc is read. `end`: what cmp says of its last MiB."""
+    first, last = empty_pipelines("/dev/sdc", 1 << 30)
+    script = {
+        str(tree_pipeline()): answer(nodes), str(probe_pipeline("/dev/sdc")): probe,
+        str(signatures_pipeline("/dev/sdc")): signatures, str(first): answer(),
+        str(last): answer(exits=(end,)),
+    }  # fmt: skip
+    return survey_devices(Scripted({question: told for question, told in script.items() if told is not None}))
+
+
+def stick(**more: Any) -> bytes:
+    return tree(node("sdc", tran="usb", **more))
 
 
 def test_what_is_read_from_the_medium_counts_more_than_what_udev_remembers() -> None:
-    assert parse_probe(PROBED)["/dev/sdc"]["LABEL"] == "my disk"
-    old = parse_tree(
-        tree(node("sdc", fstype="ext4", uuid="old"), node("sdd", fstype="ext4", uuid="x"), node("sde", fstype="xfs"))
-    )
-    found = merged(old, ["/dev/sdc", "/dev/sdd"], parse_probe(PROBED))
-    assert [(each.kind, each.uuid, each.sub) for each in found] == [
-        ("zfs_member", "15440512953407512343", "77"), ("", "", ""), ("xfs", "", ""),
-    ]  # fmt: skip
-    assert [each.blank for each in found] == [False, True, False]
-
-
-def surveyed(nodes: bytes, probe: tuple[str, ...] = (), told: Any = None) -> tuple[Device, ...]:
-    script = {str(tree_pipeline()): answer(nodes)}
-    return survey_devices(Scripted({**script, **({str(probe_pipeline(probe)): told} if probe else {})}))
+    (found,) = surveyed(stick(fstype="ext4", uuid="old"), answer(PROBED))
+    assert (found.kind, found.uuid, found.sub, found.label) == ("zfs_member", "15440512953407512343", "77", "my disk")
+    assert parse_probe(b"DEVNAME=/dev/sdb\nPTTYPE=gpt\n\n" + PROBED)["/dev/sdb"] == {"PTTYPE": "gpt"}
 
 
 def test_only_what_may_be_pulled_out_or_is_unknown_is_read() -> None:
     known = node("sda", fstype="ext4", uuid="x")
     used = node("sdf", children=[node("dm-1", "lvm", fstype="ext4")])
-    assert [each.uuid for each in surveyed(tree(known, used))] == ["x", "", ""]
-    found = surveyed(
-        tree(known, node("sdc", tran="usb"), node("sdd", size=0, tran="usb")), ("/dev/sdc",), answer(PROBED)
-    )
-    assert [each.uuid for each in found] == ["x", "15440512953407512343", ""]
+    assert [each.uuid for each in surveyed(tree(known, used, node("sdd", size=0, tran="usb")))] == ["x", "", "", ""]
+    found = surveyed(tree(known, node("sdc")), answer(PROBED))
+    assert [each.uuid for each in found] == ["x", "15440512953407512343"]
 
 
-def test_nothing_found_is_an_answer_and_a_failure_is_none() -> None:
-    stick = tree(node("sdb", tran="usb", fstype="ext4"))
-    assert surveyed(stick, ("/dev/sdb",), answer(exits=(2,)))[0].blank
-    with pytest.raises(Damaged):
-        surveyed(stick, ("/dev/sdb",), answer(exits=(4,), words="blkid: /dev/sdb: Input/output error"))
-    stuck = answer(exits=(None,))
-    with pytest.raises(OutsideError, match="did not end"):
-        surveyed(stick, ("/dev/sdb",), type(stuck)(exits=(2,), stopped=StopReason.TIMED_OUT))
+def test_only_what_was_read_is_blank() -> None:
+    """Source: blkid(8), exit 2: "if the specified token was not found, or no devices could be identified"."""
+    (found,) = surveyed(stick(fstype="ext4", uuid="old"), answer(exits=(2,)), NOTHING)
+    assert (found.blank, found.uuid, found.answers) == (True, "", True)
+    (found,) = surveyed(stick(), answer(exits=(2,)), UNREADABLE)
+    assert (found.blank, found.answers) == (False, False)
+    (found,) = surveyed(stick(), answer(exits=(2,)), NOTHING, end=2)
+    assert (found.blank, found.answers) == (False, False), "wipefs tells nothing of it either"
+    (found,) = surveyed(stick(), answer(exits=(2,)), NOTHING, end=1)
+    assert (found.blank, found.kind) == (False, "data of no known kind"), "as an encrypted volume"
+    stuck = type(NOTHING)(exits=(None,), stopped=StopReason.TIMED_OUT)
+    (found,) = surveyed(stick(fstype="ext4", uuid="old"), stuck, stuck)
+    assert (found.blank, found.answers, found.uuid) == (False, False, "old"), "what udev remembers tells whose it is"
+
+
+def test_what_holds_two_things_is_not_blank_and_hides_no_other_disk() -> None:
+    """Source: blkid(8), exit 8: an ambivalent probing result; it ends there, whatever devices follow."""
+    ambivalent = answer(exits=(8,), words="blkid: /dev/sdc: ambivalent result")
+    found = surveyed(tree(node("sdc", tran="usb"), node("sda", fstype="ext4", uuid="x")), ambivalent, TWO)
+    assert [(each.kind, each.uuid) for each in found] == [("ext4 and zfs_member", ""), ("ext4", "x")]
+    assert parse_signatures(b"") == (), "as some versions of wipefs tell of a blank device"
+
+
+def test_a_tree_that_cannot_be_listed_is_a_failure() -> None:
     with pytest.raises(OutsideError):
         survey_devices(Scripted({str(tree_pipeline()): answer(exits=(1,), words="lsblk: failed")}))
 
@@ -130,10 +149,11 @@ def test_nothing_found_is_an_answer_and_a_failure_is_none() -> None:
 def test_a_link_leads_to_its_device() -> None:
     script = {
         "readlink -f /dev/disk/by-id/usb-x": answer(b"/dev/sdb\n"), str(tree_pipeline()): answer(tree(node("sdb"))),
-        str(probe_pipeline(["/dev/sdb"])): answer(exits=(2,)),
+        str(probe_pipeline("/dev/sdb")): answer(exits=(2,)), str(signatures_pipeline("/dev/sdb")): NOTHING,
+        **{str(each): answer() for each in empty_pipelines("/dev/sdb", 1 << 30)},
     }  # fmt: skip
-    found = find_path("/dev/disk/by-id/usb-x", Scripted(script))
+    found, (only,) = find_path("/dev/disk/by-id/usb-x", Scripted(script))
     assert found is not None
-    assert found.name == "sdb"
+    assert found.name == only.name == "sdb"
     gone = {**script, "readlink -f /dev/sdz": answer(exits=(1,))}
-    assert find_path("/dev/sdz", Scripted(gone)) is None
+    assert find_path("/dev/sdz", Scripted(gone))[0] is None

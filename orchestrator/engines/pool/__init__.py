@@ -47,7 +47,7 @@ class PoolEngine:
     wants_datasets = True
     stays = True
     without: tuple[str, ...] = (
-        "keep", "snapshots", "verify", "guard", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",
+        "keep", "snapshots", "verify", "guard", "drill", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",
     )  # fmt: skip
     later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
 

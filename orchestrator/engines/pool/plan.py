@@ -13,6 +13,8 @@ from orchestrator.engines.pool.judging import judge
 from orchestrator.engines.pool.options import PoolOptions, options_of
 from orchestrator.engines.pool.words import Finding, Scan, Scrubbing, World
 
+_NAMED = 20  # files that are lost
+
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
     """The decision of one look. `asked` tells nothing that counts: scans are timed by the pool's own machine."""
@@ -22,7 +24,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
     grave = tuple(finding for finding in found if finding.grave)
     advice = tuple(str(finding) for finding in found if not finding.grave)
     if grave:
-        return _failed(grave, advice)
+        return _failed(grave, advice, world.status.damaged)
     due = why_due(world, options)
     busy = world.at_work and not overdue(world, options)
     scan = world.status.scan
@@ -94,9 +96,10 @@ def _left(scan: Scan, now: datetime) -> float | None:
     return (now - scan.began).total_seconds() * (1 - scan.share) / scan.share
 
 
-def _failed(grave: tuple[Finding, ...], advice: tuple[str, ...]) -> Refusal:
+def _failed(grave: tuple[Finding, ...], advice: tuple[str, ...], damaged: tuple[str, ...]) -> Refusal:
     more = f"; and {show_count(len(grave) - 1, 'more finding')}" if len(grave) > 1 else ""
-    evidence = (*(str(finding) for finding in grave[1:]), *(f"advice: {line}" for line in advice))
+    names = tuple(f"damaged: {name}" for name in damaged[:_NAMED])
+    evidence = (*(str(finding) for finding in grave[1:]), *names, *(f"advice: {line}" for line in advice))
     return Refusal(why=f"{grave[0].says}{more}", evidence=evidence, cure=grave[0].cure, outcome=Outcome.FAILED)
 
 

@@ -1,6 +1,7 @@
 """rsync: trees of files, carried to dated restore points that share unchanged files, or to a plain mirror. Reads."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.changes import Changes
@@ -86,6 +87,11 @@ class RsyncEngine:
 
         return restoring.plan_restore(job, wanted, seen, aside=aside)
 
+    def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+        from orchestrator.engines.rsync import restoring
+
+        return restoring.plan_sample(job, point, paths, to, notes)
+
     def meter(self) -> RsyncMeter:
         return RsyncMeter()
 
@@ -134,6 +140,11 @@ class RsyncEngine:
         if point.name == MIRROR:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
+
+    def recovery(self, job: Job, made: datetime) -> str:
+        from orchestrator.engines.rsync.recovery import page
+
+        return page(job, made)
 
     def store(self, local: str, file: Location) -> Pipeline:
         return Pipeline(stages=(scripts.store_command(file),), reads=local)

@@ -7,6 +7,8 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Rereading, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import DestinationSeen, Wanted
 from orchestrator.engines.rsync import commands, scripts
 from orchestrator.engines.rsync.survey import runner
@@ -86,6 +88,20 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
         stages=tuple((step,) for step in steps),
         resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
         warnings=() if proved else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",),
+    )
+
+
+def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+    """How some files of a point come back, each in its folder."""
+    names = f"{notes}/sample"
+    return Step(
+        does=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
+        why="a drill: they are compared with what was promised",
+        lane="main",
+        work=_alone(commands.sample_command(point.tree, to, job, names)),
+        expected=None,
+        copies=True,
+        needs=((names, commands.renewing(paths)),),
     )
 
 

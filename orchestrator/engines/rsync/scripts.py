@@ -147,8 +147,10 @@ m=$(stat -c "%.9Y" -- "$1"); p=$(stat -c "%a" -- "$1"); [ -w "$1" ] || chmod u+w
 rm -f -- "$1/.poolferry-restoring.json"; touch -d "@$m" -- "$1"
 [ "$(stat -c "%a" -- "$1")" = "$p" ] || chmod "$p" -- "$1"
 """
+# What may name secrets is for its owner alone.
 _STORE = """
 set -e
+case $1 in *.tar) umask 077;; esac
 cat > "$1.new"; sync -- "$1.new"; mv -T -- "$1.new" "$1"
 """
 

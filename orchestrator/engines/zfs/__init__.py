@@ -1,6 +1,6 @@
 """zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid. Reads."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -9,7 +9,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import Finding, Point
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import (
     Advice,
@@ -33,9 +33,12 @@ from orchestrator.process.result import Broken
 if TYPE_CHECKING:
     from orchestrator.domain.command import Pipeline
     from orchestrator.domain.kit import Kit
+    from orchestrator.domain.leaving import KitFacts, PoolSeen
+    from orchestrator.domain.rehearsal import Part, Rehearsal
     from orchestrator.domain.returning import Chain, Return, Shown, Wished
     from orchestrator.domain.rotation import Base
     from orchestrator.domain.scratch import Scratch
+    from orchestrator.domain.sendable import Sendable
 
 
 class ZfsEngine:
@@ -201,6 +204,41 @@ class ZfsEngine:
 
         return drop_step(job, scratch)
 
+    def heal(
+        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+    ) -> tuple[str, ...]:
+        """Which good data heal what was found, with the exact commands. Pure."""
+        from orchestrator.engines.zfs.case import Case
+        from orchestrator.engines.zfs.healing import heal
+
+        return heal(Case(job, seen.world, asked), copy, source)
+
+    def plan_rehearsal(self, job: Job, seen: Any, asked: Asked, *, whole: bool) -> "Rehearsal | Refusal":
+        """What a drill makes of the copy. Pure."""
+        from orchestrator.engines.zfs.rehearsing import plan_rehearsal
+
+        return plan_rehearsal(job, seen, asked, whole=whole)
+
+    def rehearsal_listing(self, job: Job, rehearsal: "Rehearsal", part: "Part", keeps: str) -> Step:
+        """Lists the files of a part. Pure."""
+        from orchestrator.engines.zfs.rehearsing import listing_step
+
+        return listing_step(job, rehearsal, part, keeps)
+
+    def rehearsal_harm(self, job: Job, rehearsal: "Rehearsal", part: "Part", names: str) -> Step:
+        """Damages files of a part. Pure."""
+        from orchestrator.engines.zfs.rehearsing import harming_step
+
+        return harming_step(job, rehearsal, part, names)
+
+    def plan_rehearsal_reading(
+        self, job: Job, seen: Any, rehearsal: "Rehearsal", names: Mapping[int, str], notes: str
+    ) -> Comparison:
+        """Reads what was chosen on both sides. Pure."""
+        from orchestrator.engines.zfs.rehearsing import plan_reading
+
+        return plan_reading(job, seen, rehearsal, names, notes)
+
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "Kit":
         """What is needed to build the source again. Reads. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.kit import survey_kit
@@ -213,10 +251,35 @@ class ZfsEngine:
 
         return store_pipeline(job, archive)
 
+    def survey_pool(self, pool: str, reader: Reader) -> "PoolSeen":
+        from orchestrator.engines.zfs.leaving import survey_pool
+
+        return survey_pool(pool, reader)
+
+    def survey_held(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
+        from orchestrator.engines.zfs.leaving import survey_held
+
+        return survey_held(job, asked, reader)
+
+    def read_kit(self, content: str, pool: str) -> "KitFacts":
+        from orchestrator.engines.zfs.kit_comparing import read_kit
+
+        return read_kit(content, pool)
+
+    def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
+        from orchestrator.engines.zfs.kit_comparing import compare
+
+        return compare(before, now)
+
     def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
         from orchestrator.engines.zfs.forecast import bases
 
         return bases(job, pool_guid, reader)
+
+    def sendable(self, job: Job, reader: Reader) -> "tuple[Sendable, ...]":
+        from orchestrator.engines.zfs.rereading import sendable
+
+        return sendable(job, reader)
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
         from orchestrator.engines.zfs import pinned

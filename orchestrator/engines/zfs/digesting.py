@@ -120,8 +120,12 @@ def parse_able(lines: Iterable[bytes], root: Location) -> Able:
 
 def list_command(snapshot: str, kind: Kind, algorithm: str, workers: int, side: Side) -> Command:
     """Lists one snapshot with digests."""
-    text = (_VOLUME if kind is Kind.VOLUME else _TREE).rstrip() + _FRAME
-    made = commands.script(text, snapshot, algorithm, str(workers), effect=Effect.WRITES, where=At(host=side.root.host))
+    return apart(_VOLUME if kind is Kind.VOLUME else _TREE, (snapshot, algorithm, str(workers)), side)
+
+
+def apart(work: str, values: tuple[str, ...], side: Side) -> Command:
+    """A script that defines `work`, which may mount at $d/m, in a mount namespace of its own."""
+    made = commands.script(work.rstrip() + _FRAME, *values, effect=Effect.WRITES, where=At(host=side.root.host))
     # slave: what is unmounted elsewhere meanwhile must not stay busy here.
     alone = ("unshare", "--mount", "--propagation", "slave")
     return Command(

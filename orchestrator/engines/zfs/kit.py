@@ -118,6 +118,7 @@ def make_kit(job: Job, now: datetime, found: Found) -> Kit:
         "format": 1, "job": job.name, "source": str(job.source), "copy": str(job.target.location), "made": now.isoformat(),
         "create": layout.shown(create), "layout": [[vdev.depth, vdev.name] for vdev in vdevs], "datasets": datasets,
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
+        "above": [recovery.create_line(name, told) for name, told in above],
         "users": _numbers(found, "=users"), "groups": _numbers(found, "=groups"),
     }  # fmt: skip
     return Kit(
@@ -153,7 +154,9 @@ def _pool(found: Found) -> dict[str, str]:
 
 
 def _links(found: Found) -> dict[str, str]:
-    links = {link: posixpath.normpath(posixpath.join(posixpath.dirname(link), to)) for link, to in found.rows("=links", 2)}
+    links = {
+        link: posixpath.normpath(posixpath.join(posixpath.dirname(link), to)) for link, to in found.rows("=links", 2)
+    }
     return links | {to: to for to in links.values()}
 
 

@@ -54,7 +54,8 @@ class Seen:
 
     `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
     properties of both by dataset; `mounts`: who is mounted where, at the destination. `able`: contents were asked for.
-    `cursors`: what the source remembered for its targets, as its last recovery kit tells.
+    `cursors`: what the source remembered for its targets, as its last recovery kit tells. `inside`: files in a pool's own
+    dataset, where that is the destination; None: nobody looked.
     """
 
     job: Job
@@ -66,6 +67,7 @@ class Seen:
     bare: tuple[str, ...] = ()
     able: tuple[Able, Able] | None = field(default=None)
     cursors: tuple[Cursor, ...] = ()
+    inside: tuple[str, ...] | None = None
 
 
 def returning(job: Job, wished: Wished) -> Job:
@@ -139,10 +141,27 @@ def plan(seen: Seen, asked: Asked) -> Return:
     """The data first; once they are there, what makes them what they were."""
     if refusal := _refuse_sides(seen):
         return Return(decision=refusal)
+    if "/" not in seen.world.target.root.path:
+        return _into_pool(seen, asked)
     found = _clear(seen, asked)
-    if isinstance(found, Refusal):
-        return Return(decision=found)
-    seen, aside = found
+    return Return(decision=found) if isinstance(found, Refusal) else _bring(*found, asked)
+
+
+def _into_pool(seen: Seen, asked: Asked) -> Return:
+    """The pool's own dataset first becomes our place, and is looked at again then."""
+    from orchestrator.engines.zfs import rooting
+
+    first = rooting.clear(seen)
+    if isinstance(first, Refusal):
+        return Return(decision=first)
+    rest = _bring(seen if first is None else rooting.taken(seen), (), asked)
+    if first is None or not isinstance(rest.decision, Plan):
+        return rest
+    return Return(decision=first, then=(*rest.decision.stages, *rest.then))
+
+
+def _bring(seen: Seen, aside: tuple[SetAside, ...], asked: Asked) -> Return:
+    """All that is to be received, once nothing is in the way; then what is left to be settled."""
     decided = decide(seen.job, seen.world, asked)
     if isinstance(decided, Refusal):
         return Return(decision=decided)
@@ -183,11 +202,8 @@ def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refu
     if there is None or is_ours(there) or _is_cut(seen.world, there) or (there.placeholder and _all_ours(target)):
         return seen, ()
     to = f"{target.root.path}_{ASIDE}_{point_name(asked.now)}"
-    pool = "/" not in target.root.path
-    if ASIDE not in asked.allowed or pool:
-        renamed = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
-        below = "a pool's own dataset cannot make room: bring its parts back, --path NAME --to {root}/NAME each"
-        cure = below.format(root=target.root) if pool else renamed
+    if ASIDE not in asked.allowed:
+        cure = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
         why = f"{target.root} is there; a restore overwrites nothing"
         return Refusal(why=why, evidence=_evidence(target, there), cure=cure)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})

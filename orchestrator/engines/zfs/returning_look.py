@@ -8,12 +8,13 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.returning import Wished
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import commands
+from orchestrator.engines.zfs import commands, rooting
 from orchestrator.engines.zfs.commands import At
 from orchestrator.engines.zfs.digesting import Able, able_command, parse_able
 from orchestrator.engines.zfs.parse import Unreadable
 from orchestrator.engines.zfs.returning import Seen, Value, cursors_of, is_homeward, returning, up_to
 from orchestrator.engines.zfs.survey import run, side_by_side, survey, understood
+from orchestrator.engines.zfs.words import World
 from orchestrator.process.executor import Reader
 
 # Argument: the root. Nothing of a root that is not there; then who is mounted where. `all` does not tell the salt.
@@ -38,7 +39,14 @@ def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: boo
     return Seen(
         job=back, world=world, homeward=is_homeward(job, wished), copied=copied, home=home, mounts=mounts, bare=bare,
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_of(job, wished),
+        inside=_inside(world, reader),
     )  # fmt: skip
+
+
+def _inside(world: World, reader: Reader) -> tuple[str, ...] | None:
+    if not rooting.is_to_look_into(world):
+        return None
+    return rooting.parse_inside(run(reader, rooting.inside_command(world.target)).stdout)
 
 
 def _able(root: Location, reader: Reader) -> Able:

@@ -29,7 +29,7 @@ printf "=pool %s %s\\n" "${g:-0}" "$h"
 case $h in ABSENT|SUSPENDED|FAULTED|UNAVAIL) exit 0;; esac
 r=$3; d=$4; e=$5; p=$6; c=$7; t=$8; w=$9; shift 9
 above() { printf "=above\\n"; zfs list -Hp -o name,available,encryption -t filesystem,volume "$@" 2>/dev/null; }
-[ "$w" = no ] || above "$@"
+[ "$w" = no ] || [ $# = 0 ] || above "$@"
 printf "=datasets\\n"
 x=$({ x=$(zfs get -Hp "$e" -t filesystem,volume -o name,property,value,source "$p" "$r" 2>&1 >&3) || printf "=failed %s\\n" "$x"; } 3>&1)
 case $x in

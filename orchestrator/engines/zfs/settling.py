@@ -28,6 +28,7 @@ from orchestrator.engines.zfs.ending import (
 )
 from orchestrator.engines.zfs.flags import has_its_own_key
 from orchestrator.engines.zfs.returning import Seen, Value, is_ours
+from orchestrator.engines.zfs.rooting import kept, kept_lines
 from orchestrator.engines.zfs.words import Dataset, Flags, Kind
 
 # Room last: what is full by then must not keep the rest from being done. canmount is for the end, and by itself.
@@ -47,7 +48,8 @@ def plan(seen: Seen) -> Decision:
     first = tuple(_properties(seen, names))
     if first:
         summary = f"give {show_count(len(names), 'dataset')} of {seen.world.target.root} their properties back"
-        return Plan(summary=summary, stages=(first,), again=True, warnings=_kept_aside(seen, names))
+        told = (*_kept_aside(seen, names), *kept_lines(seen))
+        return Plan(summary=summary, stages=(first,), again=True, warnings=told)
     last = decide_ending(seen, names)
     if steps := tuple(last_steps(seen, last)):
         mounts = show_count(len(last.mount), "dataset")
@@ -133,10 +135,16 @@ def _is_aside(seen: Seen, dataset: str, name: str) -> bool:
 
 def _set(seen: Seen, dataset: str) -> Iterator[Step]:
     """What no stream brought, as none from a bookmark, of a copy that its pool encrypts, or the rest of a cut one does."""
-    words = []
+    words, stays = [], {one[0] for one in kept(seen)} if not dataset else ()
     for name, told in sorted(seen.copied.get(dataset, {}).items()):
         now = now_of(seen, dataset, name)
-        if told.received is None or name in _NOT_TO_SET or name == CANMOUNT or _stays_aside(seen, name):
+        if (
+            told.received is None
+            or name in _NOT_TO_SET
+            or name == CANMOUNT
+            or _stays_aside(seen, name)
+            or name in stays
+        ):
             continue
         if now is None or (now.received != told.received and now.value != told.received):
             words.append(f"{name}={told.received}")

@@ -18,7 +18,7 @@ ROOMS = {
     "init": "setting_up", "check": "setting_up", "config": "setting_up", "completion": "setting_up",
     "plan": "running", "run": "running",
     "status": "looking", "history": "looking", "show": "looking", "points": "looking",
-    "verify": "bringing", "restore": "bringing", "kit": "kits", "try": "trying",
+    "verify": "bringing", "restore": "bringing", "kit": "kits", "try": "trying", "drill": "drilling",
     "pins": "pinning",
     "disks": "disking",
     "setup": "installing",

@@ -11,15 +11,20 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces import door
+from orchestrator.interfaces.cli.bootstrapping import bootstrap
 from orchestrator.interfaces.cli.frame import Command, Frame, Group, complete_job, pass_frame
+from orchestrator.interfaces.cli.rebuilding import pool
 from orchestrator.interfaces.cli.running import opened, visits_of, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
+    from orchestrator.domain.point import Finding
     from orchestrator.domain.run import RunReport
+    from orchestrator.runner.tools import Tools
     from orchestrator.runner.wishes import Wish
 
 POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
@@ -50,7 +55,7 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool,
     if point and len(jobs) != 1:
         raise click.UsageError("--point needs one job")
     around = Around(frame.where, known.jobs, door.say)
-    done: list[Verified] = []
+    done, cured = list[Verified](), list[list[dict[str, Any]]]()
     with opened(frame) as desk, visits_of(frame, desk, known) as visits:
 
         def read(placed: "Job", absent: "NotNow | None") -> "RunReport":
@@ -62,13 +67,29 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool,
         for one in jobs:
             report = visits.run(one, read) if visits else read(one, None)
             show_report(frame, report, report_lines(report))
+            heal(frame, one, done[-1].point, done[-1].reading.findings if done[-1].reading else (), cured)
             around.changed()
             if desk.stopped:
                 break
     if frame.json:
-        values = [verified_value(each) for each in done]
+        values = [{**verified_value(each), "heal": found} for each, found in zip(done, cured, strict=True)]
         door.answer_value(values[0] if len(jobs) == 1 else {"verified": values})
     return worst([EXIT[each.report.outcome] for each in done])
+
+
+def heal(
+    frame: Frame, job: "Job", point: str | None, findings: "Sequence[Finding]", into: list[list[dict[str, Any]]]
+) -> None:
+    """Says where good bytes of what is damaged are, and adds the same for JSON."""
+    if not findings:
+        into.append([])
+        return
+    from orchestrator.interfaces.healing import cure_lines, cure_values, cures
+
+    found = cures(frame, job, point, findings)
+    into.append(cure_values(found))
+    if found and not frame.json:
+        door.answer(cure_lines(found))
 
 
 def show_report(frame: Frame, report: "RunReport", lines: list[str]) -> None:
@@ -92,9 +113,7 @@ def _restoring(command: "Callable[..., int]") -> "Callable[..., int]":
         click.option(
             "--content", is_flag=True, help="of datasets, read again every file that came back, not only guids"
         ),
-        click.option(
-            "--to", required=True, metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"
-        ),
+        click.option("--to", metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"),
         click.option("--path", metavar="PATH", help="only this file, folder or dataset, told from the source's root"),
         click.option("--at", metavar="TIME", help='the newest point not later, such as "2024-11-03 02:31"'),
         POINT,
@@ -108,13 +127,17 @@ def _restoring(command: "Callable[..., int]") -> "Callable[..., int]":
 @_restoring
 @pass_frame
 def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: Any) -> int:
-    """What `restore run` would do. Changes nothing."""
+    """What `restore run` would do; without --to, which of all copies to restore from. Changes nothing."""
     from orchestrator.domain.plan import Refusal
     from orchestrator.interfaces.wording import decision_lines
     from orchestrator.runner.restore import plan_restore
     from orchestrator.runner.telling import decision_value, step_commands
 
     declared = _job(frame, job, origin)
+    if asked["to"] is None:
+        if origin is not None:
+            raise click.UsageError("--from needs --to")
+        return _choice(frame, declared, point=asked["point"], at=asked["at"])
     wish = _wish(declared, **asked)
     with opened(frame) as desk:
         decision = desk.do(declared, plan_restore, wish)
@@ -122,6 +145,17 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
     lines = decision_lines(declared.name, decision, [step_commands(step) for step in steps])
     frame.answer({"job": declared.name, **decision_value(decision)}, lines)
     return 3 if isinstance(decision, Refusal) else 0
+
+
+def _choice(frame: Frame, job: "Job", *, point: str | None, at: str | None) -> int:
+    """Which copy of the job's source to restore from; 75: none that can be reached now, 3: none at all."""
+    from orchestrator.interfaces.copies import find_copies, found_lines, found_value
+
+    found = find_copies(frame, job, at=_instant(at), name=None if point == "latest" else point)
+    frame.answer({"job": job.name, **found_value(found)}, lambda: found_lines(found, now=compose.now()))
+    if found.choice.copy is not None:
+        return 0
+    return 75 if found.choice.newer else 3
 
 
 @restore.command("run")
@@ -136,8 +170,7 @@ def restore_run(frame: Frame, /, job: str | None, origin: str | None, **asked: A
 
     declared = _job(frame, job, origin)
     wish = _wish(declared, **asked)
-    with opened(frame) as desk:
-        report = desk.do(declared, run_restore, wish)
+    report = _on_its_disk(frame, declared, run_restore, wish)
     show_report(frame, report, report_lines(report))
     value = report_value(report)
     if report.outcome is Outcome.DONE and not wish.to.path.startswith("/"):
@@ -145,6 +178,23 @@ def restore_run(frame: Frame, /, job: str | None, origin: str | None, **asked: A
     if frame.json:
         door.answer_value(value)
     return EXIT[report.outcome]
+
+
+def _on_its_disk(
+    frame: Frame, job: "Job", deed: "Callable[[Job, Tools, Wish], RunReport]", wish: "Wish"
+) -> "RunReport":
+    """Brings back; of copies on removable disks from the one that is here."""
+    with opened(frame) as desk:
+        if not job.target.rotates:
+            return desk.do(job, deed, wish)
+        with visits_of(frame, desk, frame.configuration()) as visits:
+
+            def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
+                if absent is not None:
+                    raise absent
+                return desk.do(placed, deed, wish)
+
+            return visits.run(job, do) if visits else do(job, None)
 
 
 def _chains(frame: Frame, job: "Job", wish: "Wish") -> list[dict[str, Any]]:
@@ -178,19 +228,26 @@ def _place(option: str, text: str) -> Any:
 
 
 def _wish(
-    job: "Job", /, *, point: str | None, at: str | None, path: str | None, to: str, aside: bool, content: bool
+    job: "Job", /, *, point: str | None, at: str | None, path: str | None, to: str | None, aside: bool, content: bool
 ) -> "Wish":
-    from orchestrator.interfaces.text import parse_instant
     from orchestrator.runner.wishes import Wish
 
+    if to is None:
+        raise click.UsageError("Missing option '--to'.")
     if point and at:
         raise click.UsageError("tell either --point or --at")
-    try:
-        instant = parse_instant(at) if at else None
-    except ValueError as error:
-        raise click.UsageError(f"--at {at!r}: expected {error}") from None
+    instant = _instant(at)
     where = _dataset(to) if _holds_datasets(job) and not to.startswith(("/", ".")) else _place("--to", to)
     return Wish(to=where, path=_below(path or ""), point=point, at=instant, aside=aside, content=content)
+
+
+def _instant(at: str | None) -> "datetime | None":
+    from orchestrator.interfaces.text import parse_instant
+
+    try:
+        return parse_instant(at) if at else None
+    except ValueError as error:
+        raise click.UsageError(f"--at {at!r}: expected {error}") from None
 
 
 def _holds_datasets(job: "Job") -> bool:
@@ -240,4 +297,6 @@ def export(frame: Frame, job: str, point: str | None, to: str) -> int:
     return EXIT[exported.report.outcome]
 
 
+restore.add_command(pool)
+restore.add_command(bootstrap)
 COMMANDS: tuple[click.Command, ...] = (verify, restore)

@@ -110,6 +110,38 @@ def locate(frame: Frame, disk: str, place: str, note: str) -> int:
     return 0
 
 
+@disks.command("snooze")
+@click.argument("disk")
+@click.option("--for", "span", metavar="TIME", help="for so long, such as 14d")
+@click.option("--off", is_flag=True, help="wait for it again")
+@click.option("--note", default="", metavar="TEXT", help="why; it is shown with the disk")
+@pass_frame
+def snooze(frame: Frame, disk: str, span: str | None, note: str, *, off: bool) -> int:
+    """Wait for a disk no longer for a while: it is not asked for and not late; plugged in, it is used as ever."""
+    from datetime import timedelta
+
+    from orchestrator.domain.units import parse_duration
+    from orchestrator.interfaces.text import clock, iso
+
+    if off is (span is not None):
+        raise click.UsageError("tell either --for or --off")
+    _, own = _rotation(frame.configuration(), disk)
+    now = compose.now()
+    try:
+        until = now + timedelta(seconds=parse_duration(span)) if span else None
+    except (ValueError, OverflowError):
+        raise click.UsageError(f"--for {span!r}: expected a duration such as 14d") from None
+    with compose.open_history(frame.where) as history:
+        known = _remembered(own, history.disks)
+        if until is None:
+            history.disks.wake(known.disk)
+        else:
+            history.disks.snooze(known.disk, until=until, note=note, now=now)
+    told = f"nobody waits for it until {clock(until, now=now)}" if until else "it is waited for again"
+    frame.answer({"disk": disk, "until": iso(until), "note": note}, [f"{disk}: {told}"])
+    return 0
+
+
 def _stands(frame: Frame, disk: str, standing: str, told: str) -> int:
     from orchestrator.domain.rotation import Standing
     from orchestrator.runner.disks import of_set
@@ -233,7 +265,7 @@ def _visits(
     """The visits of all disks of a set that are here, one after the other."""
     from orchestrator.domain.run import Outcome
     from orchestrator.interfaces.around import Around
-    from orchestrator.interfaces.cli.running import tell
+    from orchestrator.interfaces.cli.running import reader, tell
     from orchestrator.interfaces.visits import call_safe_hooks, visited_lines
     from orchestrator.runner.disks import in_turn, of_set, owes
     from orchestrator.runner.run import run_job
@@ -262,6 +294,8 @@ def _visits(
                 report = stay.run(job, run)
                 if report is None or report.outcome is Outcome.INTERRUPTED:
                     break
+            if rotation.verify is not None and not desk.stopped:
+                stay.read_again(in_turn(of_set(rotation, arrivals.known.jobs)), rotation.verify, reader(frame, desk))
             stay = stay.end(power_off=rotation.power_off)
         call_safe_hooks(frame.where, arrivals.known, stay, desk.history, door.say)
         ended.append(stay)

@@ -32,7 +32,7 @@ _REFUSED = 3
 @click.option("--erase", default="", metavar="SERIAL", help="erase what is on it: type in the disk's own serial")
 @click.option("--inner", is_flag=True, help="it can be pulled out, though the kernel does not know that")
 @click.option("--luks", is_flag=True, help="in a LUKS container, which --key-file opens")
-@click.option("--key-file", default=None, metavar="FILE", help="opens its LUKS container, or loads its pool's key")
+@click.option("--key-file", default=None, metavar="FILE", help="opens its LUKS container, or is its pool's key")
 @click.option("--note", default="", metavar="TEXT", help="what tells it from others for people, such as its colour")
 @pass_frame
 def enroll(
@@ -42,21 +42,28 @@ def enroll(
     """Make DEVICE a disk of a set: a blank one is made ready; one that holds something only with --adopt or --erase."""
     from orchestrator.planners.enrolling import Wish, refuse
     from orchestrator.process.executor import Writer
-    from orchestrator.targets.presence import find_path, survey_devices
+    from orchestrator.targets.presence import find_path
 
     known = frame.configuration()
     _require_free(known, rotation, name)
-    if luks and (key_file is None or not os.path.isfile(key_file)):
-        raise click.UsageError("--luks needs a --key-file that is there")
+    _require_fit(known, rotation, content)
+    if luks and key_file is None:
+        raise click.UsageError("--luks needs a --key-file")
+    if key_file is not None and not os.path.isfile(key_file):
+        raise click.UsageError(f"--key-file: there is no file {key_file}")
+    if key_file is not None and not key_file.startswith("/"):
+        raise click.UsageError("--key-file: expected an absolute path, as it is written to targets.toml")
+    if key_file is not None and not luks and content != "zfs":
+        raise click.UsageError("--key-file is for --luks or --content zfs: nothing else would be encrypted with it")
     if luks and content == "zfs":
         raise click.UsageError("--luks is for filesystems; a pool encrypts by itself")
     looker = Writer(log=frame.log)
-    found = find_path(device, looker)
+    found, devices = find_path(device, looker)
     if found is None:
         raise click.UsageError(f"there is no device {device}")
     wish = Wish(name=name, set=rotation, content=content, adopt=adopt, erase=erase, inner=inner, locked=luks)
     disks = [disk for each in known.sets for disk in each.disks]
-    refusal = refuse(wish, found, survey_devices(looker, (found.path,)), disks)
+    refusal = refuse(wish, found, devices, disks)
     if refusal is not None:
         return _refused(frame, name, refusal)
     return _enrolled(frame, wish, found, key_file, note)
@@ -76,6 +83,19 @@ def _require_free(known: "Configuration", rotation: str, name: str) -> None:
         raise click.UsageError(f"{name} is no name for a disk: letters, digits, dots, - and _")
 
 
+def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
+    """A disk of another kind would make the jobs of its set wrong."""
+    from orchestrator.runner.disks import of_set
+
+    for job in of_set(known.rotation(rotation), known.jobs):
+        datasets = not job.target.location.path.startswith("/")
+        if (content == "zfs") is not datasets:
+            wanted = "zfs" if datasets else "ext4, xfs or btrfs"
+            raise click.UsageError(
+                f"job {job.name} copies to the set {rotation}, and its engine {job.engine} wants --content {wanted}"
+            )
+
+
 def _refused(frame: Frame, name: str, refusal: "Refusal") -> int:
     value = {"disk": name, "outcome": "refused", "why": refusal.why, "cure": refusal.cure}
     frame.answer(value, [f"refused: {refusal.why}", f"  what to do: {refusal.cure}"])
@@ -83,6 +103,7 @@ def _refused(frame: Frame, name: str, refusal: "Refusal") -> int:
 
 
 def _enrolled(frame: Frame, wish: "Wish", device: "Device", key_file: str | None, note: str) -> int:
+    from orchestrator.domain.plan import Refusal
     from orchestrator.interfaces.cli.running import opened
     from orchestrator.interfaces.visits import dock
     from orchestrator.runner.enrolling import enroll as enrolled
@@ -90,6 +111,8 @@ def _enrolled(frame: Frame, wish: "Wish", device: "Device", key_file: str | None
     with opened(frame) as desk:
         used = dock(frame.where, desk.history, say=door.say, log=frame.log)
         made = enrolled(wish, device, used, key_file=key_file, note=note)
+    if isinstance(made, Refusal):
+        return _refused(frame, wish.name, made)
     _declare(os.path.join(frame.where.config, "targets.toml"), made.disk)
     sticker = f"{made.disk.name} · set {made.disk.set} · {compose.now().astimezone():%Y-%m}"
     value = {

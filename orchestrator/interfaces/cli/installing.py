@@ -41,7 +41,10 @@ def systemd(frame: Frame, *, timer: bool, into: str, rules_into: str, show: bool
     shipped = compose.shipped_units()
     chosen = ALL if remove else TIMER if timer else DAEMON
     texts = unit_texts(
-        {name: shipped[name] for name in chosen}, program=_program(), config=frame.where.config, state=frame.where.state
+        {name: shipped[name] for name in chosen},
+        program=program_here(),
+        config=frame.where.config,
+        state=frame.where.state,
     )
     rule = {RULES: shipped[RULES]}
     if show:
@@ -77,7 +80,7 @@ def _reload() -> None:
         )
 
 
-def _program() -> str:
+def program_here() -> str:
     """The path of the command that runs now. Raises: UsageError where it has none that stays."""
     beside = os.path.join(os.path.dirname(sys.executable), "poolferry")
     called = sys.argv[0] if os.path.basename(sys.argv[0]) == "poolferry" else beside

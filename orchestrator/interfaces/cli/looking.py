@@ -25,19 +25,25 @@ _LATE = 4
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @pass_frame
 def status(frame: Frame, job: Sequence[str]) -> int:
-    """How each job stands: the age of its newest proved copy against its limit."""
-    from orchestrator.interfaces.standing import needs_somebody, standing, standing_lines, standing_value
+    """How each job stands: the age of its newest proved copy against its limit, and its next run in local time."""
+    from orchestrator.interfaces.standing import needs_somebody, standing_lines, standing_value, standings
+    from orchestrator.interfaces.upcoming import upcoming
 
     known, instant = frame.configuration(), compose.now()
     jobs = tuple(known.job(name) for name in dict.fromkeys(job)) if job else known.jobs
     aimed = {one.target.name for one in jobs if one.target.rotates}
     with frame.views() as views:
-        found = [standing(one, views, now=instant, alive=compose.alive) for one in jobs]
+        found = standings(jobs, views, now=instant, alive=compose.alive)
+        running = [each.job.name for each in found if each.running]
+        coming = upcoming(known.jobs, views, now=instant, running=running)
         value, lines, late = _sets(known, aimed, views) if aimed else ({}, [], False)
     if frame.json:
-        door.answer_value({"at": _iso(instant), "jobs": [standing_value(each) for each in found], **value})
+        told = [standing_value(each, coming.jobs[each.job.name]) for each in found]
+        door.answer_value({"at": _iso(instant), "jobs": told, **value})
     else:
-        door.answer_painted([*standing_lines(found, now=instant, paint=door.paint), *lines])
+        nobody = [coming.nobody] if coming.nobody and any(one.schedule for one in jobs) else []
+        table = standing_lines(found, coming.jobs, now=instant, paint=door.paint)
+        door.answer_painted([*table, *lines, *nobody])
     return _LATE if late or any(needs_somebody(each) for each in found) else 0
 
 
@@ -78,9 +84,10 @@ def show(frame: Frame, run: str) -> int:
         newest = () if run.isdigit() else views.runs(None if run == "last" else run, 1)
         number = int(run) if run.isdigit() else newest[0].id if newest else None
         story = views.run(number) if number is not None else None
+        drilled = views.drills.of_run(story.run.id) if story and story.run.kind == "drill" else None
     if story is None:
         raise click.UsageError(f"history knows no run {run}; `{frame.repeat('history')}` lists them")
-    frame.answer(story_value(story), lambda: story_lines(story, now=compose.now()))
+    frame.answer(story_value(story, drilled), lambda: story_lines(story, now=compose.now(), drilled=drilled))
     return 0
 
 

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from orchestrator.config.models import Configuration
+    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
+    from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
     from orchestrator.interfaces.progress import Progress
     from orchestrator.interfaces.visits import Visits
     from orchestrator.process.stop import Stop
+    from orchestrator.runner.drilling import DrillEnd
     from orchestrator.runner.planning import Planned
     from orchestrator.runner.tools import Tools
+    from orchestrator.runner.visiting import Read, Reread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,9 +81,10 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
 
 
 def _plan_without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> int:
-    """Which disk a job would go to. Why no more: to look at a disk it must be mounted, and a plan changes nothing."""
+    """Which disk a job would go to, and what each would get. Why no more: to look at a disk it must be mounted."""
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.run import EXIT, Outcome
+    from orchestrator.interfaces.forecasts import forecast_of
     from orchestrator.interfaces.visits import set_standing
     from orchestrator.interfaces.wording import decision_lines
     from orchestrator.runner.telling import decision_value
@@ -87,9 +92,12 @@ def _plan_without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> in
     rotation = known.rotation(job.target.name)
     with frame.views() as views:
         stands = set_standing(rotation, known.jobs, views, now=compose.now())
+        told = {disk.name: forecast_of(disk, (job,), views, frame.log) for disk in rotation.disks}
     why = f"it is decided on the disk of the set {rotation.name} that is plugged in when the job runs"
     refusal = Refusal(why=why, evidence=(), cure=stands.request, outcome=Outcome.WAITING)
-    frame.answer({"job": job.name, **decision_value(refusal), "removes": []}, decision_lines(job.name, refusal, []))
+    lines = [*decision_lines(job.name, refusal, []), *(f"  on disk {name}: {text}" for name, text in told.items())]
+    value = {"job": job.name, **decision_value(refusal), "removes": []}
+    frame.answer({**value, "forecast": [{"disk": name, "forecast": text} for name, text in told.items()]}, lines)
     return EXIT[refusal.outcome]
 
 
@@ -120,7 +128,7 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
 @pass_frame
 def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owed: bool, why: str | None) -> int:
     """Run jobs, one after the other: copy, prove, record."""
-    from orchestrator.domain.run import EXIT
+    from orchestrator.domain.run import EXIT, Outcome
     from orchestrator.interfaces.around import Around
     from orchestrator.runner.telling import report_value
 
@@ -129,17 +137,23 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owe
     known = frame.configuration()
     declared = tuple(known.job(name) for name in dict.fromkeys(job))
     around = Around(frame.where, known.jobs, door.say)
-    reports: list[RunReport] = []
+    reports, values, codes = list["RunReport"](), list[dict[str, Any]](), list[int]()
     with (
         opened(frame) as desk,
-        visits_of(frame, desk, known) as visits,
+        visits_of(frame, desk, known, read_again=True) as visits,
         _asked(frame, desk, known, declared, why=None if owed else why or asked_by()) as asked,
     ):
         for one, reason in asked:
             begun = around.begins(one)
-            reports.append(_run(desk, visits, one, reason, _allowed(allow, aside=aside)))
-            if not frame.json and not (frame.quiet and EXIT[reports[-1].outcome] in (0, 75)):
-                tell(reports[-1])
+            drills: list[DrillEnd] = []
+            reports.append(_run(desk, visits, one, reason, _allowed(allow, aside=aside), drills))
+            for each in (reports[-1], *(end.report for end in drills)):
+                if not frame.json and not (frame.quiet and EXIT[each.outcome] in (0, 75)):
+                    tell(each)
+            if not one.copies and not frame.json and reports[-1].outcome is Outcome.FAILED:
+                _heal_pool(known, one, reports[-1])
+            codes += [EXIT[end.report.outcome] for end in drills]
+            values.append(_with_drill(report_value(reports[-1]), drills))
             around.ended(one, reports[-1], begun)
             if desk.stopped:
                 break
@@ -147,8 +161,8 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owe
     if not_begun:
         door.say(f"not begun: {', '.join(not_begun)}")
     if frame.json:
-        door.answer_value(_value([report_value(report) for report in reports], several=owed or len(declared) > 1))
-    return worst([EXIT[report.outcome] for report in reports])
+        door.answer_value(_value(values, several=owed or len(declared) > 1))
+    return worst([*codes, *(EXIT[report.outcome] for report in reports)])
 
 
 def _asked(
@@ -165,8 +179,13 @@ def _asked(
     return owed_runs(frame.where, known.jobs, names, desk.history, parallel=parallel)
 
 
-def visits_of(frame: Frame, desk: "Desk", known: "Configuration") -> "AbstractContextManager[Visits | None]":
-    """Visits of removable disks, where there are any: those attached are let go at the end."""
+def visits_of(
+    frame: Frame, desk: "Desk", known: "Configuration", *, read_again: bool = False
+) -> "AbstractContextManager[Visits | None]":
+    """Visits of removable disks, where there are any: those attached are let go at the end.
+
+    `read_again`: before that, copies are read again as far as their set's budget goes.
+    """
     if not known.sets:
         from contextlib import nullcontext
 
@@ -174,16 +193,56 @@ def visits_of(frame: Frame, desk: "Desk", known: "Configuration") -> "AbstractCo
     from orchestrator.interfaces.visits import Visits, dock, show_visited
 
     return Visits(
-        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited
-    )
+        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited,
+        read=reader(frame, desk) if read_again else None,
+    )  # fmt: skip
 
 
-def _run(desk: "Desk", visits: "Visits | None", job: "Job", why: str, allowed: frozenset[str]) -> "RunReport":
+def reader(frame: Frame, desk: "Desk") -> "Read":
+    """Reads copies again, within a budget, and tells of it."""
+
+    def read(job: "Job", /, *, budget: "Bytes") -> "Reread":
+        from orchestrator.runner.rereading import reread_job
+
+        done = desk.do(job, reread_job, budget=budget)
+        if not frame.json and not frame.quiet:
+            tell(done.report)
+        return done
+
+    return read
+
+
+def _run(
+    desk: "Desk", visits: "Visits | None", job: "Job", why: str, allowed: frozenset[str], drills: "list[DrillEnd]"
+) -> "RunReport":
+    """One run, and the drill that is due after it, while the disk is here."""
     from orchestrator.runner.run import run_job
 
-    if visits is None:
-        return desk.do(job, run_job, why=why, allowed=allowed)
-    return visits.run(job, lambda placed, absent: desk.do(placed, run_job, why=why, allowed=allowed, absent=absent))
+    def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
+        report = desk.do(placed, run_job, why=why, allowed=allowed, absent=absent)
+        if placed.drill.asked and report.outcome.well and not desk.stopped:
+            from orchestrator.runner.drilling import drill_when_due
+
+            drills.extend(filter(None, [desk.do(placed, drill_when_due)]))
+        return report
+
+    return visits.run(job, do) if visits else do(job, None)
+
+
+def _with_drill(value: dict[str, Any], drills: "list[DrillEnd]") -> dict[str, Any]:
+    """A run's value with that of the drill after it, where there was one."""
+    if not drills:
+        return value
+    from orchestrator.interfaces.cli.drilling import drill_value
+
+    return {**value, "drill": drill_value(drills[-1])}
+
+
+def _heal_pool(known: "Configuration", job: "Job", report: "RunReport") -> None:
+    """Which jobs have what a pool lost."""
+    from orchestrator.planners.healing import heal_pool
+
+    door.answer([f"  to heal {line}" for line in heal_pool(report.evidence, known.jobs, job.source)])
 
 
 def tell(report: "RunReport") -> None:

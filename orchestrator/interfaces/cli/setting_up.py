@@ -76,7 +76,8 @@ def check(frame: Frame, *, system: bool) -> int:
     advice = (
         [(job, each) for job in known.jobs if not job.target.rotates for each in _advice(frame, job)] if system else []
     )
-    bad = [each for _, each in advice if not each.good and each.hinders]
+    machine = _machine_advice(frame, known) if system else ()
+    bad = [each for each in (*(each for _, each in advice), *machine) if not each.good and each.hinders]
     jobs = [
         {
             "job": job.name,
@@ -92,11 +93,13 @@ def check(frame: Frame, *, system: bool) -> int:
         for job in known.jobs
     ]
     if frame.json:
-        door.answer_value({"config": frame.where.config, "jobs": jobs})
+        told_of = {"machine": [_told(each) for each in machine]} if system else {}
+        door.answer_value({"config": frame.where.config, "jobs": jobs, **told_of})
     else:
         for job, told in zip(known.jobs, jobs, strict=True):
             door.answer([str(told["meaning"]), *promised[job.name][1]])
-            door.answer(f"  {_sign(each)}  {each.subject}: {each.text}" for of, each in advice if of is job)
+            door.answer(_advice_line(each) for of, each in advice if of is job)
+        door.answer(["this machine:", *map(_advice_line, machine)] if machine else [])
     return 1 if bad else 0
 
 
@@ -132,6 +135,10 @@ def _told(advice: "Advice") -> dict[str, object]:
     return {"good": advice.good, "hinders": hinders, "subject": advice.subject, "text": advice.text}
 
 
+def _advice_line(advice: "Advice") -> str:
+    return f"  {_sign(advice)}  {advice.subject}: {advice.text}"
+
+
 def _sign(advice: "Advice") -> str:
     return "ok" if advice.good else "!!" if advice.hinders else "hm"
 
@@ -157,6 +164,27 @@ def _advice(frame: Frame, job: "Job") -> "tuple[Advice, ...]":
 
     with compose.reader(job, compose.stop_for(None), frame.log) as reader:
         return engine(job.engine).advise(job, reader)
+
+
+def _machine_advice(frame: Frame, known: "Configuration") -> "tuple[Advice, ...]":
+    """What there is to say of the machine itself: the channels' secrets, and the units that keep the times."""
+    from orchestrator.interfaces.cli.installing import program_here
+    from orchestrator.interfaces.credentials import channel_advice
+    from orchestrator.interfaces.delivering import means_of
+    from orchestrator.interfaces.installed import Here, rule_installed, unit_advice, units_known
+    from orchestrator.process.executor import Reader
+
+    where = frame.where
+    units = units_known(Reader(log=frame.log))
+    texts = [text for unit in units.values() for text in (unit.text, *unit.more)]
+    channels = channel_advice(compose.machine(where).notice, means_of(where), texts)
+    if not units:
+        return channels
+    here = Here(
+        shipped=compose.shipped_units(), program=program_here(), config=where.config, state=where.state,
+        scheduled=any(job.schedule or job.after for job in known.jobs), disks=bool(known.sets),
+    )  # fmt: skip
+    return (*channels, *unit_advice(units, here, rule_installed()))
 
 
 @click.group("config", cls=Group)

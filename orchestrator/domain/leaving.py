@@ -1,0 +1,90 @@
+"""A pool that is going to be destroyed: what it holds, who else holds it, and what nobody does. Pure."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from orchestrator.domain.quick import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A dataset of the pool. `snapshots`: (name, guid), the oldest first; `written`: bytes since the newest one.
+
+    `empty`: no file is in it; None: nobody looked, as only what has no snapshot is looked into. `unsettled`: a restore has
+    begun to bring it back, or something above it, and has not ended.
+    """
+
+    name: str
+    volume: bool
+    guid: int
+    snapshots: tuple[tuple[str, int], ...]
+    written: int
+    empty: bool | None = None
+    unsettled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSeen:
+    """The pool as a look found it, by whole names; without datasets it is not there."""
+
+    name: str
+    datasets: tuple[Held, ...]
+
+    @property
+    def guid(self) -> int | None:
+        """The guid of its own dataset: that of a pool made anew is another one. None: it is not there."""
+        return next((one.guid for one in self.datasets if one.name == self.name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitFacts:
+    """What a kit says of a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
+    above the source, again; `guids`: of each dataset's snapshots, the oldest first.
+    """
+
+    top_guid: int | None
+    create: str
+    above: tuple[str, ...]
+    guids: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What one target, or one disk of a set, holds of a job's datasets.
+
+    `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
+    `why`. `known_at`: the source as it was then is proved there, as history knows.
+    """
+
+    job: str
+    place: str
+    held: Mapping[str, frozenset[int]] | None
+    why: str = ""
+    known_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How one dataset stands. `copies`: (job, place, snapshots held) of those that hold any; `lost`: what is on no copy.
+
+    `let_go`: somebody told by name that it may be lost.
+    """
+
+    dataset: str
+    snapshots: int
+    copies: tuple[tuple[str, str, int], ...]
+    lost: str = ""
+    let_go: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """All datasets of a pool, and the copies that nobody could look at."""
+
+    standings: tuple[Standing, ...]
+    unseen: tuple[Copy, ...]
+
+    @property
+    def lost(self) -> tuple[Standing, ...]:
+        """What would be lost, and nobody has said that it may."""
+        return tuple(one for one in self.standings if one.lost and not one.let_go)

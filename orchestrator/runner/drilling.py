@@ -1,0 +1,196 @@
+"""`drill`: a sample of the newest proved point, or all of it, comes back into scratch and is compared; the evidence stays.
+
+Why a part of a job, and no job of its own: it needs the disk that is here, the point that [keep] must leave alone
+meanwhile, and the window in which the job may work; all of that belongs to the job whose copies are drilled.
+
+Changes things.
+"""
+
+import contextlib
+import os
+
+from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.drilled import Checked, Drilled
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Finding, Reading
+from orchestrator.domain.quick import dataclass
+from orchestrator.domain.run import Kind, Outcome, RunReport
+from orchestrator.domain.units import show_duration, show_size
+from orchestrator.planners.drilling import Past, decide_drill
+from orchestrator.process.executor import StopReason, Writer
+from orchestrator.process.stop import Stop
+from orchestrator.runner import drill_trees as trees
+from orchestrator.runner.drill_sheet import DrillWish, Sheet
+from orchestrator.runner.hooks import call_hooks
+from orchestrator.runner.journal import begin, evidence_of
+from orchestrator.runner.locks import reading as held
+from orchestrator.runner.reading import DAMAGE, tell_counts, tell_first
+from orchestrator.runner.scratch import folder_of, refuse_place, scratch_folder
+from orchestrator.runner.tools import Tools
+
+_KEPT = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillEnd:
+    """A drill as it ended. `findings`: what of the copy is not as it should be."""
+
+    report: RunReport
+    drilled: Drilled
+    findings: tuple[Finding, ...] = ()
+
+
+def due_drill(job: Job, tools: Tools) -> str:
+    """ "whole", "sample", or "": what the job's [drill] owes at its place now."""
+    if not job.drill.asked:
+        return ""
+    known = tools.history.drills.of(job.name)
+    past = [Past(at=each.at, drilled=each.drilled) for each in known if each.drilled.place == job.target.name]
+    return decide_drill(job.drill, past, tools.clock())
+
+
+def drill_when_due(job: Job, tools: Tools) -> DrillEnd | None:
+    """The drill that the job's [drill] owes after a run that ended well; None: it owes none."""
+    kind = due_drill(job, tools)
+    if not kind:
+        _tidy(job, tools)
+        return None
+    why = "[drill] whole-every" if kind == "whole" else "[drill] every"
+    return drill_job(job, tools, DrillWish(whole=kind == "whole"), why=f"{kind} drill, as {why} asks")
+
+
+def _tidy(job: Job, tools: Tools) -> None:
+    """Removes what a drill left that was killed."""
+    folder = folder_of(job, tools.state)
+    if os.path.isdir(folder):
+        with contextlib.suppress(NotNow), scratch_folder(folder, tools.state, stop=tools.stop, patience=0.0):
+            pass
+
+
+def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") -> DrillEnd:
+    """One drill, recorded. Everything that can go wrong is in the report; only a lost history raises."""
+    journal = begin(job, tools, why, Kind.DRILL)
+    sheet = Sheet(journal, wish)
+    journal.attempt_begun()
+    tools.history.heal(tools.alive, journal.now)
+    try:
+        report = _drill(sheet)
+    except NotNow as error:
+        report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+    except Stopped as error:
+        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="drill again; it begins anew")
+    except OrchestratorError as error:
+        journal.attempt_ended(error)
+        report = journal.ended(
+            Outcome.FAILED, f"the drill failed: {error.why}", cure=error.cure, evidence=evidence_of(error)
+        )
+    drilled = sheet.evidence(report.outcome, report.why)
+    tools.history.drills.keep(journal.run, job.name, drilled, journal.now)
+    if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not wish.proves:
+        call_hooks(report.outcome.value, journal, report)
+    return DrillEnd(report=report, drilled=drilled, findings=sheet.findings)
+
+
+def _drill(sheet: Sheet) -> RunReport:
+    job, tools = sheet.journal.job, sheet.journal.tools
+    notes = f"{tools.state}/notes/drill-{job.name}"
+    os.makedirs(notes, mode=0o700, exist_ok=True)
+    if tools.engine.wants_datasets:
+        from orchestrator.runner.drill_copies import drill_copies
+
+        return drill_copies(sheet, notes)
+    folder = folder_of(job, tools.state)
+    refused = refuse_place(job, folder)
+    if refused:
+        return sheet.refuse(refused)
+    with scratch_folder(folder, tools.state, stop=tools.stop, patience=tools.lock_wait) as inherit:
+        return _drill_tree(sheet, tools.writer(inherit), f"{folder}/tree", notes)
+
+
+def _drill_tree(sheet: Sheet, writer: Writer, tree: str, notes: str) -> RunReport:
+    journal = sheet.journal
+    job, tools = journal.job, journal.tools
+    lot = trees.choose_lot(journal, writer, notes, whole=sheet.wish.whole, seed=sheet.seed)
+    if isinstance(lot, Refusal):
+        return sheet.refuse(lot)
+    sheet.point, sheet.of_files, sheet.of_bytes = lot.point.name, lot.of_files, lot.of_bytes
+    with held(job, tools.state, lot.point.name):
+        took = trees.bring(lot, journal, writer, tree, notes)
+        if isinstance(took, Refusal):
+            return sheet.refuse(took)
+        sheet.restore_s, sheet.files, sheet.bytes = took, len(lot.pieces), lot.size
+        if sheet.wish.proves:
+            harmed = trees.harm(lot, tree, sheet.seed)
+            return sheet.prove(harmed, trees.compare(lot, journal, writer, tree, notes))
+        reading = trees.compare(lot, journal, writer, tree, notes)
+        if not reading.sound:
+            return _found(sheet, lot, reading, trees.compare_copy(lot, journal, writer, notes), tree)
+    return _check(sheet, tree) or _done(sheet, lot, took)
+
+
+def _found(sheet: Sheet, lot: trees.Lot, reading: Reading, copy: Reading, tree: str) -> RunReport:
+    """What came back is not as promised: read again, it is the copy that is damaged, or else the way back."""
+    name = sheet.journal.job.name
+    sheet.note(reading.findings)
+    point, damaged = lot.point.name, [each for each in copy.findings if each.verdict in DAMAGE]
+    if damaged:
+        sheet.findings = tuple(damaged)
+        cure = (
+            f"`poolferry run {name}` copies damaged files again from the source; `poolferry verify {name}` reads all of the point; "
+            "look at the disk's health (smartctl -a)"
+        )
+        return sheet.fail(f"the copy is damaged in point {point}: {tell_counts(copy)}: {tell_first(copy)}", cure)
+    cure = (
+        f"the copy itself was read again and is sound: look at the disk below {tree} and at this machine's memory, "
+        f"then `poolferry drill {name} --seed {sheet.seed}`"
+    )
+    told = f"{tell_counts(reading)}: {tell_first(reading)}"
+    return sheet.fail(f"of point {point} came back otherwise than promised: {told}", cure)
+
+
+def _done(sheet: Sheet, lot: trees.Lot, took: float) -> RunReport:
+    told = f"{sheet.told_files()} of point {lot.point.name} came back as promised: {show_size(lot.size)}"
+    checked = f", and {os.path.basename(sheet.checked.argv[0])} found them well" if sheet.checked else ""
+    return sheet.journal.ended(Outcome.DONE, f"{told} in {show_duration(took)}{checked}{sheet.estimate()}")
+
+
+def _check(sheet: Sheet, tree: str) -> RunReport | None:
+    """The owner's own look at what came back; None: it is well, or nothing was asked for."""
+    rules, tools = sheet.journal.job.drill, sheet.journal.tools
+    if not rules.check_command:
+        return None
+    said = bytearray()
+
+    def heard(chunk: bytes) -> None:
+        said.extend(chunk)
+        del said[:-_KEPT]
+
+    stop = Stop(deadline=rules.check_within, because="the check took too long")
+    command = check_command(rules.check_command, tree, sheet)
+    result = tools.writer(()).stream(Pipeline(stages=(command,)), stop=stop, on_output=heard, on_errors=heard)
+    late = result.stopped is StopReason.STOPPED
+    output = bytes(said).decode("utf-8", "replace")
+    sheet.checked = Checked(argv=rules.check_command, exit=None if late else result.exits[0], output=output)
+    if tools.stop.reason is not None:
+        raise Stopped(tools.stop.reason)
+    if sheet.checked.exit == 0:
+        return None
+    how = f"took longer than {show_duration(rules.check_within)}" if late else f"ended with {result.exits[0]}"
+    why = f"the drill failed: what came back is as promised, but {' '.join(rules.check_command)} {how}"
+    cure = (
+        f"see what it said; `poolferry drill {sheet.journal.job.name} --seed {sheet.seed}` brings the same files back"
+    )
+    return sheet.journal.ended(Outcome.FAILED, why, cure=cure, evidence=tuple(output.splitlines()[-20:]))
+
+
+def check_command(argv: tuple[str, ...], tree: str, sheet: Sheet) -> Command:
+    """The owner's program, in the folder of what came back."""
+    told: tuple[tuple[str, str], ...] = (
+        *sheet.journal.tools.hook_environment,
+        ("POOLFERRY_JOB", sheet.journal.job.name),
+        ("POOLFERRY_POINT", sheet.point or ""),
+        ("POOLFERRY_SCRATCH", tree),
+    )
+    return Command(argv=("env", f"--chdir={tree}", "--", *argv), effect=Effect.WRITES, environment=told)

@@ -1,0 +1,94 @@
+"""A pool's own dataset comes back into that of a new pool, on real OpenZFS, and nothing that is there is lost.
+
+Changes things: in virtual machines.
+"""
+
+from tests.lab.common import Machine
+from tests.lab.test_zfs_restore import BOTH, guids, rebuild, restore
+from tests.whole.house import wait_until
+
+JOB = 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n'
+PLACE = '[place.vault]\ndataset = "vault/copies"\n'
+KEPT = "mountpoint,canmount,readonly,quota,refquota,compression,user:note,sharenfs"
+
+
+def set_up(master: Machine, more: str = "", size: str = "3M") -> None:
+    """Files in the pool's own dataset, and datasets below it, copied."""
+    master.pool("tank", "300M")
+    master.pool("vault", "300M")
+    master.sh(f"""set -e; zfs create vault/copies; zfs set compression=lz4 quota=250M user:note='a b' tank
+        zfs create -o mountpoint=/srv/sub -o refquota=90M tank/sub; zfs create -V 8M tank/disk
+        head -c {size} /dev/urandom >/tank/one; echo two >/srv/sub/two; zfs snapshot -r tank@a
+        echo three >/tank/three; zfs snapshot -r tank@b""")
+    master.job("photos", JOB + more, targets=PLACE)
+    ran = master.poolferry("run", "photos", "--json")
+    assert ran.code == 0, ran
+
+
+def values(master: Machine) -> str:
+    return master.sh(["zfs", "get", "-Hpr", "-t", "filesystem,volume", "-o", "name,property,value", KEPT, "tank"]).text
+
+
+@BOTH
+def test_a_pool_comes_back_into_its_own_dataset_and_goes_on(master: Machine) -> None:
+    set_up(master)
+    before, held = values(master), guids(master, "tank")
+    rebuild(master)
+    master.sh("zfs create tank/own; echo mine >/tank/own/mine")
+    refused = restore(master, to="tank")
+    assert (refused["outcome"], "tank/own is mounted below it" in refused["why"]) == ("refused", True), refused
+    master.sh("zfs unmount tank/own")
+    plan = master.poolferry("restore", "plan", "photos", "--to", "tank", "--json").json
+    lines = [line for stage in plan["stages"] for step in stage for line in step["commands"]]
+    assert sum(" -F " in line for line in lines) == 1, lines
+    ended = restore(master, "--content", to="tank")
+    assert ended["outcome"] == "done", ended
+    assert master.sh("zfs mount tank/own; cat /tank/own/mine /tank/three /srv/sub/two").lines == (
+        "mine",
+        "three",
+        "two",
+    )
+    master.sh("zfs destroy -f tank/own")
+    assert (guids(master, "tank"), values(master)) == (held, before)
+    assert "poolferry" not in master.sh("zfs get -Hr -o property -s local all tank").text
+    assert [(link["base"], link["seen"]) for link in ended["chains"]] == [("b", True)]
+    master.sh("echo new >/tank/new; zfs snapshot -r tank@c")
+    ran = master.poolferry("run", "photos", "--json").json
+    assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+    again = restore(master, to="tank")
+    assert again["outcome"] == "refused", again
+
+
+def test_files_in_it_are_left_alone(master: Machine) -> None:
+    set_up(master)
+    rebuild(master)
+    master.sh("mkdir /tank/folder; echo mine >/tank/folder/mine")
+    for _ in range(2):
+        refused = restore(master, "--aside", to="tank")
+        assert (refused["outcome"], refused["evidence"]) == ("refused", ["folder/mine"]), refused
+        assert master.sh("cat /tank/folder/mine").text == "mine"
+        master.sh("zfs unmount tank")  # it is found where it is not mounted too
+        assert restore(master, to="tank")["evidence"] == ["folder/mine"]
+        master.sh("zfs mount tank")
+    master.sh("zpool destroy -f tank; zpool import -d /var 2>/dev/null; true")
+    refused = restore(master, to="tank")
+    assert refused["why"] == "the pool tank is not imported", refused
+
+
+def test_it_is_cut_and_goes_on(master: Machine) -> None:
+    set_up(master, '[pipe]\nrate-limit = "900k"\nbuffer = "2M"\n', size="24M")
+    before, held = values(master), guids(master, "tank")
+    rebuild(master)
+    running = master.popen(["poolferry", "restore", "run", "photos", "--to", "tank", "--json"])
+    token = "zfs get -Hpo value receive_resume_token tank | grep -q ^1-"
+    wait_until(lambda: master.sh(f"pgrep -x zfs && {token}", check=False).code == 0, 120)
+    running.kill(9)
+    running.wait(30)
+    master.sh("pkill -9 -x mbuffer; pkill -9 -x zfs", check=False)
+    wait_until(lambda: master.sh("pgrep -x zfs", check=False).code != 0, 60)
+    assert master.sh("zfs get -Ho value mounted,canmount,readonly tank").lines == ("no", "noauto", "on")
+    master.job("photos", JOB, targets=PLACE)
+    ended = restore(master, to="tank")
+    assert (ended["outcome"], ended["resumed"]) == ("done", True), ended
+    assert (guids(master, "tank"), values(master)) == (held, before)
+    assert master.sh("cat /tank/three").text == "three"

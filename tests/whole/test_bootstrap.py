@@ -1,0 +1,136 @@
+"""A machine is lost, and another one takes over from what lies beside the copies of files; or a person does, by hand.
+
+Changes things: below tmp_path, and on loop devices.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.history.store import open_history
+from tests.whole.drawer import Drawer, missing
+from tests.whole.house import House, Ran, trees_equal
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    made = House(tmp_path)
+    made.write("a/one", "one")
+    made.write("two", "two")
+    made.job(rsync={"parallel": 2})
+    assert made.run().outcome == "done"
+    return made
+
+
+def another(folder: Path) -> House:
+    """A new machine: nothing of ours is on it."""
+    made = House(folder / "new")
+    (made.config / "jobs").rmdir()
+    made.config.rmdir()
+    return made
+
+
+def bootstrap(house: House, place: object, *more: str) -> Ran:
+    return house.call("restore", "bootstrap", str(place), *more)
+
+
+def test_a_new_machine_takes_over_and_goes_on(house: House) -> None:
+    (house.folder / "new").mkdir()
+    new = another(house.folder)
+    told = bootstrap(new, house.target, "--plan")
+    assert (told.code, told["jobs"], told["runs"], told["host"]) == (0, ["photos"], 1, os.uname().nodename)
+    assert not new.state.exists()
+    told = bootstrap(new, house.target)
+    assert told.code == 0, told
+    for name in ("targets.toml", "jobs/photos.toml"):
+        assert (new.config / name).read_text() == (house.config / name).read_text()
+        assert (new.config / name).stat().st_mode & 0o777 == 0o600
+    assert [line.split(" --")[0] for line in told["next"]] == ["poolferry check", "poolferry restore plan photos"]
+    assert new.call("history")["runs"][0]["outcome"] == "done"
+    with open_history(str(new.state / "history.sqlite")) as history:
+        assert json.loads(history.memory("")["moved"])["from"] == os.uname().nodename
+    assert new.run().outcome == "nothing-to-do"
+
+
+def test_nothing_is_written_over_what_is_there(house: House) -> None:
+    before = (house.config / "targets.toml").read_text()
+    (house.config / "targets.toml").write_text(f"{before}# mine\n")
+    refused = bootstrap(house, house.target)
+    assert (refused.code, "nothing is written over it" in refused["refused"]) == (3, True)
+    assert (house.config / "targets.toml").read_text() == f"{before}# mine\n"
+    (house.config / "targets.toml").unlink()
+    (house.config / "jobs" / "photos.toml").unlink()
+    assert bootstrap(house, house.target)["evidence"] == [str(house.state / "history.sqlite")]
+    (house.config / "targets.toml").write_text("# mine\n")
+    told = bootstrap(house, house.target, "--aside")
+    assert told.code == 0, told
+    aside, history = told["aside"]
+    assert (Path(aside) / "targets.toml").read_text() == "# mine\n"
+    assert Path(history).stat().st_size
+    assert (house.config / "targets.toml").read_text() == before
+
+
+def test_the_newest_of_several_kits_is_taken_and_what_is_none_is_told(house: House) -> None:
+    other = house.folder / "other"
+    other.mkdir()
+    house.job("other", source=str(house.source / "a"), target=str(other / "copies"))
+    assert house.run("other").outcome == "done"
+    (house.folder / "new").mkdir()
+    told = bootstrap(another(house.folder), house.folder, "--plan")
+    assert (told["folder"], told["jobs"]) == ("other/copies/.poolferry", ["other", "photos"])
+    for place, why in ((house.source, "there is no kit"), ("/dev/none", "no device that is here")):
+        failed = bootstrap(house, place)
+        assert (failed.code, why in failed["error"]) == (1, True), failed
+
+
+def test_the_configuration_is_renewed_when_it_changes(house: House) -> None:
+    archive, page = house.target / ".poolferry/configuration.tar", house.target / ".poolferry/RECOVERY.md"
+    assert (archive.stat().st_mode & 0o777, page.stat().st_size > 500) == (0o600, True)
+    first = archive.stat().st_mtime_ns
+    house.write("three", "three")
+    assert house.run().outcome == "done"
+    assert archive.stat().st_mtime_ns == first
+    house.job(rsync={"parallel": 1})
+    house.write("four", "four")
+    assert house.run().outcome == "done"
+    assert archive.stat().st_mtime_ns != first
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_the_page_brings_everything_back_by_hand(tmp_path: Path, points: bool) -> None:
+    house = House(tmp_path)
+    house.write("a b/one", "one")
+    house.write("two", "two")
+    house.job(rsync={"points": points})
+    assert house.run().outcome == "done"
+    page = (house.target / ".poolferry/RECOVERY.md").read_text()
+    lost = house.source.rename(tmp_path / "lost")
+    script = "".join(block.partition("```")[0] for block in page.split("```sh\n")[1:])
+    subprocess.run(["sh", "-eu", "-c", script.replace('ls "$copy/points"', ":")], check=True, capture_output=True)
+    assert trees_equal(lost, house.source)
+
+
+@pytest.fixture
+def drawer(tmp_path: Path) -> Iterator[Drawer]:
+    made = Drawer(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
+    device = drawer.enrolled("red")
+    assert drawer.run("run", "photos").code == 0
+    before = drawer.digest("red")
+    new = House(drawer.root / "new") if (drawer.root / "new").mkdir() is None else None
+    assert new is not None
+    told = bootstrap(new, device)
+    assert told.code == 0, told
+    assert told["jobs"] == ["photos"]
+    assert any("disks readopt" in line for line in told["next"])
+    assert drawer.digest("red") == before, "the disk is only read"
+    assert drawer.full("red") in (new.config / "targets.toml").read_text()

@@ -1,0 +1,219 @@
+"""Drills of copies on this machine: what comes back is compared, damage is loud, and nothing stays behind.
+
+Changes things.
+"""
+
+import os
+import shutil
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.whole.damage import NAMES, fill, rot
+from tests.whole.house import House, Ran, facts, kill, rsyncs, strays, wait_until
+
+
+def scratch(house: House) -> Path:
+    """Where drills of this house bring back."""
+    return house.state / "drill" / "poolferry-drill-photos"
+
+
+def standing(house: House) -> tuple[str, str]:
+    """State and reason of the job."""
+    (job,) = house.call("status", "photos")["jobs"]
+    return job["state"], job["why"]
+
+
+def copied(house: House, **toml: object) -> None:
+    fill(house.source)
+    house.job(**toml)
+    assert house.run().outcome == "done"
+
+
+def test_a_sample_comes_back_as_promised_and_goes_again(house: House) -> None:
+    copied(house, drill={"files": 20})
+    before = facts(house.target / "points")
+    drilled = house.call("drill", "photos")
+    assert (drilled.code, drilled.outcome) == (0, "done"), drilled
+    told = drilled["drill"]
+    assert (told["files"], told["of_files"], told["passed"], told["differences"]) == (20, 2 * len(NAMES) + 1, True, [])
+    assert not scratch(house).exists()
+    assert facts(house.target / "points") == before
+    assert standing(house)[0] == "up"
+    shown = house.call("show", "photos")
+    assert shown["drill"]["seed"] == told["seed"]
+    again = house.call("drill", "photos", "--seed", str(told["seed"]))
+    assert (again["drill"]["seed"], again["drill"]["bytes"]) == (told["seed"], told["bytes"])
+
+
+def test_all_of_it_comes_back(house: House) -> None:
+    copied(house)
+    drilled = house.call("drill", "photos", "--whole")
+    assert (drilled.code, drilled["drill"]["whole"], drilled["drill"]["files"]) == (0, True, 2 * len(NAMES) + 1), (
+        drilled
+    )
+    assert not scratch(house).exists()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: bool) -> None:
+    copied(house, drill={"files": 1000})
+    rot(house.point() / "1")
+    (house.point() / "in" / "plain" / "file").unlink()
+    drilled = house.call("drill", "photos", *(["--whole"] if whole else []))
+    assert (drilled.code, drilled.outcome) == (1, "failed"), drilled
+    assert "the copy is damaged in point" in drilled["why"]
+    assert "poolferry run photos" in drilled["cure"]
+    named = "\n".join(drilled["drill"]["differences"])
+    assert "1: rotten" in named
+    assert "in/plain/file: missing" in named
+    assert standing(house)[0] == "failing"
+    assert house.call("status").code == 4
+    (point,) = house.call("points", "photos")["points"]
+    assert point["sound"] is False
+    assert house.run().outcome == "done"
+    assert facts(house.point()) == facts(house.source)
+    assert house.call("drill", "photos").outcome == "done"
+    assert standing(house)[0] == "up"
+
+
+def test_damage_on_the_way_is_told_from_damage_of_the_copy(house: House, tmp_path: Path) -> None:
+    """An rsync that spoils what it writes, as bad memory would: the copy is read again, and is not accused."""
+    copied(house, drill={"files": 1000})
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    spoiling = folder / "rsync"
+    spoiling.write_text(
+        f'#!/bin/sh\n{shutil.which("rsync")} "$@" || exit\nfor last do :; done\n'
+        'case $last in */tree/) touch -r "$last/1" "$last/../t"; printf X >"$last/1"; touch -r "$last/../t" "$last/1";; esac\n'
+    )
+    spoiling.chmod(0o755)
+    house.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+    drilled = house.call("drill", "photos")
+    assert (drilled.code, drilled.outcome) == (1, "failed"), drilled
+    assert "came back otherwise than promised" in drilled["why"]
+    assert "the copy itself was read again and is sound" in drilled["cure"]
+    (point,) = house.call("points", "photos")["points"]
+    assert point["sound"] is not False
+    assert standing(house)[0] == "failing"
+
+
+def test_a_drill_can_fail(house: House) -> None:
+    copied(house)
+    before = facts(house.target / "points")
+    proved = house.call("drill", "photos", "--prove")
+    assert (proved.code, proved.outcome) == (0, "done"), proved
+    verdicts = sorted(line.split(": ")[1] for line in proved["drill"]["differences"])
+    assert verdicts == ["edited", "missing", "rotten"]
+    assert (proved["drill"]["proves"], proved["drill"]["passed"]) == (True, False)
+    assert facts(house.target / "points") == before
+    assert standing(house)[0] == "up"
+    assert house.call("status", "photos")["jobs"][0]["last_drill"] is None
+
+
+def test_it_is_done_after_a_run_when_it_is_due(house: House) -> None:
+    copied(house, drill={"every": "7d"})
+    (first,) = [each for each in house.call("history")["runs"] if "drill" in each["asked"]]
+    assert (first["outcome"], first["asked"]) == ("done", "sample drill, as [drill] every asks")
+    run = house.run()
+    assert (run.outcome, "drill" in run.value) == ("nothing-to-do", False)
+    house.job(drill={"every": "run"})
+    run = house.run()
+    assert (run.code, run.outcome, run["drill"]["outcome"]) == (0, "nothing-to-do", "done")
+    house.job(drill={"every": "7d", "whole_every": "90d"})
+    assert house.run()["drill"]["drill"]["whole"] is True
+    assert "drill" not in house.run().value
+
+
+def test_one_that_fails_after_a_run_makes_the_command_fail(house: House) -> None:
+    copied(house)
+    rot(house.point() / "1")
+    house.job(drill={"every": "7d", "files": 1000})
+    run = house.run()
+    assert (run.code, run.outcome, run["drill"]["outcome"]) == (1, "nothing-to-do", "failed"), run
+    again = house.run()  # mends, and drills again
+    assert (again.code, again.outcome, again["drill"]["outcome"]) == (0, "done", "done"), again
+
+
+def test_the_owners_check_decides_too(house: House) -> None:
+    house.write("in/words", "expected words")
+    house.job(drill={"check_command": ["grep", "-q", "expected", "in/words"]})
+    assert house.run().outcome == "done"
+    well = house.call("drill", "photos")
+    assert (well.code, well["drill"]["check"]["exit"]) == (0, 0), well
+    house.job(drill={"check_command": ["sh", "-c", "echo seen $POOLFERRY_JOB; ls in; exit 3"]})
+    bad = house.call("drill", "photos")
+    assert (bad.code, bad.outcome, bad["drill"]["check"]["exit"]) == (1, "failed", 3), bad
+    assert bad["drill"]["check"]["output"] == "seen photos\nwords\n"
+    assert "ended with 3" in bad["why"]
+    house.job(drill={"check_command": ["sleep", "60"], "check_within": "1s"})
+    late = house.call("drill", "photos")
+    assert (late.code, late["drill"]["check"]["exit"]) == (1, None), late
+    assert "took longer than 1.0 s" in late["why"]
+    assert strays(house.folder) == []
+    assert standing(house)[0] == "failing"
+
+
+def test_without_room_or_a_place_it_is_refused(house: House) -> None:
+    copied(house)
+    house.job(drill={"scratch": str(house.source)})
+    inside = house.call("drill", "photos")
+    assert (inside.code, inside.outcome) == (3, "refused"), inside
+    assert "lies within the source" in inside["why"]
+    assert not (house.source / "poolferry-drill-photos").exists()
+    foreign = house.folder / "place" / "poolferry-drill-photos"
+    foreign.mkdir(parents=True)
+    (foreign / "dear").write_text("to somebody")
+    house.job(drill={"scratch": str(foreign.parent)})
+    refused = house.call("drill", "photos")
+    assert refused.code == 1
+    assert "was not made by a drill" in refused["why"]
+    assert (foreign / "dear").read_text() == "to somebody"
+    house.job("empty", source=str(house.folder / "place"), target=str(house.folder / "other"))
+    assert house.call("drill", "empty").code == 3
+
+
+def test_what_a_killed_drill_left_goes_with_the_next_run(house: House) -> None:
+    house.write("large", os.urandom(30 << 20))
+    house.job(pipe={"rate_limit": "50M"})
+    assert house.run().outcome == "done"
+    house.job(drill={"every": "7d"})
+    assert house.call("drill", "photos").outcome == "done"
+    process = house.start_call("drill", "photos")
+    (first, *_) = wait_until(lambda: rsyncs(process))
+    os.kill(first, signal.SIGSTOP)
+    kill(process.pid)
+    kill(first, signal.SIGKILL)
+    process.communicate(timeout=20)
+    assert scratch(house).exists()
+    run = house.run()
+    assert (run.outcome, "drill" in run.value) == ("nothing-to-do", False)
+    assert not scratch(house).exists()
+    newest = house.call("history")["runs"][1]
+    assert (newest["asked"], newest["outcome"]) == ("drill", "interrupted")
+    assert standing(house)[0] == "up"
+    assert strays(house.folder) == []
+
+
+def test_a_stopped_drill_leaves_nothing(house: House) -> None:
+    house.write("large", os.urandom(30 << 20))
+    house.job()
+    assert house.run().outcome == "done"
+    process = house.start_call("drill", "photos")
+    (first, *_) = wait_until(lambda: rsyncs(process))
+    os.kill(first, signal.SIGSTOP)
+    kill(process.pid, signal.SIGTERM)
+    os.kill(first, signal.SIGCONT)
+    ended = house.ended(process)
+    assert ended.outcome == "interrupted", ended
+    assert not scratch(house).exists()
+    assert stat.S_ISDIR(os.stat(house.state / "drill").st_mode)
+
+
+def test_a_copy_that_was_never_made_cannot_be_drilled(house: House) -> None:
+    house.job()
+    drilled: Ran = house.call("drill", "photos")
+    assert (drilled.code, drilled.outcome) == (3, "refused"), drilled
+    assert drilled["cure"] == "poolferry run photos"

@@ -1,0 +1,84 @@
+"""`restore plan` without a destination: which of all copies of a source to take, and the command that takes it.
+
+Changes things.
+"""
+
+import shlex
+import shutil
+from typing import Any
+
+from tests.whole.damage import rot
+from tests.whole.house import House, facts
+
+
+def choice(house: House, *arguments: str) -> dict[str, Any]:
+    planned = house.call("restore", "plan", "photos", *arguments)
+    assert planned.code == (0 if planned["chosen"] else 75 if planned["elsewhere"] else 3), planned
+    return planned.value
+
+
+def two_copies(house: House) -> None:
+    """The same source, copied to two places; the second copy is newer."""
+    house.write("one", "the first")
+    house.write("in/two", "the second")
+    house.job()
+    house.job("other", target=str(house.folder / "second"))
+    assert house.run().outcome == "done"
+    house.write("three", "later")
+    assert house.run("other").outcome == "done"
+
+
+def test_the_newest_proved_copy_of_all_jobs_is_chosen_and_its_command_restores(house: House) -> None:
+    two_copies(house)
+    found = choice(house)
+    assert (found["chosen"]["job"], found["chosen"]["bytes"]) == ("other", 24)
+    assert {each["job"]: each["points"] for each in found["copies"]} == {"photos": 1, "other": 1}
+    assert found["in_the_way"].endswith("holds 3 entries")
+    assert found["command"].endswith("--aside")
+    before = facts(house.source)
+    shutil.rmtree(house.source)
+    found = choice(house)
+    assert found["in_the_way"] is None
+    words = shlex.split(found["command"])
+    assert words[:3] == ["poolferry", "restore", "run"]
+    assert house.call(*words[1:]).outcome == "done"
+    assert facts(house.source) == before
+
+
+def test_a_damaged_copy_is_passed_over(house: House) -> None:
+    two_copies(house)
+    rot(house.folder / "second" / "latest" / "one")
+    assert house.call("verify", "other").code == 1
+    found = choice(house)
+    assert found["chosen"]["job"] == "photos"
+    (damaged,) = [each["damaged"] for each in found["copies"] if each["job"] == "other"]
+    assert len(damaged) == 1
+
+
+def test_a_place_that_does_not_answer_is_told(house: House) -> None:
+    two_copies(house)
+    (house.folder / "second").rename(house.folder / "unmounted")
+    found = choice(house)
+    assert found["chosen"]["job"] == "photos"
+    gone = next(each for each in found["copies"] if each["job"] == "other")
+    assert "mounted" in gone["away"]
+    assert [each["job"] for each in found["elsewhere"]] == ["other"]
+
+
+def test_what_history_lost_is_found_at_the_places(house: House) -> None:
+    two_copies(house)
+    shutil.rmtree(house.state)
+    assert choice(house)["chosen"]["job"] == "other"
+
+
+def test_other_sources_are_other_data(house: House) -> None:
+    two_copies(house)
+    house.job("other", source=str(house.folder / "elsewhere"), target=str(house.folder / "second"))
+    assert choice(house)["chosen"]["job"] == "photos"
+
+
+def test_nothing_was_copied_yet(house: House) -> None:
+    house.job()
+    found = choice(house)
+    assert (found["chosen"], found["command"]) == (None, None)
+    assert house.call("restore", "run", "photos").code == 2

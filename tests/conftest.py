@@ -29,6 +29,7 @@ SLOW = (
     "whole/",
     "hooks/",
     "engines/zfs/test_chaos",
+    "engines/zfs/test_rehearsing",
     "history/test_crash",
     "interfaces/test_bringing",
     "interfaces/test_delivering",

@@ -131,7 +131,9 @@ def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
         file.write(history)
     with open_history(path) as opened:
         views = opened.views
-        return next(iter(views.runs(None, 1)), None), sum(each.runs for each in views.totals())
+        last = next(iter(views.runs(None, 1)), None)
+        going_on = 1 if last is not None and last.outcome is None else 0  # a kit is made before its run ends
+        return last, sum(each.runs for each in views.totals()) + going_on
 
 
 # Taking over.

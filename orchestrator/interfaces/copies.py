@@ -18,7 +18,6 @@ from orchestrator.domain.rotation import Standing
 from orchestrator.domain.run import Kind, Outcome
 from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
 from orchestrator.history.values import PointRecord
-from orchestrator.interfaces.arrivals import plugged_in
 from orchestrator.interfaces.text import ago, clock, iso
 from orchestrator.planners.copies import Choice, Copy, Held, Went, choose_copy, estimate, fetch_sentence
 from orchestrator.runner.disks import find_known
@@ -46,7 +45,8 @@ def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: s
     known = frame.configuration()
     jobs = [each for each in known.jobs if each.copies and each.source == job.source]
     with frame.views() as views:
-        copies = tuple(copy for each in jobs for copy in _of_job(frame, each, views))
+        here = _disks_here(frame, jobs, views)
+        copies = tuple(copy for each in jobs for copy in _of_job(frame, each, views, here))
         choice = choose_copy(copies, at=at, name=name)
         past = [went for each in jobs for went in _went(views, each.name)]
     size = choice.point.bytes if choice.point else None
@@ -55,10 +55,23 @@ def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: s
     )  # fmt: skip
 
 
-def _of_job(frame: "Frame", job: Job, views: "Views") -> Iterator[Copy]:
+def _disks_here(frame: "Frame", jobs: Sequence[Job], views: "Views") -> frozenset[str]:
+    """The names of the removable disks that are plugged in, and are what they should be."""
+    disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
+    if not disks:
+        return frozenset()
+    from orchestrator.planners.recognising import State, recognise
+    from orchestrator.targets.presence import survey_devices
+
+    with compose.reader(jobs[0], compose.stop_for(None), frame.log) as reader:
+        found = recognise(survey_devices(reader), disks, views.disks.known())
+    return frozenset(each.disk.name for each in found if each.disk and each.state is State.TO_PROVE)
+
+
+def _of_job(frame: "Frame", job: Job, views: "Views", here: frozenset[str]) -> Iterator[Copy]:
     records = views.points(job.name)
     if job.target.rotation is not None:
-        yield from _of_disks(job, records, views)
+        yield from _of_disks(job, records, views, here)
         return
     own = [each for each in records if each.place == job.target.name]
     try:
@@ -82,11 +95,11 @@ def _look(frame: "Frame", job: Job) -> tuple[Point, ...]:
         return engine(job.engine).points(job, reader)
 
 
-def _of_disks(job: Job, records: Sequence[PointRecord], views: "Views") -> Iterator[Copy]:
+def _of_disks(job: Job, records: Sequence[PointRecord], views: "Views", here: frozenset[str]) -> Iterator[Copy]:
     rotation = job.target.rotation
     if rotation is None:
         return
-    here, known, places = plugged_in(rotation), views.disks.known(), views.disks.places()
+    known, places = views.disks.known(), views.disks.places()
     for disk in rotation.disks:
         own = find_known(known, disk)
         standing = own.standing if own else Standing.ACTIVE

@@ -9,12 +9,13 @@ from typing import Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, RotationSet, Standing
-from orchestrator.domain.units import show_duration, show_size
+from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.history.views import Views
 from orchestrator.interfaces.text import ago, clock, indented, iso, table
 from orchestrator.interfaces.visits import set_standing, standing_value
+from orchestrator.planners.rereading import oldest
 from orchestrator.planners.rotation import Member
-from orchestrator.runner.disks import find_known, members, of_set
+from orchestrator.runner.disks import find_known, members, of_set, readings
 
 _HEAD = ("SET", "DISK", "NEWEST WHOLE COPY", "WHERE", "LAST VISIT", "NOTE")
 _VISITS, _PLACES = 10, 10
@@ -84,13 +85,24 @@ def disk_value(
     visits = views.disks.visits(known.disk, _VISITS) if known else ()
     places = views.disks.whereabouts(known.disk, _PLACES) if known else ()
     return {
-        **_member_value(member, views), "forecast": forecast, "set": rotation.name, "overdue": stands.health.overdue.get(disk.name, ""),
+        **_member_value(member, views), "forecast": forecast, "set": rotation.name,
+        "read": iso(oldest(readings(of_set(rotation, jobs), disk, views))), "overdue": stands.health.overdue.get(disk.name, ""),
         "history": [
             {"arrived": iso(each.arrived), "released": iso(each.released), "outcome": each.outcome, "why": each.why,
              "safe": each.safe, "jobs": list(each.jobs)} for each in visits
         ],
         "places": [{"place": each.place, "since": iso(each.since), "note": each.note} for each in places],
     }  # fmt: skip
+
+
+def _read_again(rotation: RotationSet, disk: Disk, jobs: Sequence[Job], views: Views, now: datetime) -> str:
+    """How far back the readings of what lies on a disk go."""
+    units = readings(of_set(rotation, jobs), disk, views)
+    unread = sum(unit.read_at is None for unit in units)
+    since = oldest(units)
+    if since is not None:
+        return f"all of it, the oldest part {ago(since, now=now)}"
+    return f"{unread} of {show_count(len(units), 'point')} not yet" if unread else "nothing yet"
 
 
 def disk_lines(
@@ -107,7 +119,11 @@ def disk_lines(
     lines += [f"  {show_size(known.size)}" + (f", {about} (as the disk claims)" if about else "")]
     lines += [f"  enrolled {clock(known.enrolled, now=now)}, {known.generation} visits, {known.standing.value}"]
     lines += [f"  newest whole copy: {ago(member.filled, now=now)}", *([f"  {late}"] if late else [])]
-    lines += [f"  the next copy: {forecast}", "  where it was:"]
+    lines += [
+        f"  the next copy: {forecast}",
+        f"  read again: {_read_again(rotation, disk, jobs, views, now)}",
+        "  where it was:",
+    ]
     for place in views.disks.whereabouts(known.disk, _PLACES):
         lines.append(f"    {clock(place.since, now=now)}  {place.place}" + (f" ({place.note})" if place.note else ""))
     lines += ["  visits:"]

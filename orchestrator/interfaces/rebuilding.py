@@ -5,6 +5,7 @@ What is done is seen on the pools themselves; history keeps only what they canno
 Changes things.
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,15 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.shelf import engine
-from orchestrator.planners.leaving import best_copy, in_order, is_back, judge_leaving, lies_in, missing_above
+from orchestrator.planners.leaving import (
+    best_copy,
+    in_order,
+    is_back,
+    judge_leaving,
+    lies_in,
+    may_be_lost,
+    missing_above,
+)
 from orchestrator.runner.disks import on_disk
 from orchestrator.runner.rebuilder import Rebuilder
 
@@ -139,7 +148,7 @@ def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
     """Lines for what lies above the sources and is not there."""
     names = {name for source, _ in in_order(here.jobs) for name in missing_above(source, here.pool)}
     lines = dict.fromkeys(line for one in told.values() for line in one.above)
-    return tuple(line for line in lines if line.rpartition(" ")[2].strip("'") in names)
+    return tuple(line for line in lines if shlex.split(line)[-1] in names)
 
 
 # Bringing back.
@@ -182,9 +191,12 @@ def differences(frame: "Frame", here: Here, kits: dict[str, str], lost: Sequence
         with compose.reader(job, compose.stop_for(None), frame.log) as reader:
             now = _engine(job).survey_kit(job, compose.now(), reader)
         found |= dict.fromkeys(_engine(job).compare_kits(kits[job.name], now.content))
-    return tuple(
-        line for line in found if not any(line.startswith((f"{name} ", f"{name}:", f"{name}/")) for name in lost)
-    )
+    return tuple(line for line in found if not any(may_be_lost(_subject(line), name) for name in lost))
+
+
+def _subject(line: str) -> str:
+    """The dataset that a difference is about."""
+    return line.removesuffix(" is not there").partition(": ")[0]
 
 
 def part_value(part: Part) -> dict[str, Any]:

@@ -94,6 +94,7 @@ def judged(
         broken=facts.broken or (blamed is not None and blamed.kind in (Kind.VERIFY, Kind.DRILL)),
         running=running.begun_at if running else None,
         awake=awake,
+        copies=job.copies,
         paused=_rests(pause, now) if pause else "",
     )
     health = judge(known, now=now, late_after=job.late_after)

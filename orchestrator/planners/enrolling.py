@@ -11,6 +11,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs")
+KINDS = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +96,7 @@ def changed(device: Device, again: Device | None, held: Sequence[str] | None) ->
 
 
 def _adoptable(wish: Wish, device: Device) -> Refusal | None:
-    kinds = {"zfs": "zfs_member"}
-    wanted = "crypto_LUKS" if wish.locked else kinds.get(wish.content, wish.content)
+    wanted = "crypto_LUKS" if wish.locked else KINDS.get(wish.content, wish.content)
     if device.kind == wanted:
         return None
     held = device.kind or (f"a {device.table} table" if device.table else "nothing")

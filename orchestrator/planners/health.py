@@ -43,7 +43,8 @@ class Facts:
     `proved`: when a proved copy was last as the source was; a run that finds nothing to do renews it.
     `failures`: runs that ended badly since the last one that ended well. `running`: when the run that goes on began.
     `awake`: since when the machine is back, if it was off or asleep lately. `paused`: why and until when; empty: not.
-    `broken`: a copy was read again, and is not as it was promised.
+    `broken`: a copy was read again, and is not as it was promised. `copies` False: the job works on its source alone, and
+    `proved` is when that last went well.
     """
 
     first_begun: datetime | None
@@ -56,6 +57,17 @@ class Facts:
     paused: str = ""
     broken: bool = False
     since: str = ""
+    copies: bool = True
+
+    @property
+    def newest(self) -> str:
+        """What the age is the age of."""
+        return "the newest proved copy" if self.copies else "the last good run"
+
+    @property
+    def none(self) -> str:
+        """That there is none."""
+        return "no proved copy" if self.copies else "no good run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +87,7 @@ def judge(facts: Facts, *, now: datetime, late_after: Seconds | None) -> Health:
     """The state of a job; paused outranks late, and late how the last run ended. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
     if facts.paused:
-        return Health(state=State.PAUSED, why=f"{facts.paused}; {_copy(age)}", age=age)
+        return Health(state=State.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
     if facts.first_begun is None and facts.proved is None:
         return Health(state=State.NEW, why="has never run", age=None)
     late = _late(facts, age, now=now, late_after=late_after)
@@ -108,15 +120,15 @@ def _late(facts: Facts, age: Seconds | None, *, now: datetime, late_after: Secon
         return ""
     limit = f"late-after is {show_duration(late_after)}"
     if age is not None and age < -late_after:  # a clock was wrong; such a copy would else hide every failure until then
-        return f"the newest proved copy is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
+        return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
-        return f"the newest proved copy is {show_duration(age)} old; {limit}" if age > late_after else ""
+        return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""
     tried = (now - facts.first_begun).total_seconds() if facts.first_begun else 0
-    return f"no proved copy, {show_duration(tried)} after the first run; {limit}" if tried > late_after else ""
+    return f"{facts.none}, {show_duration(tried)} after the first run; {limit}" if tried > late_after else ""
 
 
 def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
-    copy = _copy(age)
+    copy = _copy(facts, age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
         run = f"a run {told}; the one since is {facts.since}" if facts.since else f"the last run {told}"
@@ -128,5 +140,5 @@ def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
     return (State.NEW if facts.last is None else State.FAILING), copy
 
 
-def _copy(age: Seconds | None) -> str:
-    return "no proved copy yet" if age is None else f"the newest proved copy is {show_duration(max(age, 0))} old"
+def _copy(facts: Facts, age: Seconds | None) -> str:
+    return f"{facts.none} yet" if age is None else f"{facts.newest} is {show_duration(max(age, 0))} old"

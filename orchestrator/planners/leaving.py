@@ -17,7 +17,7 @@ _SHOWN = 12
 
 
 def judge_leaving(pool: PoolSeen, copies: Sequence[Copy], let_go: Iterable[str]) -> Leaving:
-    """How each dataset of the pool stands. `let_go`: names that may be lost, each with all below it."""
+    """How each dataset of the pool stands. `let_go`: names that may be lost; one with a slash at its end, all below it too."""
     names = tuple(let_go)
     standings = tuple(_standing(one, copies, names) for one in pool.datasets)
     return Leaving(standings=standings, unseen=tuple(copy for copy in copies if copy.held is None))
@@ -32,8 +32,13 @@ def _standing(one: Held, copies: Sequence[Copy], let_go: tuple[str, ...]) -> Sta
         snapshots=len(own),
         copies=holding,
         lost=_lost(one, copies),
-        let_go=any(f"{one.name}/".startswith(f"{name}/") for name in let_go),
+        let_go=any(may_be_lost(one.name, name) for name in let_go),
     )
+
+
+def may_be_lost(dataset: str, told: str) -> bool:
+    """Whether a name that was told stands for a dataset. Why not always for all below: a pool's own name would say nothing."""
+    return dataset == told.rstrip("/") or (told.endswith("/") and dataset.startswith(told))
 
 
 def _lost(one: Held, copies: Sequence[Copy]) -> str:

@@ -59,10 +59,9 @@ def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
         member for member in members if member.standing is Standing.ACTIVE and not left_alone(rotation, member, now)
     ]
     active.sort(key=lambda member: (member.filled is not None, member.filled or now))
-    ranked = sorted(active, key=lambda member: member.sleeps(now))
-    awake = [member for member in ranked if not member.sleeps(now)]
-    chosen, why = _chosen(rotation, members, awake or ranked, now)
-    others = tuple(member.disk for member in ranked if member is not chosen)
+    awake = [member for member in active if not member.sleeps(now)]
+    chosen, why = _chosen(rotation, members, awake or active, now)
+    others = tuple(member.disk for member in active if member is not chosen)
     return Ask(disk=chosen.disk if chosen else None, others=others, why=why)
 
 

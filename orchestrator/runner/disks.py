@@ -9,9 +9,11 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, RotationSet, Standing
 from orchestrator.domain.units import show_duration
 from orchestrator.history.views import Views
+from orchestrator.planners.rereading import Unit
 from orchestrator.planners.rotation import Member
 
 _LOOKED_AT = 50
+READING = "reading on "  # before a disk's name, and a dataset's behind it: a small fact of a job
 
 
 def of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:
@@ -82,3 +84,17 @@ def owes(job: Job, disk: Disk, views: Views, now: datetime) -> str:
     if begun is None or begun > now or (now - begun).total_seconds() >= job.min_interval:
         return ""
     return f"its last run on this disk began {show_duration((now - begun).total_seconds())} ago, and min-interval is {show_duration(job.min_interval)}"
+
+
+def readings(jobs: Iterable[Job], disk: Disk, views: Views) -> tuple[Unit, ...]:
+    """What lies on the disk of these jobs, with when each was read again."""
+    units = list[Unit]()
+    for job in jobs:
+        datasets = READING + disk.name + " "
+        if disk.content == "zfs":
+            told = ((key, at) for key, at in views.memory(job.name).items() if key.startswith(datasets))
+            units += [Unit(name=key.removeprefix(datasets), read_at=datetime.fromisoformat(at)) for key, at in told]
+        else:
+            there = (point for point in views.points(job.name) if point.place == disk.name)
+            units += [Unit(name=point.name, read_at=point.whole_at, suspect=point.sound is False) for point in there]
+    return tuple(units)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.rehearsal import Rehearsal
 from orchestrator.domain.run import Outcome, RunReport
@@ -48,6 +49,11 @@ def _compare(sheet: Sheet, seen: object, rehearsal: Rehearsal, writer: Writer, a
     sheet.restore_s = took if whole else compared.reading.took_s
     if sheet.wish.proves:
         return sheet.prove(harmed, compared.reading)
+    read, wanted = compared.reading.files_read, len(chosen.pieces)
+    if compared.reading.sound and read != wanted:
+        raise ProofFailed(
+            f"{read} files were read, and there should be {wanted}: nothing is proved", cure="report this"
+        )
     return _judge(sheet, rehearsal, replace(compared, heals=heals(journal, seen, asked, compared)))
 
 

@@ -64,8 +64,11 @@ def drill_when_due(job: Job, tools: Tools) -> DrillEnd | None:
 def _tidy(job: Job, tools: Tools) -> None:
     """Removes what a drill left that was killed."""
     folder = folder_of(job, tools.state)
-    if os.path.isdir(folder):
-        with contextlib.suppress(NotNow), scratch_folder(folder, tools.state, stop=tools.stop, patience=0.0):
+    if folder.startswith("/") and os.path.isdir(folder):
+        with (
+            contextlib.suppress(OrchestratorError, OSError),
+            scratch_folder(folder, tools.state, stop=tools.stop, patience=0.0),
+        ):
             pass
 
 
@@ -86,6 +89,9 @@ def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") ->
         report = journal.ended(
             Outcome.FAILED, f"the drill failed: {error.why}", cure=error.cure, evidence=evidence_of(error)
         )
+    except OSError as error:
+        cure = f"see whether {folder_of(job, tools.state)} can be written"
+        report = journal.ended(Outcome.FAILED, f"the drill failed: {error}", cure=cure)
     drilled = sheet.evidence(report.outcome, report.why)
     tools.history.drills.keep(journal.run, job.name, drilled, journal.now)
     if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not wish.proves:

@@ -12,14 +12,14 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
-from orchestrator.planners.enrolling import Wish, changed
+from orchestrator.planners.enrolling import KINDS, Wish, changed
 from orchestrator.planners.recognising import Recognised, State
 from orchestrator.runner.disks import find_known
 from orchestrator.runner.visiting import Dock, look
 from orchestrator.targets import commands, making, medium
 from orchestrator.targets.hands import attempt, do
 from orchestrator.targets.hands import look as told
-from orchestrator.targets.presence import find_path, signatures
+from orchestrator.targets.presence import find_path, parse_probe, signatures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note
     if refusal is not None:
         return refusal
     if wish.adopt:
-        disk = _adopted(wish, device, key_file, note)
+        disk = _adopted(wish, device, dock, key_file, note)
     elif wish.content == "zfs":
         disk = _made_pool(wish, device, dock, key_file, note)
     else:
@@ -72,10 +72,21 @@ def _disk(wish: Wish, identity: str, inside: str | None, key_file: str | None, n
     )
 
 
-def _adopted(wish: Wish, device: Device, key_file: str | None, note: str) -> Disk:
-    if wish.locked:
-        raise OrchestratorError("a LUKS container cannot be adopted yet", cure="enroll the disk anew, with --erase")
-    return _disk(wish, device.uuid, None, key_file, note)
+def _adopted(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
+    """The disk as it is. Refuses a container that holds something else than was told."""
+    if not wish.locked or key_file is None:
+        return _disk(wish, device.uuid, None, key_file, note)
+    do(dock.writer, commands.unlock(device.path, key_file, wish.name, read_only=True))
+    try:
+        inner = next(iter(parse_probe(told(dock.writer, commands.inside_pipeline(wish.name))).values()), {})
+    finally:
+        attempt(dock.writer, commands.lock(wish.name))
+    if inner.get("TYPE") != KINDS.get(wish.content, wish.content):
+        raise OrchestratorError(
+            f"the container holds {inner.get('TYPE') or 'nothing that is known'}, not {wish.content}; nothing was written to it",
+            cure="tell what is in it by --content",
+        )
+    return _disk(wish, device.uuid, inner["UUID"].lower(), key_file, note)
 
 
 def _made(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
@@ -96,15 +107,24 @@ def _made(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: st
 def _made_pool(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
     key = _read(key_file) if key_file else b""
     do(dock.writer, *making.erase(device.path, device.parts))
-    sectors = int(told(dock.writer, commands.sectors_pipeline(device.path)))
-    do(dock.writer, commands.make_node(device.path, sectors, wish.name))
+    lowest, uuid, writer = wish.name, None, dock.writer
+    if wish.locked and key_file is not None:
+        lowest, uuid = commands.below(wish.name), str(uuid4())
+        do(writer, making.make_luks(device.path, uuid, key_file))
+    sectors = int(told(writer, commands.sectors_pipeline(device.path)))
+    do(writer, commands.make_node(device.path, sectors, lowest))
     try:
-        do(dock.writer, making.make_pool(wish.name, key_file, key))
-        guid = told(dock.writer, making.pool_guid(wish.name)).decode().strip()
-        do(dock.writer, commands.export_pool(wish.name))
+        if uuid is not None and key_file is not None:
+            path = f"/dev/mapper/{commands.node(lowest)}"
+            do(writer, commands.unlock(path, key_file, wish.name, read_only=False))
+        do(writer, making.make_pool(wish.name, None if uuid else key_file, key))
+        guid = told(writer, making.pool_guid(wish.name)).decode().strip()
+        do(writer, commands.export_pool(wish.name))
     finally:
-        attempt(dock.writer, commands.remove_node(wish.name))
-    return _disk(wish, guid, None, key_file, note)
+        if uuid is not None:
+            attempt(writer, commands.lock(wish.name))
+        attempt(writer, commands.remove_node(lowest))
+    return _disk(wish, uuid or guid, guid if uuid else None, key_file, note)
 
 
 def _read(path: str) -> bytes:

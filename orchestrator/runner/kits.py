@@ -49,7 +49,7 @@ def refresh_kit(journal: Journal, writer: Writer) -> None:
     if not isinstance(engine, KitMaker) or tools.engine.stays:
         return
     fresh = known is not None and journal.now - known.made_at < OFTEN
-    if fresh and not job.target.disk:  # another disk has it not yet, though it was made today
+    if fresh and is_fresh(journal):  # another disk has it not yet, though it was made today
         return
     try:
         kit = known.kit if known and fresh else engine.survey_kit(job, journal.now, writer)

@@ -25,6 +25,7 @@ from orchestrator.domain.units import Bytes, show_count, show_duration, show_siz
 from orchestrator.planners.rereading import Unit, next_to_read, oldest
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.calling import fetched, run
+from orchestrator.runner.disks import READING
 from orchestrator.runner.journal import Journal, begin, evidence_of
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.reading import WHOLE, read_again, read_part, tell_counts, tell_first
@@ -89,7 +90,7 @@ def _ended(journal: Journal, tally: _Tally, units: Sequence[Unit], what: str) ->
         return journal.ended(Outcome.NOTHING, "there is nothing to read again")
     since = oldest(units)
     age = show_duration((journal.now - since).total_seconds()) if since else ""
-    reach = f"all of it was read within {age}" if since else "some of it was never read"
+    reach = f"the oldest reading is {age} old" if since else "some of it was never read"
     whole = show_count(tally.whole, what)
     return journal.ended(
         Outcome.DONE, f"read {show_size(tally.read)} again, {whole} to the end, and all sound; {reach}"
@@ -162,7 +163,7 @@ class _Began:
 
 
 def _key(job: Job) -> str:
-    return f"reading on {job.target.name}"
+    return READING + job.target.name
 
 
 def _read(point: Point, began: _Began, tally: _Tally, journal: Journal, writer: Writer, notes: str) -> bool:

@@ -66,6 +66,9 @@ def _remove(entry: "os.DirEntry[str]") -> None:
 
 def refuse_place(job: Job, folder: str) -> Refusal | None:
     """Why nothing may be brought back there: within the source it would be copied, within the copies it would be one."""
+    if not folder.startswith("/"):
+        why = f"[drill] scratch is {job.drill.scratch}, a dataset, and {job.name} copies files"
+        return Refusal(why=why, evidence=(), cure='name a folder: [drill] scratch = "/srv/scratch"')
     real = os.path.realpath(folder)
     for called, place in (("the source", job.source), ("the copies", job.target.location)):
         if place.host is None and f"{real}/".startswith(f"{os.path.realpath(place.path).rstrip('/')}/"):

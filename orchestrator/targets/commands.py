@@ -24,6 +24,11 @@ def node(name: str) -> str:
     return f"{POOL}{name}"
 
 
+def below(name: str) -> str:
+    """The name of the device under a LUKS container that holds a pool. Why +: no disk's own name has one."""
+    return f"{name}+disk"
+
+
 def make_mountpoint(name: str) -> Pipeline:
     """Only root looks into it while nothing is mounted there."""
     return alone("install", "-d", "-m", "0700", mountpoint(name), effect=Effect.WRITES)

@@ -14,7 +14,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk, Marker
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.targets import commands
-from orchestrator.targets.hands import do, look, says
+from orchestrator.targets.hands import attempt, do, look, says
 from orchestrator.targets.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
 
 
@@ -27,8 +27,8 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
         come_back(disk, device, writer)
         return _marker(disk, writer)
     tidy(disk, writer)
-    _make_node(disk, device, writer)
     try:
+        _make_node(disk, device, writer, read_only=True)
         do(writer, commands.import_pool(_guid(disk), disk.name, read_only=True))
         _load_keys(disk, writer, try_only=True)
         return _marker(disk, writer)
@@ -50,8 +50,8 @@ def attach(disk: Disk, device: Device, writer: Writer) -> None:
     """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was."""
     if is_held(disk, writer):
         return
-    _make_node(disk, device, writer)
     try:
+        _make_node(disk, device, writer)
         do(writer, commands.import_pool(_guid(disk), disk.name, read_only=False))
         _load_keys(disk, writer)
     except OrchestratorError:
@@ -72,9 +72,18 @@ def _guid(disk: Disk) -> str:
     return disk.inside or disk.identity
 
 
-def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
+def _make_node(disk: Disk, device: Device, writer: Writer, *, read_only: bool = False) -> None:
+    """The device of ours below the pool; with LUKS it lies below the container. Raises: OrchestratorError, Locked among them."""
     sectors = int(look(writer, commands.sectors_pipeline(device.path)))
-    do(writer, commands.make_node(device.path, sectors, disk.name))
+    do(writer, commands.make_node(device.path, sectors, _lowest(disk)))
+    if disk.inside is not None:
+        path = f"/dev/mapper/{commands.node(_lowest(disk))}"
+        do(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
+
+
+def _lowest(disk: Disk) -> str:
+    """The name of the device of ours that leads to the disk itself."""
+    return disk.name if disk.inside is None else commands.below(disk.name)
 
 
 def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
@@ -100,8 +109,10 @@ def detach(disk: Disk, writer: Writer) -> None:
     """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy among them."""
     if says(writer, commands.pool_health(disk.name)) is not None:
         do(writer, commands.export_pool(disk.name))
-    if says(writer, commands.node_table(disk.name)) is not None:
-        do(writer, commands.remove_node(disk.name))
+    if disk.inside is not None and says(writer, commands.node_table(disk.name)) is not None:
+        do(writer, commands.lock(disk.name))
+    if says(writer, commands.node_table(_lowest(disk))) is not None:
+        do(writer, commands.remove_node(_lowest(disk)))
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
@@ -119,22 +130,35 @@ def come_back(disk: Disk, device: Device, writer: Writer) -> None:
     Why so strict: led to another disk, one pool would be written over another.
     """
     sectors = int(look(writer, commands.sectors_pipeline(device.path)))
-    table = parse_table(look(writer, commands.node_table(disk.name)))
+    table = parse_table(look(writer, commands.node_table(_lowest(disk))))
     if table is None or table.sectors != sectors:
         raise _not_the_same(
             disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"
         )
-    label = parse_label(says(writer, commands.label_pipeline(device.path)) or b"")
+    label = parse_label(_label(disk, device, writer))
     ours = parse_vdev(look(writer, commands.vdev_pipeline(disk.name)))
     if label is None or label.pool != _guid(disk) or label.vdev != ours or not label.active:
         raise _not_the_same(disk, "its label is not that of the pool that lost it")
-    do(writer, *commands.lead_node(device.path, sectors, disk.name), commands.clear_pool(disk.name))
+    do(writer, *commands.lead_node(device.path, sectors, _lowest(disk)), commands.clear_pool(disk.name))
     if not is_attached(disk, device, writer):
         told = says(writer, commands.pool_health(disk.name)) or b"nothing"
         raise OrchestratorError(
             f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",
             cure="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
         )
+
+
+def _label(disk: Disk, device: Device, writer: Writer) -> bytes:
+    """What the label says on the device that came; in a LUKS container, which is opened to be read and closed again."""
+    if disk.inside is None:
+        return says(writer, commands.label_pipeline(device.path)) or b""
+    name = f"{disk.name}+look"
+    attempt(writer, commands.lock(name))
+    do(writer, commands.unlock(device.path, disk.key_file or "", name, read_only=True))
+    try:
+        return says(writer, commands.label_pipeline(f"/dev/mapper/{commands.node(name)}")) or b""
+    finally:
+        do(writer, commands.lock(name))
 
 
 def _not_the_same(disk: Disk, why: str) -> OrchestratorError:

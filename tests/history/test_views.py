@@ -27,6 +27,7 @@ IN_ORDER = {
     "owed": "SCAN owed",
     "anchors": "SCAN anchors",
     "pauses": "SCAN pauses",
+    "snoozes": "SCAN snoozes",
     "last_beat": "SCAN beats",
     "try_at_once": "SCAN owed",
     "going_on": "SCAN runs USING INDEX runs_open",

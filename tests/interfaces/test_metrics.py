@@ -169,22 +169,22 @@ def test_it_is_well_formed_and_named_as_prometheus_wants_it(ferry: Ferry) -> Non
 def test_it_is_open_metrics_too(ferry: Ferry) -> None:
     """That format's parser is the strict one: names, units, escapes and the order of all lines."""
     families = text_string_to_metric_families(all_told(ferry))
-    registry = CollectorRegistry()
-    registry.register(Given(list(families)))
-    text = openmetrics.generate_latest(registry).decode()  # type: ignore[no-untyped-call]
+    ours = CollectorRegistry()
+    ours.register(Given(list(families)))
+    text = openmetrics.generate_latest(ours).decode()  # type: ignore[no-untyped-call]
     found = strict.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
     names = [family.name for family in found]
     assert len(names) == len(set(names)) > 15
 
 
 class Given:
-    """What a registry is to tell."""
+    """What is to be told."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
 
     def collect(self) -> list[Metric]:
-        """For the registry."""
+        """All of it."""
         return self._families
 
 

@@ -158,6 +158,25 @@ def test_status_tells_what_is_wrong(ferry: Ferry) -> None:
     assert value["jobs"][1]["newest_proved"]["age_s"] < 300
 
 
+def test_status_tells_the_next_run_and_fits_a_hundred_columns(ferry: Ferry) -> None:
+    ferry.job("photos", 'schedule = "30 2 * * *"\nlate-after = "26h"\n')
+    ferry.job("mail-store", 'after = ["photos"]\n')
+    ferry.job("music")
+    assert ferry.run("run", "photos", "music").code == 0
+    told = ferry.run("status", TZ="Europe/Berlin").out.splitlines()
+    assert told[0].split() == "JOB STATE PROVED COPY LIMIT LAST RUN POINTS NEXT RUN".split()
+    at = told[0].index("NEXT RUN")
+    rows = {line.split()[0]: line[at:] for line in told[1:] if line[:1].strip()}
+    assert (rows["music"], rows["mail-store"]) == ("manual", "after photos")
+    assert rows["photos"].endswith(" 02:30")
+    assert told[-1].startswith("no daemon has ever run here: ")
+    assert max(len(line) for line in told[:4]) <= 100
+    assert "no daemon" not in ferry.run("status", "music").out
+    found = {each["job"]: each["next_run"] for each in ferry.run("status", "--json").value["jobs"]}
+    assert found["music"] == {"at": None, "owed_since": None, "words": "manual"}
+    assert found["photos"]["at"].endswith(":30:00Z")
+
+
 def test_status_is_late_when_the_newest_proved_copy_is_old(ferry: Ferry) -> None:
     ferry.job(more='late-after = "1s"\n')
     ferry.run("run", "photos")

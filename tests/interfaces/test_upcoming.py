@@ -19,7 +19,6 @@ from orchestrator.domain.window import Window
 from orchestrator.history.store import History, open_history
 from orchestrator.interfaces.upcoming import Next, upcoming
 from tests.history.records import begin, finish
-from tests.interfaces.ferry import Ferry
 from tests.planners.two_years import job
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday, 13:00 in Berlin
@@ -120,25 +119,6 @@ def test_nobody_keeps_the_times(history: History) -> None:
     history.owing.beat(beat, NOW, orderly=True)
     assert nobody(NOW + timedelta(minutes=50)) == ""  # a timer calls each quarter of an hour
     assert nobody(NOW + 2 * HOUR) == "the daemon was ended 2 h ago"
-
-
-def test_status_tells_it_and_fits_a_hundred_columns(ferry: Ferry) -> None:
-    ferry.job("photos", 'schedule = "30 2 * * *"\nlate-after = "26h"\n')
-    ferry.job("mail-store", 'after = ["photos"]\n')
-    ferry.job("music")
-    assert ferry.run("run", "photos", "music").code == 0
-    told = ferry.run("status", TZ="Europe/Berlin").out.splitlines()
-    assert told[0].split() == "JOB STATE PROVED COPY LIMIT LAST RUN POINTS NEXT RUN".split()
-    at = told[0].index("NEXT RUN")
-    rows = {line.split()[0]: line[at:] for line in told[1:] if line[:1].strip()}
-    assert (rows["music"], rows["mail-store"]) == ("manual", "after photos")
-    assert rows["photos"].endswith(" 02:30")
-    assert told[-1].startswith("no daemon has ever run here: ")
-    assert max(len(line) for line in told[:4]) <= 100
-    assert "no daemon" not in ferry.run("status", "music").out
-    found = {each["job"]: each["next_run"] for each in ferry.run("status", "--json").value["jobs"]}
-    assert found["music"] == {"at": None, "owed_since": None, "words": "manual"}
-    assert found["photos"]["at"].endswith(":30:00Z")
 
 
 def test_a_running_job_owes_nothing(history: History) -> None:

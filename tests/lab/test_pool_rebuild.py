@@ -80,7 +80,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
 def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Machine) -> None:
     for name in ("tank", "vault", "other"):
         master.pool(name, "200M")
-    master.sh("""set -e; zfs create vault/copies; zfs create other/copies; zfs create tank/photos; zfs create -o sharenfs=on tank/music
+    master.sh("""set -e; zfs create vault/copies; zfs create other/copies; zfs create tank/photos; zfs create -u -o canmount=noauto -o sharenfs=on tank/music
         echo one >/tank/photos/one; zfs snapshot -r tank/photos@a; zfs snapshot -r tank/music@a""")
     targets = TARGETS + '[place.other]\ndataset = "other/copies"\n'
     for name, target in (("photos", "vault"), ("music", "other")):

@@ -53,6 +53,13 @@ def facts(
             replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), State.FAILING,
             "a run failed: disk full; the one since is waiting: disk away; the newest proved copy is 2 h old",
         ),
+        (replace(facts(), copies=False), State.UP, "the last good run is 2 h old"),
+        (replace(facts(proved=25), copies=False), State.LATE, "the last good run is 1 d 1 h old; late-after is 1 d"),
+        (replace(facts(first=1, last=None, proved=None), copies=False), State.NEW, "no good run yet"),
+        (
+            replace(facts(first=25, proved=None), copies=False), State.LATE,
+            "no good run, 1 d 1 h after the first run; late-after is 1 d",
+        ),
         (facts(last=Outcome.REFUSED, first=3, proved=None), State.FAILING, "the last run refused; no proved copy yet"),
         (
             facts(last=Outcome.WAITING, why="disk away"), State.WAITING,

@@ -76,11 +76,13 @@ def test_what_is_on_no_copy_is_named(one: Held, copies: tuple[Copy, ...], why: s
     assert "--lose tank/a" in refusal.cure
 
 
-def test_what_may_be_lost_has_to_be_named_and_takes_along_what_lies_below() -> None:
+def test_what_may_be_lost_has_to_be_named() -> None:
     seen = pool(held("a", 1), held("a/x", 2), held("ab", 3))
-    assert list(lost(seen, lose=("tank/a",))) == ["tank/ab"]
+    assert list(lost(seen, lose=("tank/a",))) == ["tank/a/x", "tank/ab"]
+    assert list(lost(seen, lose=("tank/a/",))) == ["tank/ab"]
     assert list(lost(seen, lose=("tank/a/x",))) == ["tank/a", "tank/ab"]
-    assert lost(seen, lose=("tank",)) == {}
+    assert len(lost(seen, lose=("tank",))) == 3, "a pool's own name takes nothing along"
+    assert lost(seen, lose=("tank/",)) == {}
 
 
 def test_copies_that_nobody_saw_are_told() -> None:

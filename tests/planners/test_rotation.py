@@ -178,6 +178,7 @@ def base(**more: Any) -> Base:
 def test_the_forecast(bases: list[Base], told: str) -> None:
     assert forecast(disk(content="zfs"), bases) == told
     assert forecast(disk(), bases) == "files that changed"
+    assert forecast(disk(), bases, new=True) == "a full copy: there is none yet"
 
 
 MEMBERS = st.lists(

@@ -121,6 +121,15 @@ def test_once_a_day_and_a_change_of_layout_is_told(journal: Journal) -> None:
     ]
 
 
+def test_each_disk_of_a_set_gets_it_once_a_day_and_it_is_made_once(journal: Journal, tmp_path: Path) -> None:
+    page = tmp_path / "there/RECOVERY.md"
+    for name, carried in (("red", True), ("blue", True), ("red", False), ("blue", False)):
+        page.unlink(missing_ok=True)
+        journal.job = replace(JOB, target=replace(JOB.target, name=name, disk=name))
+        assert refresh(journal).asked == 1
+        assert page.exists() is carried
+
+
 def test_what_fails_is_a_warning_and_what_is_not_allowed_less(journal: Journal) -> None:
     engine = refresh(journal)
     later(journal, days=1)

@@ -7,7 +7,7 @@ from orchestrator.process.result import Result
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.targets import commands, pool
 from orchestrator.targets.making import key_format, make_pool
-from tests.planners.rotating import device, disk
+from tests.planners.rotating import RED_UUID, device, disk
 
 GUID, VDEV = "15440512953407512343", "7712345678901234567"
 # As OpenZFS 2.3 prints them.
@@ -125,3 +125,53 @@ def test_keys_of_replicas_that_were_sent_raw_are_not_asked_for(root: bytes, belo
     })  # fmt: skip
     pool.attach(red, device("sdb"), script)
     assert str(load) == str(script.asked[-1])
+
+
+LOCKED = disk(identity=RED_UUID, inside=GUID, content="zfs", key_file="/keys/red")
+DEEP = device("sdc", kind="crypto_LUKS", uuid=RED_UUID)
+
+
+def deep(label: str) -> Scripted:
+    """What happens to a pool in a container; every deed ends well."""
+    table = commands.node_table("red+disk")
+    told = {
+        str(commands.sectors_pipeline(DEEP.path)): answer(b"2097152\n"), str(table): answer(b"0 2097152 linear 8:16 0\n"),
+        str(commands.label_pipeline("/dev/mapper/poolferry-red+look")): answer(label.encode()),
+        str(commands.vdev_pipeline("red")): answer(STATUS.encode()), str(commands.node_table("red")): answer(b"0 9 crypt\n"),
+        str(commands.pool_health("red")): answer(f"{GUID}\tONLINE\n".encode()),
+    }  # fmt: skip
+    return Scripted(
+        [*told.items(), (lambda pipeline: pipeline.effect > 0, answer()), (lambda _: True, answer(exits=(1,)))]
+    )
+
+
+def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led() -> None:
+    used = deep(LABEL)
+    pool.attach(LOCKED, DEEP, used)
+    made, opened, imported = did(used)
+    assert made == "dmsetup create poolferry-red+disk --table '0 2097152 linear /dev/sdc 0'"
+    assert opened.endswith("--key-file /keys/red /dev/mapper/poolferry-red+disk poolferry-red")
+    assert "zpool import -d /dev/mapper/poolferry-red -N" in imported
+    used = deep(LABEL)
+    pool.detach(LOCKED, used)
+    assert did(used) == [
+        "zpool export poolferry-red", "cryptsetup close poolferry-red", "dmsetup remove --retry poolferry-red+disk",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_pool_in_a_container_is_led_back_only_when_its_label_in_there_is_the_same(same: bool) -> None:
+    used = deep(LABEL if same else LABEL.replace(VDEV, "1"))
+    if same:
+        pool.come_back(LOCKED, DEEP, used)
+    else:
+        with pytest.raises(OrchestratorError, match="not proved to be the disk"):
+            pool.come_back(LOCKED, DEEP, used)
+    look = [line for line in did(used) if "+look" in line]
+    assert [line.split()[:2] for line in look] == [
+        ["cryptsetup", "close"],
+        ["cryptsetup", "open"],
+        ["cryptsetup", "close"],
+    ]
+    assert "--readonly" in look[1]
+    assert any("reload poolferry-red+disk" in line for line in did(used)) is same

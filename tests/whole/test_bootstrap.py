@@ -126,8 +126,8 @@ def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
     device = drawer.enrolled("red")
     assert drawer.run("run", "photos").code == 0
     before = drawer.digest("red")
-    new = House(drawer.root / "new") if (drawer.root / "new").mkdir() is None else None
-    assert new is not None
+    (drawer.root / "new").mkdir()
+    new = another(drawer.root)
     told = bootstrap(new, device)
     assert told.code == 0, told
     assert told["jobs"] == ["photos"]

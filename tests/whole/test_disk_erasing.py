@@ -3,6 +3,7 @@
 Changes things.
 """
 
+import struct
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +21,6 @@ from orchestrator.targets.presence import find_path
 from tests.whole.drawer import Drawer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
-UBERBLOCK = (0x00BAB10C).to_bytes(8, "little")
 
 
 @pytest.fixture
@@ -40,13 +40,14 @@ def dock(tmp_path: Path) -> Iterator[Dock]:
         )  # fmt: skip
 
 
-def leave_pool_labels(image: Path) -> None:
-    """What a pool leaves at the end of a disk that was given another filesystem later."""
+def begin_as_xfs(image: Path) -> None:
+    """The first sector of xfs, which ext4 leaves as it was: whose the disk is now, nobody can tell."""
+    blocks, groups = 16384, 4
+    sector = struct.pack(">4sIQQQ", b"XFSB", 4096, blocks, 0, 0).ljust(80, b"\0")
+    sector += struct.pack(">IIIIIHHHH", 1, blocks // groups, groups, 0, 1000, 4, 512, 256, 16)
+    sector += b"poolferry".ljust(12, b"\0") + bytes((12, 9, 8, 4, 12, 0, 0, 25))
     with image.open("r+b") as file:
-        for label in (1, 2):
-            for number in range(32):
-                file.seek(image.stat().st_size - label * (256 << 10) + (128 << 10) + number * 1024)
-                file.write(UBERBLOCK)
+        file.write(sector)
 
 
 def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Drawer) -> None:
@@ -54,14 +55,14 @@ def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Dr
     with drawer.image("old").open("wb") as file:
         file.truncate(64 << 20)
     subprocess.run(["mkfs.ext4", "-q", drawer.image("old")], check=True)
-    leave_pool_labels(drawer.image("old"))
+    begin_as_xfs(drawer.image("old"))
     device = drawer.plug("old")
     assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode == 8, "blkid cannot tell"
     before = drawer.digest("old")
     asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("old"), "--inner", "--json")
     ended = drawer.run(*asked)
     assert (ended.code, ended.value["outcome"]) == (3, "refused")
-    assert "it holds ext4 and zfs_member" in ended.value["why"]
+    assert "it holds xfs and ext4" in ended.value["why"]
     assert drawer.scan()["visits"]["red"]["ending"] == "done", "one disk does not shut out the others"
     assert drawer.digest("old") == before
 

@@ -34,18 +34,15 @@ def visit(drawer: Drawer) -> dict[str, Any]:
     return found
 
 
-def read_at(drawer: Drawer) -> list[str | None]:
-    return [point["whole_at"] for point in drawer.run("points", "--json").value["points"]]
-
-
 def test_short_visits_read_everything_in_the_end_and_begin_anew(drawer: Drawer) -> None:
     told = [visit(drawer)["read"][0] for _ in range(4)]
     assert [each["outcome"] for each in told] == ["done"] * 4
     assert "some of it was never read" in told[0]["why"]
     assert "some of it was never read" in told[1]["why"]
     assert "1 point to the end" in told[2]["why"], "two files of six in each visit"
-    assert "all of it was read within" in told[2]["why"]
+    assert "the oldest reading is" in told[2]["why"]
     assert "0 points to the end" in told[3]["why"], "and again from the start"
+    assert "  read again: all of it, the oldest part " in drawer.run("disks", "show", drawer.full("red")).out
 
 
 def flip(drawer: Drawer, name: str) -> None:
@@ -80,8 +77,9 @@ def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(dr
 
 def test_the_same_budget_holds_for_a_visit_of_one_job_alone(drawer: Drawer) -> None:
     ended = drawer.run("run", "photos")
-    assert "read 195 KiB again" in ended.out
-    assert ended.out.index("read 195 KiB again") < (ended.out + ended.err).index("SAFE TO REMOVE")
-    (shown,) = drawer.run("disks", "show", drawer.full("red"), "--json").value["history"]
-    assert shown["jobs"] == ["photos"]
+    assert "read 195.3 KiB again" in ended.out
+    assert ended.out.index("read 195.3 KiB again") < (ended.out + ended.err).index("SAFE TO REMOVE")
+    shown = drawer.run("disks", "show", drawer.full("red"), "--json").value
+    assert ([visit["jobs"] for visit in shown["history"]], shown["read"]) == ([["photos"]], None)
+    assert "  read again: 1 of 1 point not yet" in drawer.run("disks", "show", drawer.full("red")).out
     assert drawer.run("verify", "photos").code == 0, "a visit for a reading reads no more than that"

@@ -130,9 +130,13 @@ def test_it_is_done_after_a_run_when_it_is_due(house: House) -> None:
 def test_one_that_fails_after_a_run_makes_the_command_fail(house: House) -> None:
     copied(house)
     rot(house.point() / "1")
-    house.job(drill={"every": "7d", "files": 1000})
+    told = house.folder / "told"
+    hook = ["sh", "-c", f'echo "$POOLFERRY_OUTCOME: $POOLFERRY_WHY" >>{told}']
+    house.job(drill={"every": "7d", "files": 1000}, hooks={"failed": hook})
     run = house.run()
     assert (run.code, run.outcome, run["drill"]["outcome"]) == (1, "nothing-to-do", "failed"), run
+    (line,) = told.read_text().splitlines()
+    assert line.startswith("failed: the drill failed: the copy is damaged")
     again = house.run()  # mends, and drills again
     assert (again.code, again.outcome, again["drill"]["outcome"]) == (0, "done", "done"), again
 
@@ -171,6 +175,13 @@ def test_without_room_or_a_place_it_is_refused(house: House) -> None:
     assert refused.code == 1
     assert "was not made by a drill" in refused["why"]
     assert (foreign / "dear").read_text() == "to somebody"
+    house.job(drill={"scratch": "tank/drill"})
+    dataset = house.call("drill", "photos")
+    assert (dataset.code, "copies files" in dataset["why"]) == (3, True), dataset
+    house.job(drill={"scratch": "/proc/nowhere"})
+    unwritable = house.call("drill", "photos")
+    assert (unwritable.code, unwritable.outcome) == (1, "failed"), unwritable
+    assert "/proc/nowhere" in unwritable["cure"]
     house.job("empty", source=str(house.folder / "place"), target=str(house.folder / "other"))
     assert house.call("drill", "empty").code == 3
 

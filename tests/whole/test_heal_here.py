@@ -89,3 +89,12 @@ def test_an_older_point_with_a_file_of_its_own_is(house: House) -> None:
     rot(house.point() / "two")
     cure = healed(house, "verify")
     assert (cure["job"], cure["point"]) == ("photos", house.points()[0])
+
+
+def test_other_bytes_under_the_same_name_are_no_help(house: House) -> None:
+    copied(house)
+    house.job("other", target=str(house.folder / "second"))
+    house.write("two", "changed since then")
+    assert house.run("other").outcome == "done"
+    rot(house.point() / "two")
+    assert house.call("verify", "photos")["heal"] == []

@@ -1,6 +1,8 @@
-"""How damaged data of a copy, or of its source, are healed from the other side. Pure.
+"""How damaged data of a copy, or of its source, are healed from the other side.
 
 Source: zfs-receive(8): -c repairs blocks whose checksums fail from a stream of the same snapshot, by guid; since OpenZFS 2.2.
+
+Pure.
 """
 
 from collections.abc import Iterator

@@ -57,9 +57,13 @@ def _value(told: Mapping[str, str] | None, kind: str) -> str | None:
 
 def _snapshots(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     there = {(whole, guid) for whole, guid, *_ in now["snapshots"]}
-    missing = [whole for whole, guid, *_ in then["snapshots"] if (whole, guid) not in there]
-    if missing:
-        yield f"{_few(missing)} {'is' if len(missing) == 1 else 'are'} not there, by guid"
+    missing: dict[str, list[str]] = {}
+    for whole, guid, *_ in then["snapshots"]:
+        if (whole, guid) not in there:
+            dataset, _, mark = whole.partition("@")
+            missing.setdefault(dataset, []).append(f"@{mark}")
+    for dataset, marks in missing.items():
+        yield f"{dataset}: {_few(marks)} {'is' if len(marks) == 1 else 'are'} not there, by guid"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -35,9 +35,11 @@ _FILES = r"""
 work() { mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" && find . -xdev -type f -printf "%s\t%P\0"; }
 """
 # The same records as a listing of the whole, of the root and of the files whose NUL-terminated names come in.
+# Why by another descriptor: what a shell runs in the background has no input.
 _SOME = r"""
+exec 3<&0
 work() {
-cat >"$d/names"; mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" || return
+cat <&3 >"$d/names"; mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" || return
 find . -maxdepth 0 -printf "//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t\0"
 find -files0-from "$d/names" -maxdepth 0 -printf "%p//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" 2>>"$d/e" | sed -z "s,^\./,,"
 xargs -0 -r -a "$d/names" -n 64 -P "$3" sh -c 'sha256sum -z -- "$@" >>"$0/z.$$" 2>>"$0/e"' "$d"
@@ -48,8 +50,9 @@ grep -v "No such file" "$d/e" | head -n 1000 | sed "s,^,//!," | tr "\n" "\0"; pr
 """
 # One bit of the first file that is named, the second one gone, the third one cut short; sizes and times else as before.
 _HARM = r"""
+exec 3<&0
 work() {
-cat >"$d/names"; mount -t zfs "$1" "$d/m" && cd "$d/m" || return
+cat <&3 >"$d/names"; mount -t zfs "$1" "$d/m" && cd "$d/m" || return
 n=0; tr "\0" "\n" <"$d/names" >"$d/lines"
 while IFS= read -r f; do
 n=$((n+1)); touch -r "$f" "$d/t"

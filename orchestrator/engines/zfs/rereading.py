@@ -1,6 +1,8 @@
-"""What reads a copy whole without a mount and without its key: each dataset with its snapshots, sent to nobody. Reads.
+"""What reads a copy whole without a mount and without its key: each dataset with its snapshots, sent to nobody.
 
 Why not a scrub: one that does not end before the pool is exported begins anew (openzfs #9393).
+
+Reads.
 """
 
 from orchestrator.domain.command import Command, Effect, Pipeline, alone

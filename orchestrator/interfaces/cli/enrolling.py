@@ -55,8 +55,6 @@ def enroll(
         raise click.UsageError("--key-file: expected an absolute path, as it is written to targets.toml")
     if key_file is not None and not luks and content != "zfs":
         raise click.UsageError("--key-file is for --luks or --content zfs: nothing else would be encrypted with it")
-    if luks and content == "zfs":
-        raise click.UsageError("--luks is for filesystems; a pool encrypts by itself")
     looker = Writer(log=frame.log)
     found, devices = find_path(device, looker)
     if found is None:

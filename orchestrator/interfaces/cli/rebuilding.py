@@ -26,7 +26,12 @@ DONE, REFUSED, WAITS, FAILED = 0, 3, 75, 1
 @click.command("pool", cls=Command, short_help="Make a pool anew, and bring all of it back.")
 @click.argument("name", metavar="POOL")
 @click.option("--plan", is_flag=True, help="only look and tell; change nothing, remember nothing")
-@click.option("--lose", multiple=True, metavar="DATASET", help="this may be lost, with all below it (repeatable)")
+@click.option(
+    "--lose",
+    multiple=True,
+    metavar="DATASET",
+    help="this may be lost; with a slash at its end, all below it too (repeatable)",
+)
 @click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
 @pass_frame
 def pool(frame: Frame, name: str, plan: bool, lose: Sequence[str], content: bool) -> int:

@@ -1,0 +1,71 @@
+"""Server and state are lost: a fresh machine takes over from a USB disk with a pool, or from a dataset of kits, and goes on.
+
+Changes things: in virtual machines.
+"""
+
+import pytest
+
+from tests.lab.common import Machine
+from tests.lab.laboratory import Pair
+from tests.lab.test_zfs_restore import BOTH, guids
+
+TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
+JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
+OURS = "/etc/poolferry /var/lib/poolferry"
+
+
+def copied(master: Machine, pool: str) -> None:
+    master.pool("tank", "200M")
+    master.sh(
+        f"zfs create {pool}/copies; zfs create tank/photos; head -c 1M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a"
+    )
+    master.job("photos", JOB.replace("vault", pool), targets=TARGETS.replace("vault", pool))
+    assert master.poolferry("run", "photos", "--json").code == 0
+
+
+@BOTH
+def test_from_a_dataset_of_kits(master: Machine) -> None:
+    master.pool("vault", "200M")
+    copied(master, "vault")
+    held, folder = guids(master, "tank/photos"), master.lies_on("vault").rpartition("/")[0]
+    master.sh(f"mkdir /old; cp -a /etc/poolferry /old; zpool destroy -f tank; rm -rf {OURS}; zpool export vault")
+    failed = master.poolferry("restore", "bootstrap", "vault/poolferry-kit", "--json")
+    assert (failed.code, "vault" in failed.json["error"]) == (1, True), failed
+    master.sh(f"zpool import -N -d {folder} vault")
+    for place in ("vault/copies", "vault"):
+        told = master.poolferry("restore", "bootstrap", place, "--plan", "--json")
+        assert told.code == 0, told
+    told = master.poolferry("restore", "bootstrap", "vault/copies/poolferry-kit", "--json")
+    assert (told.code, told.json["jobs"], told.json["runs"]) == (0, ["photos"], 1), told
+    assert not master.sh("diff -r /old/poolferry /etc/poolferry", check=False).text
+    assert not master.sh("grep poolferry-kit /proc/self/mounts; ls /mnt", check=False).text
+    again = master.poolferry("restore", "bootstrap", "vault", "--json")
+    assert again.code == 3, again
+    told = master.poolferry("restore", "pool", "tank", "--json")
+    assert told.code == 75, told
+    assert told.json["next"][0].startswith("zpool create"), told.json
+    master.sh(told.json["next"][0].replace("zpool create", "zpool create -f"))
+    ended = master.poolferry("restore", "pool", "tank", "--json", seconds=300)
+    assert (ended.code, ended.json["differences"]) == (0, []), ended
+    assert guids(master, "tank/photos") == held
+
+
+@pytest.mark.virtual
+def test_from_one_disk_that_another_machine_wrote(pair: Pair) -> None:
+    master, backup = pair
+    disk = master.plug_usb("red", "256M")
+    master.sh(f"zpool create -f red {disk.device}")
+    copied(master, "red")
+    held = guids(master, "tank/photos")
+    master.sh("zpool sync red")
+    master.yank(disk)
+    backup.plug_usb(disk)
+    backup.sh(f"rm -rf {OURS}")
+    told = backup.poolferry("restore", "bootstrap", disk.device, "--json")
+    assert (told.code, told.json["jobs"], told.json["host"]) == (0, ["photos"], "master"), told
+    assert backup.sh("zpool list -H -o name").text == "", "it is exported again"
+    assert backup.sh("ls /etc/poolferry").lines == ("jobs", "targets.toml")
+    backup.sh("zpool import -f -N red; zpool create -f tank $(truncate -s 200M /var/tank; echo /var/tank)")
+    ended = backup.poolferry("restore", "run", "photos", "--to", "tank/photos", "--json", seconds=300)
+    assert (ended.code, ended.json["outcome"]) == (0, "done"), ended
+    assert guids(backup, "tank/photos") == held

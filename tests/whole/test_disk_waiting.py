@@ -1,0 +1,55 @@
+"""Disks that are away: what each will get, nobody waits for one, and history stays short: real ext4 on loop devices.
+
+Changes things.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.drawer import Drawer, missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+
+
+@pytest.fixture
+def drawer(tmp_path: Path) -> Iterator[Drawer]:
+    made = Drawer(tmp_path)
+    yield made
+    made.close()
+
+
+def test_disks_that_are_away(drawer: Drawer) -> None:
+    for name in ("red", "blue"):
+        drawer.enrolled(name)
+    red, blue = drawer.full("red"), drawer.full("blue")
+    ended = drawer.run("run", "photos")
+    taken, left = (red, blue) if f"SAFE TO REMOVE: {red}" in ended.err else (blue, red)
+    assert f"disk {left} is here too, and is left as it is: poolferry disks scan uses both" in ended.err
+    for name in ("red", "blue"):
+        drawer.pull(name)
+
+    planned = drawer.run("plan", "photos", "--json")
+    assert (planned.code, planned.value["decision"]) == (75, "waiting")
+    told = {each["disk"]: each["forecast"] for each in planned.value["forecast"]}
+    assert told == {taken: "files that changed", left: "a full copy: there is none yet"}
+    assert f"  on disk {taken}: files that changed" in drawer.run("plan", "photos").out
+
+    runs = [drawer.run("run", "photos", "--json").value["run"] for _ in range(4)]
+    kept = [run["run"] for run in drawer.run("history", "photos", "--json").value["runs"]]
+    assert kept[:2] == [runs[-1], runs[0]], "the first and the newest of those that waited"
+    assert len(kept) == 3
+
+    asked = drawer.run("disks", "expected", "--json").value["sets"][0]
+    assert asked["expected"] == left
+    assert drawer.run("disks", "snooze", left, "--for", "14d", "--note", "at the office").code == 0
+    (found,) = drawer.run("disks", "--json").value["sets"]
+    assert (found["expected"], found["accepted"]) == (taken, [left])
+    assert f"nobody waits for disk {left} until " in drawer.run("disks").out
+    text = (drawer.ferry.config / "targets.toml").read_text()
+    (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
+    assert list(drawer.run("disks", "--json").value["sets"][0]["overdue"]) == [taken]
+    assert drawer.run("disks", "snooze", left, "--off").code == 0
+    assert sorted(drawer.run("disks", "--json").value["sets"][0]["overdue"]) == sorted([taken, left])
+    assert drawer.run("disks", "snooze", left).code == drawer.run("disks", "snooze", left, "--for", "soon").code == 2

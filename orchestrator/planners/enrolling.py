@@ -10,7 +10,6 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk
 
-FILESYSTEMS = ("ext4", "xfs", "btrfs")
 KINDS = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
 
 

@@ -38,27 +38,13 @@ def _of_name(name: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
             if below is None or good.path.startswith("/") or (called == "copy" and job.target.rotates):
                 continue
             other = good.path + below
-            if at:
-                where = f"ssh {good.host} " if good.host else ""
-                line = shlex.join(("zfs", "send", f"{other}@{snapshot}"))
-                sent = f"{where}{shlex.quote(line)}" if good.host else line
-                far = f"ssh {bad.host} " if bad.host else ""
-                heals = shlex.join(("zfs", "receive", "-c", what))
-                yield f"{name}: the {called} of job {job.name} is {other}: {sent} | {far}{shlex.quote(heals) if far else heals}"
-            elif called == "copy" and file.startswith("/"):
-                command = (
-                    "poolferry",
-                    "restore",
-                    "run",
-                    job.name,
-                    "--path",
-                    (below + file).lstrip("/"),
-                    "--to",
-                    "FOLDER",
-                )
-                yield f"{name}: job {job.name} has a copy: {shlex.join(command)}"
+            if called == "copy" and file.startswith("/"):
+                point = ("--point", snapshot) if at else ()
+                words = ("poolferry", "restore", "run", job.name, *point, "--path", (below + file).lstrip("/"))
+                yield f"{name}: job {job.name} has a copy in {other}: {shlex.join((*words, '--to', 'FOLDER'))}"
             else:
-                yield f"{name}: the {called} of job {job.name} is {other}: poolferry verify {job.name} --content tells what heals it"
+                told = f"poolferry verify {job.name} --content tells what heals it"
+                yield f"{name}: the {called} of job {job.name} is {other}: {told}"
 
 
 def _of_path(path: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:

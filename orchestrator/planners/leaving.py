@@ -48,7 +48,7 @@ def _lost(one: Held, copies: Sequence[Copy]) -> str:
     if not one.snapshots:
         return "" if one.empty else "no snapshot, so no copy of it"
     if len(missing) == len(one.snapshots):
-        return f"none of its {show_count(len(missing), 'snapshot')} is on a copy"
+        return f"{show_count(len(missing), 'snapshot')}, and no copy of it"
     told = [f"{_few(missing)} on no copy"] if missing else []
     if one.snapshots[-1][1] in held and one.written:
         told.append(f"{show_size(one.written)} written since @{one.snapshots[-1][0]}")

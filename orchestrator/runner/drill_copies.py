@@ -71,7 +71,7 @@ def _judge(sheet: Sheet, rehearsal: Rehearsal, compared: Compared) -> RunReport:
             )
         cure = (
             f"`poolferry verify {job.name} --content` reads all of it; `zpool status -v` after `zpool scrub` names what is "
-            f"damaged; `poolferry run {job.name} --aside` copies anew beside it"
+            "damaged; what heals it is told below"
         )
         told = f"{tell_counts(reading)}: {tell_first(reading)}"
         return sheet.fail(f"of point {point} came back otherwise than the source's snapshots: {told}", cure)

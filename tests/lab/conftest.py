@@ -5,6 +5,7 @@
         master.sh("zfs create tank/photos")     # ends badly: LabError; check=False: look at .code, .text, .complaint
         master.write("/tank/photos/a", "text")
         master.job("photos", '...', targets='...')
+        master.kitted("photos")                 # no run of it makes a recovery kit, which takes five seconds here
         ran = master.poolferry("run", "photos", "--json").json
 
     def test_the_wire(pair):                    # two machines: ssh and mbuffer reach `master` and `backup` by name, as root

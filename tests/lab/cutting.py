@@ -4,11 +4,15 @@ Changes things: in virtual machines.
 """
 
 import shlex
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from orchestrator import compose
+from orchestrator.interfaces.records import story_value
 from tests.lab.common import Ended, Machine, Running
 from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair
@@ -37,6 +41,12 @@ _NARROW = ("setpriv", "--bounding-set", "-sys_resource", "--")
 _TIGHT = (
     """sysctl -qw fs.pipe-max-size=65536 net.ipv4.tcp_wmem='4096 65536 131072' net.ipv4.tcp_rmem='4096 65536 131072'"""
 )
+# The same with mbuffer's room: this one takes a tenth of the least that is asked of it.
+_SMALL_BUFFER = """#!/bin/bash
+exec -a mbuffer /usr/bin/mbuffer "$@" -s 16k -m 256k
+"""
+# A pool writes out what it received each second, not each fifth.
+_PROMPT = "echo 1 > /sys/module/zfs/parameters/zfs_txg_timeout"
 # What the card carried without the headers of Ethernet, IP and TCP, so without bare acknowledgements too.
 _CARRIED = """n=/sys/class/net/eth0/statistics
 carried() { read -r b <$n/$1_bytes; read -r p <$n/$1_packets; c=$((b - 66 * p)); }
@@ -64,14 +74,16 @@ class Copying:
 
     def __init__(
         self, sender: VirtualMachine, receiver: VirtualMachine, *, pulls: bool = False, chain: Chain = Chain(),
-        attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", frail: bool = False, metered_there: bool = False,
+        attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", frail: bool = False,
+        disks: bool = False, metered_there: bool = False,
     ) -> None:  # fmt: skip
         self.sender, self.receiver = sender, receiver
         self.at = receiver if pulls else sender
         for machine in {sender, receiver}:
-            machine.sh(_TIGHT)
-        sender.pool("tank", disk=True)
-        self.vault = FrailPool(receiver, "vault", "1G") if frail else receiver.pool("vault", disk=True)
+            machine.sh(f"{_TIGHT}; {_PROMPT}")
+            machine.write("/usr/local/bin/mbuffer", _SMALL_BUFFER, mode=0o755)
+        sender.pool("tank", disk=disks)
+        self.vault = FrailPool(receiver, "vault", "1G") if frail else receiver.pool("vault", disk=disks)
         made = (f"head -c {size}M /dev/urandom > /tank/photos/{name} && zfs snapshot {SOURCE}@{name}"
                 for name, size in (("a", chain.a), ("b", chain.b), ("c", chain.c)))  # fmt: skip
         sent = f"zfs send -pLce {SOURCE}@a | wc -c; zfs send -pLce -I @a {SOURCE}@c | wc -c"
@@ -86,6 +98,7 @@ class Copying:
         limit = f'transport = "{transport}"\n' + (f'rate-limit = "{rate}"' if rate else "")
         text = _JOB.format(source=source, attempts=attempts, rate=limit, stall_after=stall_after)
         self.at.job("photos", text, targets=f'[place.vault]\ndataset = "{place}"\n')
+        self.at.kitted("photos")  # a kit's bytes are not the stream's
         self.at.sh("sync -f /etc/poolferry")  # what is written only now would be empty after a power cut
 
     def begin(self) -> Running:
@@ -99,7 +112,7 @@ class Copying:
 
     def moved(self, *runs: int) -> float:
         """How often the stream was sent, by the history of these runs."""
-        return sum(self.story(run)["moved_bytes"] or 0 for run in runs) / self.stream
+        return sum(story["moved_bytes"] or 0 for story in self.stories(*runs)) / self.stream
 
     # How far it is.
 
@@ -126,15 +139,22 @@ class Copying:
 
     def wait_for_token(self) -> None:
         """Until what was received so far could be gone on from."""
-        script = f"until zfs get -Hpo value receive_resume_token {COPY} 2> /dev/null | grep -q 1-; do sleep 0.3; done"
+        script = f"until zfs get -Hpo value receive_resume_token {COPY} 2> /dev/null | grep -q 1-; do sleep 0.5; done"
         self.receiver.sh(script, seconds=PATIENCE)
 
     # What must hold afterwards.
 
-    def story(self, run: int) -> dict[str, Any]:
+    def story(self, run: int) -> Mapping[str, Any]:
         """What history knows of one run."""
-        told: dict[str, Any] = self.at.poolferry("show", str(run), "--json", check=True).json
-        return told
+        return self.stories(run)[0]
+
+    def stories(self, *runs: int) -> list[Mapping[str, Any]]:
+        """What history knows of some runs, read here: under emulation a look at each takes a second."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "history.sqlite").write_bytes(self.at.read(f"{self.at.state}/history.sqlite"))
+            with compose.open_views(compose.Directories(config=folder, state=folder)) as views:
+                found = [views.run(run) for run in runs]
+        return [story_value(story) for story in found if story is not None]
 
     def guids(self, machine: Machine, dataset: str) -> tuple[str, ...]:
         """Name and guid of each snapshot, the oldest first."""

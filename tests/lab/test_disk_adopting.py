@@ -12,25 +12,31 @@ pytestmark = [pytest.mark.virtual, pytest.mark.long, pytest.mark.timeout(1200)]
 KEY = "--key-file /root/key"
 OPEN = f"cryptsetup luksFormat --type luks2 --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 {KEY} {{0}} && cryptsetup open {KEY} {{0}} made"
 MADE = {
-    "xfs": "mkfs.xfs -q {0} && mount {0} /mnt",
-    "btrfs": "mkfs.btrfs -q {0} && mount {0} /mnt",
-    "ext4": OPEN + " && mkfs.ext4 -q /dev/mapper/made && mount /dev/mapper/made /mnt",
-    "pool": 'dmsetup create made --table "0 $(blockdev --getsz {0}) linear {0} 0" && zpool create -f -m /mnt theirs /dev/mapper/made',
-    "deep": OPEN + " && zpool create -f -m /mnt theirs /dev/mapper/made",
+    "xfs": "mkfs.xfs -q {0} && mount {0} /theirs",
+    "btrfs": "mkfs.btrfs -q {0} && mount {0} /theirs",
+    "ext4": OPEN + " && mkfs.ext4 -q /dev/mapper/made && mount /dev/mapper/made /theirs",
+    "pool": 'dmsetup create made --table "0 $(blockdev --getsz {0}) linear {0} 0" && zpool create -f -m /theirs theirs /dev/mapper/made',
+    "deep": OPEN + " && zpool create -f -m /theirs theirs /dev/mapper/made",
 }
-LEFT = "umount /mnt; zpool export theirs; dmsetup remove --retry made; udevadm settle; true"
+LEFT = {
+    "xfs": "umount /theirs",
+    "btrfs": "umount /theirs",
+    "ext4": "umount /theirs && cryptsetup close made",
+    "pool": "zpool export theirs && dmsetup remove --retry made",
+    "deep": "zpool export theirs && cryptsetup close made",
+}
 
 
 def hold(machine: VirtualMachine, name: str) -> Disk:
     """A disk as its owner has it."""
     disk = machine.plug_usb(name, "320M" if name == "xfs" else "128M")
-    machine.sh(f"{MADE[name].format(disk.device)} && echo mine >/mnt/theirs.txt && {LEFT}")
+    machine.sh(f"{MADE[name].format(disk.device)} && echo mine >/theirs/theirs.txt && {LEFT[name]} && udevadm settle")
     return disk
 
 
 def test_disks_are_adopted_with_all_that_is_on_them(master: VirtualMachine) -> None:
     master.write("/root/key", "open sesame")
-    master.sh("mkdir -p /srv/photos && echo text >/srv/photos/a")
+    master.sh("mkdir -p /theirs /srv/photos && echo text >/srv/photos/a")
     master.pool("tank", "256M")
     master.sh("zfs create tank/photos && echo text >/tank/photos/a && zfs snapshot tank/photos@one")
     master.job("photos", 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "trees"\n')

@@ -20,9 +20,9 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
-SHORT, QUICK, MIDDLE = Chain(a=6, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=20, b=12, c=12)
-# More than ten times what waits in the pipe while a dead link is noticed; and what a pool had not written out yet.
-LONG, LONGER = Chain(a=46, b=6, c=6), Chain(a=68, b=6, c=6)
+SHORT, QUICK, MIDDLE = Chain(a=8, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=14, b=6, c=6)
+# More than ten times what two cuts lose at full speed: most of it waits in ssh's windows of 2 MiB, at both ends.
+LONG, SMALL = Chain(a=76, b=4, c=4), Chain(a=5, b=1, c=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,19 @@ def the_link(cut: Cut) -> None:
 
 
 def poolferry_itself(cut: Cut) -> None:
+    """All that it started ends with it."""
     cut.run.kill(9)
+    wait_until(lambda: not ours(cut.copying.at), 30, pause=0.3)
+
+
+def sigterm(cut: Cut) -> None:
+    """It ends soon, and here nothing of it goes on."""
+    began = time.monotonic()
+    cut.run.kill(15)
+    cut.run.wait(PATIENCE)
+    assert time.monotonic() - began < 10
+    cut.copying.wait_for_token()
+    assert [line for line in ours(cut.copying.at) if "receive" in line] == []
 
 
 def the_sending_zfs(cut: Cut) -> None:
@@ -99,53 +111,66 @@ def the_power_of_the_backup(cut: Cut) -> None:
     cut.pair.master.link(True)
 
 
-# Who goes on: the same run, the next one after one that failed, or the next one after one that was never seen to end.
-SAME, NEXT, HEIR = "the same run", "the next run", "the heir"
+# Who goes on: the same run; or the next one after one that failed, that was stopped, or that was never seen to end.
+SAME, NEXT, LATER, HEIR = "the same run", "the next run", "a later run", "the heir"
+# What the run that was cut said at its end.
+SAID = {NEXT: "failed", LATER: "interrupted", HEIR: None}
+KNOWN = {NEXT: "failed", LATER: "interrupted", HEIR: "interrupted"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """When what was cut, one after the other, and who goes on."""
+    """When what was cut, one after the other, and who went on. `disks`: the pools lie on such as outlive the power."""
 
-    cuts: tuple[tuple[When, Callable[[Cut], None]], ...]
-    goes_on: str
-    chain: Chain = SHORT
+    cuts: tuple[tuple[When, Callable[[Cut], None], str], ...]
+    chain: Chain
+    paced: bool = False
     pulls: bool = False
+    disks: bool = False
 
     def __str__(self) -> str:
-        told = ", ".join(f"{what.__name__} at {when}" for when, what in self.cuts).replace("_", " ")
-        return f"{'pulled, ' if self.pulls else ''}{told}: {self.goes_on} goes on"
+        told = ", ".join(f"{what.__name__} at {when}: {who}" for when, what, who in self.cuts).replace("_", " ")
+        return f"{'pulled, ' if self.pulls else ''}{told}"
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Where another run took over, which."""
+        return tuple(who for _, _, who in self.cuts if who != SAME)
 
 
 ROWS = (
-    Row(cuts=((0.35, the_link),), goes_on=SAME, chain=LONG),
-    Row(cuts=((0.4, the_link),), goes_on=NEXT, pulls=True, chain=QUICK),
-    Row(cuts=((0.1, poolferry_itself),), goes_on=HEIR),
     Row(
-        cuts=((0.05, the_sending_zfs), (0.2, mbuffer_here), ("a", ssh), (0.6, mbuffer_there), ("b", the_receiving_zfs)),
-        goes_on=SAME,
-        chain=MIDDLE,
+        cuts=(
+            (0.05, the_sending_zfs, SAME), (0.2, mbuffer_here, SAME), ("a", ssh, SAME), (0.6, mbuffer_there, SAME),
+            ("b", the_receiving_zfs, SAME),
+        ),
+        chain=MIDDLE, paced=True,
     ),
-    Row(cuts=((0.35, the_power_of_the_master),), goes_on=HEIR),
-    Row(cuts=((0.5, the_power_of_the_backup),), goes_on=SAME, chain=LONGER),
-)
+    Row(
+        cuts=((0.1, poolferry_itself, HEIR), (0.35, sigterm, LATER), (0.6, the_power_of_the_master, HEIR)), chain=SHORT,
+        paced=True, disks=True,
+    ),
+    Row(cuts=((0.3, the_link, SAME), (0.6, the_power_of_the_backup, SAME)), chain=LONG, disks=True),
+    Row(cuts=((0.4, the_link, NEXT),), chain=QUICK, pulls=True),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
+    what_is_cut = [what for _, what, _ in row.cuts]
     copying = Copying(
-        *pair, pulls=row.pulls, chain=row.chain, rate=pace(pair) if row.chain in (SHORT, MIDDLE) and not row.pulls else "",
-        attempts=6 if row.goes_on == SAME else 1, metered_there=row.cuts[0][1] is the_power_of_the_master,
+        *pair, pulls=row.pulls, chain=row.chain, rate=pace(pair) if row.paced else "", disks=row.disks,
+        attempts=1 if row.changes else 6, metered_there=the_power_of_the_master in what_is_cut,
     )  # fmt: skip
     run = copying.begin()
-    for when, what in row.cuts:
+    for when, what, who in row.cuts:
         wait_for(copying, when)
         what(Cut(pair=pair, copying=copying, run=run))
-    outcome = ended(run).get("outcome")
-    assert outcome == {SAME: "done", NEXT: "failed", HEIR: None}[row.goes_on]
-    if row.goes_on != SAME:
-        told = copying.run()
-        assert told.get("outcome") == "done", told
+        if who != SAME:
+            assert ended(run).get("outcome") == SAID[who]
+            run = copying.begin()
+    told = ended(run)
+    assert told.get("outcome") == "done", told
     require_went_on(copying, row)
     copying.require_equal()
     copying.require_nothing_left()
@@ -161,17 +186,16 @@ def ended(run: Running) -> dict[str, Any]:
 
 def require_went_on(copying: Copying, row: Row) -> None:
     """History says that it was resumed, and why; and what was moved is the stream, and no tenth more."""
-    stories = [copying.story(number) for number in ((1,) if row.goes_on == SAME else (1, 2))]
+    stories = copying.stories(*range(1, len(row.changes) + 2))
     moved, carried = sum(story["moved_bytes"] or 0 for story in stories), copying.carried()
     print(f"{row}: moved {moved / copying.stream:.3f} of the stream, carried {carried / copying.stream:.3f}")
-    last = stories[-1]
+    *earlier, last = stories
     assert (last["outcome"], last["resumed"]) == ("done", True), last
-    if row.goes_on == HEIR:
-        assert stories[0]["outcome"] == "interrupted", stories[0]
-    steps = [step for attempt in last["attempt"] for step in attempt["steps"]]
+    assert [story["outcome"] for story in earlier] == [KNOWN[who] for who in row.changes], earlier
+    steps = [step for story in stories for attempt in story["attempt"] for step in attempt["steps"]]
     resumed = [step["why"] for step in steps if "the rest" in step["does"]]
     # What is cut between two snapshots may have left nothing to resume.
-    assert len(resumed) >= len([when for when, _ in row.cuts if isinstance(when, float)]), steps
+    assert len(resumed) >= len([when for when, _, _ in row.cuts if isinstance(when, float)]), steps
     assert all("was cut; " in why and why.endswith("of it are there") for why in resumed), resumed
     assert moved <= 1.1 * copying.stream
     assert carried <= 1.1 * copying.stream
@@ -179,7 +203,7 @@ def require_went_on(copying: Copying, row: Row) -> None:
 
 def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     """The pool stands still until the disk is back; the run does not."""
-    copying = Copying(master, master, chain=Chain(a=32, b=2, c=2), rate="2M", stall_after="6s", frail=True)
+    copying = Copying(master, master, chain=Chain(a=16, b=1, c=1), rate="1M", stall_after="4s", frail=True)
     run = copying.begin()
     copying.wait_for_used(0.1)
     assert isinstance(copying.vault, FrailPool)
@@ -195,34 +219,16 @@ def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     last = copying.run()
     assert last["outcome"] == "done", str(last)
     # A receive on a suspended pool goes on in memory, and what it has by then is written when the disk is back: it may be all.
-    assert last["resumed"] or last["steps"][0]["does"].startswith(f"send {SOURCE} @a →"), str(last)
+    sends = [step["does"] for step in last["steps"] if step["does"].startswith("send ")]
+    assert last["resumed"] or sends[0].startswith(f"send {SOURCE} @a →"), str(last)
     print(f"a disk that failed: moved {copying.moved(1, 2, 3):.3f} of the stream")
     assert copying.moved(1, 2, 3) <= 1.1
     copying.require_equal()
     copying.require_nothing_left()
 
 
-def test_sigterm_ends_a_send_in_good_order(pair: Pair) -> None:
-    copying = Copying(*pair, rate=pace(pair))
-    run = copying.begin()
-    copying.wait_for(0.4)
-    began = time.monotonic()
-    run.kill(15)
-    first = ended(run)
-    assert time.monotonic() - began < 10
-    assert first["outcome"] == "interrupted", first
-    copying.wait_for_token()
-    assert [line for line in ours(pair.master) if "receive" in line] == []
-    last = copying.run()
-    assert (last["outcome"], last["resumed"]) == ("done", True), last
-    print(f"SIGTERM: moved {copying.moved(1, 2):.3f} of the stream")
-    assert copying.moved(1, 2) <= 1.1
-    copying.require_equal()
-    copying.require_nothing_left()
-
-
 def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
-    copying = Copying(master, master, rate="1M")
+    copying = Copying(master, master, chain=SMALL, rate="1M")
     run = copying.begin()
     copying.wait_for_token()
     second = copying.begin().wait(PATIENCE)
@@ -234,16 +240,19 @@ def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
 
 def test_what_a_killed_run_had_kept_is_let_go_when_it_is_stale(master: VirtualMachine) -> None:
     """Its snapshot is gone, and so is what had arrived of it."""
-    copying = Copying(master, master, rate="1M")
+    copying = Copying(master, master, chain=SMALL, rate="1M")
     run = copying.begin()
     copying.wait_for_token()
     run.kill(9)
     wait_until(lambda: not ours(master), 30, pause=0.3)
-    (held,) = master.sh(f"zfs holds -H {SOURCE}@a").lines
-    master.sh(f"zfs release {held.split()[1]} {SOURCE}@a && zfs destroy {SOURCE}@a && zfs destroy -r {COPY}")
+    held = [line.split() for line in master.sh(f"zfs holds -H {SOURCE}@a {SOURCE}@b {SOURCE}@c").lines]
+    assert [snapshot for snapshot, *_ in held] == [f"{SOURCE}@a", f"{SOURCE}@b"], held
+    tag = held[0][1]
+    master.sh(f"zfs release {tag} {SOURCE}@a && zfs destroy {SOURCE}@a && zfs destroy -r {COPY}")
     marks = master.sh(f"zfs list -Hp -t bookmark -o name -r {SOURCE}").lines
     assert len([mark for mark in marks if "_held_" in mark]) == 1, marks
-    assert len([mark for mark in marks if "_held_" not in mark]) == 3, marks
+    # Where the copy would have stood after each of its two streams; @b, which lies within the second one, is held.
+    assert len([mark for mark in marks if "_held_" not in mark]) == 2, marks
     last = copying.run()
     assert (last["outcome"], last["resumed"]) == ("done", False), last
     copying.require_equal("b", "c")

@@ -140,12 +140,15 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     master.pool("tank")
     master.pool("sound")
     vault = FrailPool(master, "vault")
-    master.sh("""zfs create tank/photos; head -c 12M /dev/urandom >/tank/photos/a; zfs snapshot tank/photos@one
+    master.sh("""zfs create tank/photos; head -c 24M /dev/urandom >/tank/photos/a; zfs snapshot tank/photos@one
+        echo 1 >/sys/module/zfs/parameters/zfs_txg_timeout  # so that there is a token long before the end
         zfs create tank/mail; zfs snapshot tank/mail@one""")
-    job = 'engine = "zfs"\nsource = "tank/{}"\ntarget = "{}"\n[retry]\nattempts = 2\nwait = "1s"\n[pipe]\nstall-after = "6s"\n'
+    job = 'engine = "zfs"\nsource = "tank/{}"\ntarget = "{}"\n[retry]\nattempts = 2\nwait = "1s"\n'
+    pipe = '[pipe]\nstall-after = "6s"\nbuffer = "2M"\nrate-limit = "1M"\n'
     places = "".join(f'[place.{name}]\ndataset = "{name}/copies"\n' for name in ("vault", "sound"))
-    master.job("photos", job.format("photos", "vault") + 'buffer = "2M"\nrate-limit = "1M"\n', targets=places)
+    master.job("photos", job.format("photos", "vault") + pipe, targets=places)
     master.job("mail", job.format("mail", "sound"))
+    master.kitted("photos", "mail")
     running = master.popen(["poolferry", "run", "photos", "--json"])
     begun = "zfs get -Hpo value receive_resume_token vault/copies/photos 2>/dev/null | grep -q 1-"
     master.sh(f"until {begun}; do sleep 0.1; done")
@@ -169,8 +172,9 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     assert mail["outcome"] == DONE, mail
     told = master.poolferry("status", "--json", seconds=60).json["jobs"]  # it does not hang
     assert {one["job"]: one["state"] for one in told}["mail"] == "up", told
-    # With the disk back, that very receive comes to its end, and the next run goes on from there.
+    # With the disk back, that very receive comes to its end, and the next run goes on from there, as fast as it can.
     vault.mend()
+    master.job("photos", job.format("photos", "vault"))
     master.sh("while pgrep -f '^zfs receive'; do sleep 0.1; done")
     last = master.poolferry("run", "photos", "--json", seconds=150).json
     assert (last["outcome"], last["resumed"]) == (DONE, True), last

@@ -11,7 +11,7 @@ from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
-LONG = Chain(a=12, b=1, c=1)
+LONG = Chain(a=7, b=1, c=1)
 _DOORS = "ss -Hltn | awk '{print $4}' | grep -E ':6[1-5][0-9]{3}$'"
 
 

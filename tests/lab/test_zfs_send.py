@@ -314,16 +314,19 @@ def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
     assert values(master, f"{COPIED}/sealed", "encryption") == ("off default",)
 
 
-@pytest.mark.parametrize("sudo", [False, True])
-def test_an_ordinary_user_carries_with_rights_or_with_sudo(master: Machine, *, sudo: bool) -> None:
+def test_an_ordinary_user_carries_with_rights_or_with_sudo(master: Machine) -> None:
     pools(master)
-    master.sh("zfs create vault/copies")
-    if sudo:
-        master.write("/etc/sudoers.d/ferry", "ferry ALL=(root) NOPASSWD: /usr/sbin/zfs, /usr/bin/kill\n", mode=0o440)
-    else:
-        master.sh("zfs allow ferry bookmark,destroy,hold,release,send,mount tank/photos && zfs allow ferry canmount,compression,"
-                  "create,destroy,mount,readonly,receive,rename,rollback,userprop,mountpoint,quota,refquota,reservation,"
-                  "refreservation,sharenfs,sharesmb vault")  # fmt: skip
+    master.sh("zfs create vault/copies && zfs allow ferry bookmark,destroy,hold,release,send,mount tank/photos && "
+              "zfs allow ferry canmount,compression,create,destroy,mount,readonly,receive,rename,rollback,userprop,mountpoint,quota,"
+              "refquota,reservation,refreservation,sharenfs,sharesmb vault")  # fmt: skip
+    _carries(master, sudo=False)
+    master.sh("zfs unallow ferry tank/photos && zfs unallow ferry vault && zfs destroy -r vault/copies && zfs create vault/copies && "
+              "zfs destroy tank/photos@two && zfs list -H -o name -t bookmark -r tank | xargs -n 1 zfs destroy")  # fmt: skip
+    master.write("/etc/sudoers.d/ferry", "ferry ALL=(root) NOPASSWD: /usr/sbin/zfs, /usr/bin/kill\n", mode=0o440)
+    _carries(master, sudo=True)
+
+
+def _carries(master: Machine, *, sudo: bool) -> None:
     hands = InGuest(master, user="ferry")
     asked = job(sudo=sudo)
     carry(hands, asked)

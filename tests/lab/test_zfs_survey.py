@@ -8,7 +8,6 @@ import pytest
 from orchestrator.domain.errors import (
     HostUnreachable,
     NotNow,
-    OrchestratorError,
     OutsideError,
     PermissionDenied,
     ProgramMissing,
@@ -78,7 +77,7 @@ def test_both_sides_as_they_are(master: Machine, flavour: str) -> None:
     assert target.available > 1 << 20
 
 
-def test_a_flat_look_sees_the_root_alone(master: Machine) -> None:
+def test_a_flat_look_sees_the_root_alone_and_holds_of_ours_by_their_marks(master: Machine) -> None:
     sources(master)
     master.pool("vault")
     seen = survey(job(recursive=False, catch_up="kept"), ASKED, InGuest(master))
@@ -86,6 +85,11 @@ def test_a_flat_look_sees_the_root_alone(master: Machine) -> None:
     assert set(seen.created) == {one.guid for one in seen.source.datasets[""].snapshots}
     now = float(master.sh("date +%s").text)
     assert all(abs(taken.timestamp() - now) < 600 for taken in seen.created.values())
+    snapshot, pool = seen.source.datasets[""].snapshots[-1], seen.target.pool_guid
+    ours, other = keeper_of(pool, job().target.location), keeper_of(pool + 1, job().target.location)
+    marks = (cursor_name(ours, snapshot.guid), held_name(ours, snapshot.guid), held_name(other, snapshot.guid))
+    master.sh("; ".join(f"zfs bookmark tank/photos@10 tank/photos#{mark}" for mark in marks))
+    assert survey(job(), ASKED, InGuest(master)).held == {"": ("10",)}
 
 
 def test_what_is_absent_is_no_failure_and_what_fails_is_nothing_else(master: Machine) -> None:
@@ -106,18 +110,6 @@ def test_what_is_absent_is_no_failure_and_what_fails_is_nothing_else(master: Mac
     master.sh("mkdir /root/hidden && mv /usr/sbin/zfs /root/hidden")
     with pytest.raises(ProgramMissing):
         survey(job(), ASKED, hands)
-
-
-def test_holds_of_ours_are_seen_by_their_marks(master: Machine) -> None:
-    sources(master)
-    master.pool("vault")
-    first = survey(job(), ASKED, InGuest(master))
-    snapshot, pool = first.source.datasets[""].snapshots[-1], first.target.pool_guid
-    ours, other = keeper_of(pool, job().target.location), keeper_of(pool + 1, job().target.location)
-    marks = (cursor_name(ours, snapshot.guid), held_name(ours, snapshot.guid), held_name(other, snapshot.guid))
-    for mark in marks:
-        master.sh(["zfs", "bookmark", "tank/photos@10", f"tank/photos#{mark}"])
-    assert survey(job(), ASKED, InGuest(master)).held == {"": ("10",)}
 
 
 def test_an_ordinary_user_sees_everything_and_is_told_what_it_may(master: Machine) -> None:
@@ -189,11 +181,10 @@ def test_over_ssh_each_side_is_one_login(pair: Pair) -> None:
     assert (seen.source.programs, seen.source.mbuffer) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("host", "kind"), [(Host(name="nowhere"), HostUnreachable), (Host(name="backup", user="nobody"), PermissionDenied)]
-)
-def test_a_host_that_cannot_be_asked(host: Host, kind: type[OrchestratorError], pair: Pair) -> None:
+def test_hosts_that_cannot_be_asked(pair: Pair) -> None:
     sources(pair.master)
-    with pytest.raises(kind) as failure:
-        survey(job(place=host), ASKED, InGuest(pair.master))
-    assert not isinstance(failure.value, NotNow)
+    nobody = Host(name="backup", user="nobody")
+    for host, kind in ((Host(name="nowhere"), HostUnreachable), (nobody, PermissionDenied)):
+        with pytest.raises(kind) as failure:
+            survey(job(place=host), ASKED, InGuest(pair.master))
+        assert not isinstance(failure.value, NotNow)

@@ -31,21 +31,18 @@ def lines(name: str, pool: str = "tank", jobs: tuple[Job, ...] = JOBS) -> list[s
     ]
 
 
-def test_a_snapshot_of_a_source_is_healed_from_each_copy() -> None:
+def test_a_file_of_a_source_comes_back_from_each_copy() -> None:
     near, far = lines("tank/photos/sub@a:/x y")
-    told = "the copy of job photos is vault/copies/photos/sub: zfs send vault/copies/photos/sub@a | zfs receive -c tank/photos/sub@a"
-    assert near == told
-    assert far.endswith("ssh backup 'zfs send box/photos/sub@a' | zfs receive -c tank/photos/sub@a")
-
-
-def test_a_snapshot_of_a_copy_is_healed_from_its_source() -> None:
-    (line,) = lines("vault/copies/photos@a:/x", pool="vault")
-    assert line.endswith("zfs send tank/photos@a | zfs receive -c vault/copies/photos@a")
-
-
-def test_a_file_that_is_in_no_snapshot_is_restored() -> None:
+    restored = "poolferry restore run photos --point a --path 'sub/x y' --to FOLDER"
+    assert near == f"job photos has a copy in vault/copies/photos/sub: {restored}"
+    assert far.startswith("job far has a copy in box/photos/sub: poolferry restore run far")
     near, _ = lines("tank/photos/sub:/x y")
-    assert near == "job photos has a copy: poolferry restore run photos --path 'sub/x y' --to FOLDER"
+    assert near.endswith("poolferry restore run photos --path 'sub/x y' --to FOLDER")
+
+
+def test_a_copy_is_read_again_by_its_job() -> None:
+    (line,) = lines("vault/copies/photos@a:/x", pool="vault")
+    assert line == "the source of job photos is tank/photos: poolferry verify photos --content tells what heals it"
     near, _ = lines("tank/photos:<0x1>")
     assert near.endswith("poolferry verify photos --content tells what heals it")
 

@@ -59,9 +59,9 @@ def test_all_of_it_on_one_copy_or_on_several_together() -> None:
     [
         (held("a", 1, 2), (copy(a={1}),), "@s2 on no copy"),
         (held("a", 1, 2, 3, 4, 5), (copy(a={5}),), "@s1, @s2, @s3 and 1 more on no copy"),
-        (held("a", 1), (), "none of its 1 snapshot is on a copy"),
-        (held("a", 1), (AWAY,), "none of its 1 snapshot is on a copy"),
-        (held("a", 1), (copy(b={1}),), "none of its 1 snapshot is on a copy"),
+        (held("a", 1), (), "1 snapshot, and no copy of it"),
+        (held("a", 1), (AWAY,), "1 snapshot, and no copy of it"),
+        (held("a", 1), (copy(b={1}),), "1 snapshot, and no copy of it"),
         (held("a", 1, written=2048), (copy(a={1}),), "2.0 KiB written since @s1"),
         (held("a"), (copy(a={1}),), "no snapshot, so no copy of it"),
         (held("a", empty=False), (), "no snapshot, so no copy of it"),

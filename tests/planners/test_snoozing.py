@@ -1,6 +1,6 @@
-"""A disk that nobody waits for: not late, not asked for, and said so. Pure."""
+"""A disk that nobody waits for: not late, not asked for, and said so; and one that just stays away. Pure."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.rotation import Snooze
 from orchestrator.domain.units import Seconds
@@ -31,3 +31,29 @@ def test_a_disk_that_nobody_waits_for_does_not_make_its_set_fresh() -> None:
     one = rotation("red", fresh_within=Seconds(86400))
     red = Member(disk=disk("red"), filled=NOW - timedelta(days=3), enrolled=NOW, snooze=SNOOZED)
     assert "3 d old" in judge_set(one, (red,), NOW).late
+
+
+def test_a_quarter_with_three_disks_of_which_one_stays_away() -> None:
+    """Every Monday the disk that is asked for comes; the green one is left at the office in the fifth week."""
+    three = rotation(
+        "red", "blue", "green", fresh_within=Seconds(8 * 86400), each_within=Seconds(30 * 86400), away_at_least=1
+    )
+    begun = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    filled = dict.fromkeys(("red", "blue", "green"), begun - timedelta(days=1))
+    first: dict[str, int] = {}
+    came: list[str] = []
+    for day in range(91):
+        now = begun + timedelta(days=day)
+        members = [Member(disk=each, filled=filled[each.name], enrolled=begun) for each in three.disks]
+        health, asked = judge_set(three, members, now), ask(three, members, now)
+        assert (health.late, health.all_here) == ("", ""), "some disk is fresh all the time"
+        for name in health.overdue:
+            first.setdefault(name, day)
+        if day % 7 == 0:
+            turn = [asked.disk, *asked.others]
+            here = next(each for each in turn if each and (each.name != "green" or day < 28))
+            came.append(here.name)
+            filled[here.name] = now
+    assert came[:6] == ["red", "blue", "green", "red", "blue", "red"]
+    assert came[6:] == ["blue", "red", "blue", "red", "blue", "red", "blue"], "the others go on, each in its turn"
+    assert first == {"green": 45}, "filled on day 14, and missed by its name when 30 days are over"

@@ -4,7 +4,8 @@ OpenZFS receives a whole stream into a dataset that is there with -F alone, what
 must be forced"), and nothing makes a pool's own dataset anew but the pool. So the -F stays, and what it would destroy is
 looked for first: no snapshot, no bookmark, no file. An empty one is unmounted, made read-only and marked as a place of
 ours; another look follows, and only then it is received into. What lies below it stays. What was told of it when the pool
-was made (`zpool create -O`) stays too.
+was made (`zpool create -O`) stays too. Its streams bring no properties, which are set in the end: the first ones that a dataset
+receives take away what it had by itself (zfs_ioctl.c, clear_received_props), such values and our marks among them.
 
 Pure.
 """

@@ -28,7 +28,7 @@ from orchestrator.engines.zfs.ending import (
 )
 from orchestrator.engines.zfs.flags import has_its_own_key
 from orchestrator.engines.zfs.returning import Seen, Value, is_ours
-from orchestrator.engines.zfs.rooting import kept, kept_lines
+from orchestrator.engines.zfs.rooting import is_pool, kept, kept_lines
 from orchestrator.engines.zfs.words import Dataset, Flags, Kind
 
 # Room last: what is full by then must not keep the rest from being done. canmount is for the end, and by itself.
@@ -82,7 +82,8 @@ def _received(seen: Seen, dataset: str) -> dict[str, Value]:
     """Its properties by then: those that came, and over some of them what a receive gives."""
     source = seen.world.source.datasets[dataset]
     told = seen.copied.get(dataset, {})
-    came = {name: one.received for name, one in told.items() if one.received is not None and not source.encrypted}
+    bare = source.encrypted or (not dataset and is_pool(seen))
+    came = {name: one.received for name, one in told.items() if one.received is not None and not bare}
     found = {name: Value(value=value, received=value, source="received") for name, value in came.items()}
     whole = seen.world.target.full(dataset)
     for name in commands.put_aside(source.kind):
@@ -91,7 +92,8 @@ def _received(seen: Seen, dataset: str) -> dict[str, Value]:
             found[name] = Value(value=value or f"/{whole}", received=value, source="default")
         else:
             found[name] = Value(value="", received=value, source="default" if name in _PUBLISHED else LOCAL)
-    return found
+    own = seen.home.get(dataset, {}) if not dataset and is_pool(seen) else {}
+    return {name: one for name, one in own.items() if one.source == LOCAL} | found
 
 
 def _unsettled(seen: Seen) -> tuple[str, ...]:

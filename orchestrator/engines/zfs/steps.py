@@ -207,6 +207,8 @@ class _Maker:
         """
         known = self.source.datasets.get(dataset)
         sealed = known is not None and known.encrypted
+        if flags.backup and not dataset and "/" not in self.target.root.path:
+            return False  # `rooting` tells why
         return self.options.properties and (not sealed or (flags.raw and not flags.backup))
 
     def _is_placeholder(self, dataset: str) -> bool:

@@ -44,13 +44,19 @@ def test_an_empty_one_is_taken_then_looked_at_again_and_only_then_received_into(
     )
     assert found.decision.again
     told = [str(step.work) for stage in found.then for step in stage]
-    assert any(line.startswith(f"zfs send -PLceb {COPY}@a | ") and " -F " in line for line in told)
+    assert any(line.startswith(f"zfs send -PLce {COPY}@a | ") and " -F " in line for line in told)
+    assert any(line.startswith(f"zfs send -PLceb {COPY}/x@a | ") for line in told)
     assert any("inherit -S quota tank" in line for line in told)
     take(way)
     found = plan(way)
     assert isinstance(found.decision, Plan)
     forced = [str(step.work) for step in found.decision.steps if " -F " in str(step.work)]
     assert len(forced) == 1, "children are received as always"
+    own = [str(step.work) for step in found.decision.steps if step.copies and step.lane == "tank"]
+    assert not any(" -x " in line or "send -PLceb" in line for line in own), (
+        "first properties would clear its own, our marks too"
+    )
+    assert "poolferry:flags=Lceb" in own[0]
 
 
 def test_it_and_all_below_it_comes_back_by_guid_cut_or_not() -> None:
@@ -153,6 +159,16 @@ def test_what_was_told_when_the_pool_was_made_stays() -> None:
     assert isinstance(found, Plan)
     assert [str(step.work) for step in found.steps] == ["zfs set user:note=lz4 tank"]
     assert "tank keeps compression=zstd" in found.warnings[0]
+
+
+def test_what_the_copy_received_is_set_in_the_end_and_foreseen_so() -> None:
+    way = way_back(forward("a"), "tank")
+    copied = {"": {"quota": Value(value="none", received="1000", source="local")}}
+    home = {"": {"compression": Value(value="zstd", received=None, source="local")}}
+    found = plan(way, copied=copied, home=home)
+    told = [str(step.work) for stage in found.then for step in stage]
+    assert "zfs set quota=1000 tank" in told
+    assert not any("compression" in line for line in told)
 
 
 def test_only_a_pool_that_is_to_be_filled_is_looked_into() -> None:

@@ -57,12 +57,12 @@ def test_disks_are_adopted_with_all_that_is_on_them(master: VirtualMachine) -> N
     told = {each["disk"]: (each["ending"], each["safe"], each["runs"][0]["outcome"]) for each in found.json["visits"]}
     assert told == dict.fromkeys(MADE, ("done", True, "done")), (found.text, found.complaint)
     assert not master.sh("ls /dev/mapper | grep -E 'poolferry|made'", check=False).text
-    for name, disk in disks.items():
-        master.yank(disk)
-        master.plug(disk)
+    for name in ("xfs", "btrfs", "ext4", "pool"):
+        master.yank(disks[name])
+        master.plug(disks[name])
         ended = master.poolferry("disks", "attach", name, seconds=300)
         assert ended.code == 0, ended.complaint
-        if name in ("pool", "deep"):
+        if name == "pool":
             master.sh(f"zfs mount poolferry-{name}")
         assert master.sh(f"find /run/poolferry/disks/{name} -name theirs.txt -exec cat {{}} +").text == "mine", name
         ended = master.poolferry("disks", "eject", name, seconds=300)

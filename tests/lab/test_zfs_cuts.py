@@ -20,7 +20,7 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
-SHORT, QUICK, MIDDLE = Chain(a=8, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=14, b=6, c=6)
+SHORT, QUICK, MIDDLE = Chain(a=8, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=20, b=10, c=10)
 # More than ten times what two cuts lose at full speed: most of it waits in ssh's windows of 2 MiB, at both ends.
 LONG, SMALL = Chain(a=76, b=4, c=4), Chain(a=5, b=1, c=1)
 
@@ -146,10 +146,8 @@ ROWS = (
         ),
         chain=MIDDLE, paced=True,
     ),
-    Row(
-        cuts=((0.1, poolferry_itself, HEIR), (0.35, sigterm, LATER), (0.6, the_power_of_the_master, HEIR)), chain=SHORT,
-        paced=True, disks=True,
-    ),
+    Row(cuts=((0.1, poolferry_itself, HEIR), (0.4, sigterm, LATER)), chain=SHORT, paced=True),
+    Row(cuts=((0.35, the_power_of_the_master, HEIR),), chain=SHORT, paced=True, disks=True),
     Row(cuts=((0.3, the_link, SAME), (0.6, the_power_of_the_backup, SAME)), chain=LONG, disks=True),
     Row(cuts=((0.4, the_link, NEXT),), chain=QUICK, pulls=True),
 )  # fmt: skip

@@ -154,6 +154,7 @@ def _declare(path: str, disk: "Disk") -> None:
 def eject(frame: Frame, disk: str) -> int:
     """Let go of a disk that is still attached, and say when it may be pulled out."""
     from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.domain.rotation import POOL
     from orchestrator.process.executor import Writer
     from orchestrator.targets import medium
     from orchestrator.targets.letting_go import let_go
@@ -166,7 +167,8 @@ def eject(frame: Frame, disk: str) -> int:
     rotation, own = found[0]
     writer = Writer(log=frame.log)
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
-    devices = [each for each in here if not any(each.name in other.above for other in here)]
+    # What lies above it is ours, and may have the same identity: the device below a pool.
+    devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL}")]
     if len(devices) != 1:
         raise OrchestratorError(f"disk {disk} is not here" if not devices else f"disk {disk} is there twice", cure="")
     medium.detach(own, writer)

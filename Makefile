@@ -60,7 +60,7 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same s
 	$(BIN)/python -m pytest -n $(CORES) -m 'not lab' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
 	  $(BIN)/python -m tests.lab build || code=$$?; \
-	  $(BIN)/python -m pytest -n 2 -m 'lab and not long' --durations=15 $(ARGS) || ended $$?; fi; \
+	  $(BIN)/python -m pytest -n 2 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
 	exit $$code
 
 test-long: packages-test packages-lab setup  ## more of the chaos on real pools: stories of other seeds, begun for a quarter of an hour

@@ -25,10 +25,11 @@ Which points there are; in place of `latest` below, any of them will do, as `poi
 
 ## All of it
 
-Into a folder that is empty. `-H -A -X` are hard links, access lists and extended attributes; owners come back by number.
+Into a folder that is empty. `-H -A -X` are hard links, access lists and extended attributes; owners come back by number;
+`--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAX --numeric-ids "$copy/latest/" "$to/"
+{make}rsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"
 ```
 
 {by_cp}## What was promised
@@ -45,10 +46,11 @@ to={to}
 
 ## All of it
 
-Into a folder that is empty. `-H -A -X` are hard links, access lists and extended attributes; owners come back by number.
+Into a folder that is empty. `-H -A -X` are hard links, access lists and extended attributes; owners come back by number;
+`--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAX --numeric-ids --exclude=/{ours} "$copy/" "$to/"
+{make}rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/{ours} "$copy/" "$to/"
 ```
 
 {by_cp}## What was promised

@@ -115,3 +115,30 @@ def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
     assert master.sh(f"zfs list -Ho name -t snapshot -r {COPY}").text == f"{COPY}@sea"
     shown = master.poolferry("show", "5").text
     assert "3 runs in a row went on from it" in shown
+
+
+def test_a_copy_onto_a_placeholder_that_was_cut_keeps_what_we_set(master: Machine) -> None:
+    """The first properties that a dataset receives clear its own, and no rest of a stream brings any."""
+    for name in ("tank", "vault"):
+        master.pool(name)
+    master.sh("zfs create -p tank/photos/y && zfs snapshot tank/photos/y@a && zfs create vault/copies")
+    master.job("photos", JOB.format(place="vault"), targets=PLACES)
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "done"
+    assert own(master)["poolferry:placeholder"] == "on"
+    master.sh("head -c 12M /dev/urandom > /tank/photos/x && zfs snapshot tank/photos@a")
+    run = master.popen(["poolferry", "run", "photos", "--json"])
+    master.sh(f"until zfs get -Hpo value receive_resume_token {COPY} | grep -q 1-; do sleep 0.3; done", seconds=120)
+    run.kill(9)
+    run.wait(60)
+    master.sh("while pgrep -x zfs; do sleep 0.2; done; zfs snapshot tank/photos@b", seconds=60)
+    told = master.poolferry("run", "photos", "--json").json
+    assert (told["outcome"], told["resumed"]) == ("done", True), told
+    assert own(master).items() >= {"readonly": "on", "canmount": "noauto"}.items()
+    assert "poolferry:placeholder" not in own(master)
+
+
+def own(machine: Machine) -> dict[str, str]:
+    """What is set on the copy itself."""
+    lines = machine.sh(f"zfs get -Hp -s local -o property,value all {COPY}").lines
+    return dict(line.split("\t") for line in lines)

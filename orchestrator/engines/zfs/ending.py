@@ -177,10 +177,9 @@ def last_steps(seen: Seen, ending: Ending) -> Iterator[Step]:
         yield step(f"mount {few(batch)}", "all of it is there", command)
     for command in commands.keep_commands(tuple(_remembered(seen, ending.done)), side):
         yield step("remember what the targets hold", "as before: their next sends start from these bookmarks", command)
-    placeholders = tuple(one for one in ending.done if side.datasets[one].placeholder)
     for mark, names in (
-        (PLACEHOLDER, placeholders),
-        (FLAGS, tuple(one for one in ending.done if one not in placeholders)),
+        (PLACEHOLDER, ending.done),  # also where a rest came onto one, and no properties after it
+        (FLAGS, tuple(one for one in ending.done if not side.datasets[one].placeholder)),
     ):
         # The root's last: it says whether anything is left to be done.
         for batch in commands.batches((side.full(one),) for one in sorted(names, reverse=True)):

@@ -195,7 +195,7 @@ def _dataset(
     if kind is None or guid is None or createtxg is None:
         raise Unreadable(f"zfs told too little of the dataset {name or 'at the root'!r}")
     token, whole = value.get("receive_resume_token"), tuple(sorted(snapshots or (), key=_by_txg))
-    written = value.get("written")
+    written, marked = value.get("written"), told.get(PLACEHOLDER) == (_ON, _OWN)
     return Dataset(
         name=name, kind=Kind(kind), guid=int(guid), createtxg=int(createtxg), snapshots=whole,
         bookmarks=tuple(sorted(bookmarks or (), key=_by_txg)), origin=value.get("origin") or None,
@@ -203,7 +203,7 @@ def _dataset(
         key_loaded=value.get("keystatus") == "available", token=token,
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
-        flags=_own_flags(told), placeholder=told.get(PLACEHOLDER) == (_ON, _OWN) and not whole,
+        flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
     )  # fmt: skip
 
 

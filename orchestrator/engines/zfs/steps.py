@@ -120,7 +120,13 @@ class _Maker:
         )  # fmt: skip
         clone = deed.origin is not None
         origin = self._origin(deed.origin, deed.base) if deed.origin is not None else None
-        received = self._received(deed.dataset, first=clone, properties=properties, flags=deed.flags, origin=origin)
+        received = self._received(
+            deed.dataset,
+            first=clone or self._is_bare(deed.dataset),
+            properties=properties,
+            flags=deed.flags,
+            origin=origin,
+        )
         how = "a clone" if clone else "with all between" if deed.between else "incremental"
         return self._send(deed, f"{deed.base.mark} → {deed.snapshot.mark}, {how}", words, received, makes)
 
@@ -132,9 +138,8 @@ class _Maker:
             deed.dataset, first=deed.first, properties=False, flags=flags, placeholder=placeholder
         )
         words = commands.resumed_words(deed.token.text)
+        # A placeholder's mark stays: no properties come with a rest. Those of the next increment take it away.
         yield self._send(deed, f"{deed.snapshot.mark}, the rest", words, received, makes)
-        if placeholder:
-            yield self._no_placeholder(deed.dataset)
 
     def _send(self, deed: Send, what: str, sent: tuple[str, ...], received: tuple[str, ...], makes: str | None) -> Step:
         target = self.target.full(deed.dataset)
@@ -214,6 +219,14 @@ class _Maker:
     def _is_placeholder(self, dataset: str) -> bool:
         known = self.target.datasets.get(dataset)
         return known is not None and known.placeholder and not self._set_aside(dataset)
+
+    def _is_bare(self, dataset: str) -> bool:
+        """Whether what we set on a copy is cleared by the first properties that come, so that it has to be given again.
+
+        Source: OpenZFS 2.1 and 2.3, whose receive takes local values for received ones where nothing was received before.
+        """
+        known = self.target.datasets.get(dataset)
+        return known is not None and (known.placeholder or known.bare) and not self._set_aside(dataset)
 
     def _set_aside(self, dataset: str) -> bool:
         return any(dataset == top or not top or dataset.startswith(f"{top}/") for top in self._aside)

@@ -85,7 +85,8 @@ class Dataset:
 
     `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
     `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
-    `flags`, `placeholder`: our own properties, set on this very dataset.
+    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder, and no properties have
+    come to it since: the first that come clear all that is set on it.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Dataset:
     mounted: bool = False
     flags: Flags | None = None
     placeholder: bool = False
+    bare: bool = False
 
     @property
     def newest(self) -> Snapshot | None:

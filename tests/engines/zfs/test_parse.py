@@ -86,7 +86,8 @@ def test_a_side_as_it_is() -> None:
 @pytest.mark.parametrize("snapshots", ["", "vault/r/p@a\t1\t2\n"])
 def test_a_placeholder_is_marked_on_itself_and_empty(told: str, snapshots: str, *, is_one: bool) -> None:
     text = f"{HEAD}=datasets\n{rows('vault/r/p', poolferry__placeholder=told)}=snapshots\n{snapshots}=end\n"
-    assert seen(text).datasets[""].placeholder is (is_one and not snapshots)
+    found = seen(text).datasets[""]
+    assert (found.placeholder, found.bare) == (is_one and not snapshots, is_one and bool(snapshots))
 
 
 def test_a_root_that_is_not_there() -> None:

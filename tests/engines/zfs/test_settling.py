@@ -99,6 +99,7 @@ def test_it_comes_to_an_end() -> None:
     assert lines(found) == [
         "zfs inherit -S canmount tank/photos",
         *(line for line in lines(found) if "zfs mount" in line),
+        "zfs inherit poolferry:placeholder tank/photos",
         "zfs inherit poolferry:flags tank/photos",
     ]
     assert isinstance(found, Plan)
@@ -157,7 +158,8 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
     mounts = {"/tank/photos": "tank/photos_aside"}
     found = settling.plan(seen(*there, copied={}, home=home, mounts=mounts))
     assert mounted(found) == []
-    assert lines(found) == ["zfs inherit -S canmount tank/photos/z", "zfs inherit poolferry:flags tank/photos/z"]
+    marks = [f"zfs inherit poolferry:{mark} tank/photos/z" for mark in ("placeholder", "flags")]
+    assert lines(found) == ["zfs inherit -S canmount tank/photos/z", *marks]
     assert isinstance(found, Plan)
     assert found.warnings == (
         "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and say the same command again",
@@ -195,7 +197,7 @@ def test_a_place_that_only_held_others() -> None:
     home[""] = settled()
     found = lines(settling.plan(seen(*there, copied={}, home=home)))
     assert [line for line in found if "poolferry" in line] == [
-        "zfs inherit poolferry:placeholder tank/photos", "zfs inherit poolferry:flags tank/photos/x",
+        "zfs inherit poolferry:placeholder tank/photos/x tank/photos", "zfs inherit poolferry:flags tank/photos/x",
     ]  # fmt: skip
     assert not any("canmount tank/photos " in f"{line} " for line in found)
 

@@ -199,15 +199,23 @@ def test_a_resumed_send(*, first: bool) -> None:
 def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_more() -> None:
     seen = world(target=side(COPY, dataset("", placeholder=True)))
     resumed = ResumedSend(dataset="", token=token(), snapshot=B, first=True, why="it was cut")
-    for deed in (FULL, resumed):
-        step, after = build(deed, seen=seen)
-        assert " -F " in lines(step)[2]
-        assert step.effect is Effect.DESTROYS
-        assert lines(after) == ["zfs inherit poolferry:placeholder vault/copies/photos"]
-        assert after.lane == step.lane
+    step, after = build(FULL, seen=seen)
+    (rest,) = build(resumed, seen=seen)
+    for one in (step, rest):
+        assert " -F " in lines(one)[2]
+        assert one.effect is Effect.DESTROYS
+    assert lines(after) == ["zfs inherit poolferry:placeholder vault/copies/photos"]
+    assert after.lane == step.lane
     for deeds in ((resumed,), (incremental(),), (SetAside(dataset="", to="v", why=""), FULL)):
         told = build(*deeds, seen=world() if deeds[0] is resumed else seen)
         assert all("-F" not in line.split() for step in told for line in lines(step))
+
+
+@pytest.mark.parametrize("placeholder", [True, False])
+def test_what_the_first_properties_clear_is_given_again(*, placeholder: bool) -> None:
+    copy = dataset("", A, placeholder=placeholder, bare=not placeholder)
+    (step,) = build(incremental(), seen=world(target=side(COPY, copy)))
+    assert lines(step)[2] == f"zfs receive -s -u {FIRST} {ELSEWHERE} vault/copies/photos"
 
 
 def test_the_last_send_of_the_roots_newest_makes_the_point() -> None:

@@ -80,7 +80,7 @@ def _pipeline(place: str, keeps: str) -> "Pipeline":
     from orchestrator.domain.place import parse_location
     from orchestrator.targets import kits
 
-    if place.startswith("/dev/"):
+    if place.startswith("/dev/") and not os.path.isdir(place):
         return kits.device_pipeline(place, keeps)
     where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
     if where.host is None and where.path.startswith("/"):

@@ -16,7 +16,7 @@ def test_the_page_of_the_newest_kit_and_its_files(ferry: Ferry) -> None:
     ferry.job()
     ferry.run("run", "photos")
     none = ferry.run("kit", "photos")
-    assert (none.code, "there is no recovery kit of photos yet" in none.err) == (1, True)
+    assert (none.code, "there is no recovery kit of photos" in none.err) == (1, True)
     with open_history(str(ferry.state / "history.sqlite")) as history:
         history.kits.keep("photos", KIT, datetime(2026, 1, 2, tzinfo=UTC))
     assert ferry.run("kit", "photos").out == "# Do this\n"

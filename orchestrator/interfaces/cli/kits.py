@@ -28,12 +28,15 @@ def kit(frame: Frame, job: str, to: str | None) -> int:
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.interfaces.text import iso
 
-    name = frame.configuration().job(job).name
+    declared = frame.configuration().job(job)
+    name = declared.name
     with frame.views() as views:
         found = views.kits.of(name)
     if found is None:
+        page = f"; what to do with a copy of files lies beside it: {declared.target.location}/.poolferry/RECOVERY.md"
         raise OrchestratorError(
-            f"there is no recovery kit of {name} yet", cure=f"poolferry run {name}: a copy of datasets makes one"
+            f"there is no recovery kit of {name}",
+            cure=f"poolferry run {name}: a copy of datasets makes one{page if declared.engine == 'rsync' else ''}",
         )
     written = _written(to, found.kit) if to is not None else []
     value = {"job": name, "made": iso(found.made_at), "files": written, "kit": json.loads(found.kit.content)}

@@ -40,7 +40,7 @@ class Journal:
         return self.tools.clock()
 
     def attempt_begun(self, *, looking: bool = False) -> None:
-        """The next attempt starts; one that begins by `looking` is recorded with what comes of it: one wait for the disk less."""
+        """The next attempt starts; one that begins by `looking` is recorded with its first step, or with what comes of the look."""
         self.attempt += 1
         self._index = 0
         self._attempting = True
@@ -81,6 +81,7 @@ class Journal:
     def step_begun(self, step: Step) -> int:
         """Recorded before the deed."""
         self._index += 1
+        self._looked()
         self.tools.tell(StepBegun(does=step.does, expected=step.expected))
         return self.tools.history.step_begun(
             self.run, self.attempt, self._index, does=step.does, why=step.why, lane=step.lane, commands=step_commands(step),

@@ -160,3 +160,12 @@ def test_no_sizes_are_asked_where_nobody_watches(history: History, tmp_path: Pat
     made.tools = replace(made.tools, watched=False)
     plan = Plan(summary="", stages=((sending(1, expected=None), sending(1, expected=None)),))
     assert _weighed(made, plan, Writer()) is plan
+
+
+def test_a_step_before_the_look_is_part_of_the_attempt(history: History, tmp_path: Path) -> None:
+    made = journal(history, tmp_path)
+    made.attempt_begun(looking=True)
+    Hands(made, Writer(), str(tmp_path)).do((sending(10, expected=10),))
+    told = history.views.run(made.run)
+    assert told is not None
+    assert [len(attempt.steps) for attempt in told.attempts] == [0, 1]

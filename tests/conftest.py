@@ -26,13 +26,13 @@ for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
-    "whole/",
-    "hooks/",
     "engines/zfs/test_chaos",
     "engines/zfs/test_rehearsing",
     "history/test_crash",
+    "hooks/",
     "interfaces/test_bringing",
     "interfaces/test_delivering",
+    "interfaces/test_import_syncoid",
     "interfaces/test_kits",
     "interfaces/test_members",
     "interfaces/test_metrics",
@@ -40,9 +40,17 @@ SLOW = (
     "interfaces/test_pings",
     "interfaces/test_pool_watch",
     "interfaces/test_running",
+    "interfaces/test_scheduling",
+    "interfaces/test_scraping",
     "interfaces/test_signals",
+    "notices/test_letter",
+    "notices/test_web",
     "planners/test_two_years",
     "process/test_ending",
+    "process/test_meter",
+    "runner/test_showing",
+    "runner/test_watching",
+    "whole/",
 )
 QUICK = ("whole/test_local_story",)
 

@@ -19,7 +19,7 @@ _BEGIN = """
 folder=$1; text=$2; use=$3; shift 3
 if [ -z "$folder" ]; then
 folder=$(mktemp -d) || exit
-trap 'rm -rf -- "$folder"' EXIT; trap 'exit 143' HUP INT TERM
+trap 'rm -rf -- "$folder"' EXIT; trap 'trap "" HUP INT TERM; exit 143' HUP INT TERM
 printf "%s" "$text" > "$folder/sanoid.conf"
 fi
 mkdir -p -- "$folder" || exit

@@ -38,10 +38,14 @@ class Able:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Both:
-    """What a comparison needs to know. `able`: of source and target; None: contents are not asked for."""
+    """What a comparison needs to know. `able`: of source and target; None: contents are not asked for.
+
+    `away`: why nobody could look at the source; its side is empty then, and tells nothing.
+    """
 
     world: World
     able: tuple[Able, Able] | None
+    away: str = ""
 
 
 # Arguments: the root. Prints "=can xxh128" where there is such a program, then the volumes below the root with snapdev.
@@ -51,14 +55,17 @@ zfs get -Hp -r -t volume -o name,value snapdev "$1"
 """
 
 # Arguments of the others: snapshot, algorithm, readers at once.
-# A lonely newline on stderr from time to time says that digests go on; where nobody hears it any more, we end.
+# A lonely newline on stderr from time to time says that digests go on; where nobody hears it any more, we end. The first one is
+# for who was killed before the kernel knew that we are to end with them. It then tells us once for each thread of theirs, and what
+# comes within `end` would end it half-way: a trap ignores what follows before it leaves. A child so young that it still has our
+# traps forgets the first signal.
 _FRAME = r"""
-export LC_ALL=C; umask 077; k=; t=; d=$(mktemp -d) || exit
+export LC_ALL=C; umask 077; echo >&2 || exit; k=; t=; d=$(mktemp -d) || exit
 end() {
-s=$?; trap "" HUP INT TERM PIPE; cd /; [ -z "$t" ] || kill "$t"; [ -z "$k" ] || { kill 0; wait; }
+s=$?; trap "" HUP INT TERM PIPE; cd /; [ -z "$t" ] || kill "$t"; [ -z "$k" ] || { kill 0; sleep 0.1; kill 0; wait; }
 umount "$d/m" 2>/dev/null || umount -l "$d/m" 2>/dev/null; rmdir "$d/m" && rm -rf "$d"; exit "$s"
 }
-trap end EXIT; trap "k=1; exit 143" HUP INT TERM PIPE; mkdir "$d/m" || exit
+trap end EXIT; trap 'trap "" HUP INT TERM PIPE; k=1; exit 143' HUP INT TERM PIPE; mkdir "$d/m" || exit
 tick() {
 z=; trap "" PIPE; trap '[ -z "$z" ] || kill "$z"; exit' TERM; o=
 while :; do
@@ -66,7 +73,7 @@ sleep 20 >/dev/null 2>&1 & z=$!; wait "$z"; i=$(for x in $(pgrep -g 0 sum); do g
 [ "$i" = "$o" ] || echo >&2 || kill "$$"; o=$i
 done
 }
-tick & t=$!; work "$@" & p=$!; wait "$p"
+tick & t=$!; work "$@" & p=$!; wait "$p"; s=$?; trap "" HUP INT TERM PIPE; exit "$s"
 """
 # Names with a backslash or a line end go to sha256sum, which alone can end its lines with NUL.
 # xxh128sum ends at the first file that it cannot read, so then it gets them one by one.

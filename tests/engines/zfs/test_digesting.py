@@ -1,7 +1,11 @@
 """Which contents are compared, how they are listed, and what is honestly left unproved. Pure."""
 
+import os
+import signal
 import subprocess
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +17,11 @@ from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Comparison
 from orchestrator.engines.zfs.case import Case
 from orchestrator.engines.zfs.comparing import Judged, judge
-from orchestrator.engines.zfs.digesting import Able, Both, able_command, list_command, parse_able, plan
+from orchestrator.engines.zfs.digesting import Able, Both, able_command, apart, list_command, parse_able, plan
 from orchestrator.engines.zfs.words import Dataset, Kind
 from orchestrator.verify.listing import listing_command
 from tests.engines.zfs.sides import ASKED, COPY, HOST, SOURCE, A, B, dataset, job, side, world
+from tests.whole.house import wait_until
 
 QUICK = Able(digests=frozenset({"xxh128"}))
 
@@ -134,3 +139,40 @@ def test_the_scripts_are_sound(kind: Kind, shell: str) -> None:
     text = list_command("a@b", kind, "sha256", 1, side(SOURCE)).argv[6]
     subprocess.run([shell, "-n", "-c", text], check=True)
     assert "\n" not in text
+
+
+def test_where_nobody_hears_it_nothing_begins(tmp_path: Path) -> None:
+    """As after a kill -9 between the fork and the word to the kernel that the child is to end with its parent."""
+    argv = list_command("tank@a", Kind.FILESYSTEM, "sha256", 1, side(SOURCE)).argv
+    heard, told = os.pipe()
+    os.close(heard)
+    untouched = tmp_path.stat().st_mtime_ns
+    ended = subprocess.run(
+        argv[argv.index("sh") :], env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=told, check=False
+    )
+    os.close(told)
+    assert ended.returncode
+    assert tmp_path.stat().st_mtime_ns == untouched
+
+
+@pytest.mark.slow
+def test_however_often_it_is_told_to_end_it_ends_whole(tmp_path: Path) -> None:
+    """The kernel tells it once for each thread of who started it."""
+    argv = apart("work() {\nsleep 600 & sleep 600\n}\n", (), side(SOURCE)).argv
+    for turn in range(40):
+        with subprocess.Popen(
+            argv[argv.index("sh") :], env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as begun:  # fmt: skip
+            wait_until(partial(sleeping, begun.pid, 3))
+            for _ in range(turn * 30):
+                os.kill(begun.pid, signal.SIGTERM)
+            begun.terminate()
+            assert begun.wait(10) == 143
+            assert sleeping(begun.pid, 0)
+        assert list(tmp_path.iterdir()) == []
+
+
+def sleeping(session: int, count: int) -> bool:
+    """So many of its sleeps are alive: what is dead waits for whoever reaps orphans here."""
+    asked = ["pgrep", "-r", "S,R,D", "-x", "-s", str(session), "sleep"]
+    return len(subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()) == count

@@ -5,10 +5,12 @@ Changes things.
 
 import shlex
 import shutil
+import subprocess
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.whole.damage import rot
-from tests.whole.house import House, facts
+from tests.whole.house import House, facts, wait_until
 
 
 def choice(house: House, *arguments: str) -> dict[str, Any]:
@@ -18,13 +20,14 @@ def choice(house: House, *arguments: str) -> dict[str, Any]:
 
 
 def two_copies(house: House) -> None:
-    """The same source, copied to two places; the second copy is newer."""
+    """The same source, copied to two places; the second copy is newer, and its point has a name of its own."""
     house.write("one", "the first")
     house.write("in/two", "the second")
     house.job()
     house.job("other", target=str(house.folder / "second"))
     assert house.run().outcome == "done"
     house.write("three", "later")
+    wait_until(lambda: f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}" > house.points()[0])
     assert house.run("other").outcome == "done"
 
 
@@ -82,3 +85,23 @@ def test_nothing_was_copied_yet(house: House) -> None:
     found = choice(house)
     assert (found["chosen"], found["command"]) == (None, None)
     assert house.call("restore", "run", "photos").code == 2
+
+
+def test_a_plan_for_a_destination_tells_what_is_newer_elsewhere(house: House) -> None:
+    two_copies(house)
+    where = ("--to", str(house.folder / "back"))
+    planned = house.call("restore", "plan", "photos", *where)
+    assert (planned.code, planned["decision"]) == (0, "plan"), planned
+    (newer,) = planned["others"]
+    (point,) = house.points(house.folder / "second")
+    assert (newer["job"], newer["point"], newer["away"]) == ("other", point, None)
+    assert newer["do"] == f"poolferry restore run other --point {point}"
+    assert house.call("restore", "plan", "other", *where)["others"] == []
+    assert house.call("restore", "plan", "photos", *where, "--point", house.points()[0])["others"] == []
+    (house.folder / "second").rename(house.folder / "unmounted")
+    (newer,) = house.call("restore", "plan", "photos", *where)["others"]
+    assert newer["away"], newer
+    assert "cannot be reached" in newer["do"]
+    argv = [word for word in house.argv("restore", "plan", "photos", *where) if word != "--json"]
+    lines = subprocess.run(argv, env=house.environment, capture_output=True, text=True, check=True).stdout
+    assert f"  elsewhere: {newer['do']}" in lines

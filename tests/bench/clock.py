@@ -33,18 +33,8 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
     _declare(folder)
     with open_history(os.fspath(folder / "state" / "history.sqlite")) as history:
         _fill(history, folder)
-    command = [
-        sys.executable,
-        "-m",
-        "orchestrator",
-        "--config",
-        f"{folder}/etc",
-        "--state",
-        f"{folder}/state",
-        "daemon",
-    ]
     yield _status(folder)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(_command(folder, "daemon"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             time.sleep(15)
             before, began = _worked(process.pid), time.monotonic()
@@ -59,21 +49,15 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
     yield Row(part="g", what=f"{what}: share of a core", values=(share,), most=_MOST_SHARE, note=told)
 
 
+def _command(folder: Path, word: str) -> list[str]:
+    return [sys.executable, "-m", "orchestrator", "--config", f"{folder}/etc", "--state", f"{folder}/state", word]
+
+
 def _status(folder: Path) -> Row:
     """What a person or a monitoring plugin waits for."""
-    command = [
-        sys.executable,
-        "-m",
-        "orchestrator",
-        "--config",
-        f"{folder}/etc",
-        "--state",
-        f"{folder}/state",
-        "status",
-    ]
 
     def start() -> None:
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(_command(folder, "status"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
     start()
     before = _of_children()

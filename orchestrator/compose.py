@@ -64,7 +64,15 @@ def _directory(told: str | None, of_root: str, kind: str, environment: Mapping[s
 class EngineSections(Mapping[str, "EngineSection"]):
     """What each engine adds to a job file; an engine is imported when a file names it."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, EngineSection] = {}
+
     def __getitem__(self, name: str) -> "EngineSection":
+        if name not in self._known:
+            self._known[name] = self._section(name)
+        return self._known[name]
+
+    def _section(self, name: str) -> "EngineSection":
         from orchestrator.config.models import EngineSection
         from orchestrator.engines.shelf import engine
 

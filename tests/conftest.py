@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 SLOW = (
     "engines/zfs/test_chaos",
     "engines/zfs/test_rehearsing",
+    "engines/zfs/test_scripts",
     "history/test_crash",
     "hooks/",
     "interfaces/test_bringing",
@@ -48,8 +49,10 @@ SLOW = (
     "planners/test_two_years",
     "process/test_ending",
     "process/test_meter",
+    "process/test_writer",
     "runner/test_showing",
     "runner/test_watching",
+    "targets/test_hands",
     "whole/",
 )
 QUICK = ("whole/test_local_story",)

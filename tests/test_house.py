@@ -7,6 +7,7 @@ Reads.
 
 import ast
 import functools
+import graphlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -215,6 +216,26 @@ def engines_of_one_shape(names: list[str]) -> list[str]:
     ]
 
 
+def circle(rooms: list[Module]) -> list[str]:
+    """Modules that import each other in a circle, also where one of them does so only when it is needed; none: empty."""
+    names = {f"orchestrator.{module.name}".removesuffix(".__init__"): module.name for module in rooms}
+
+    def taken(full: str) -> str:
+        while full not in names:
+            full = full.rpartition(".")[0]
+        return names[full]
+
+    graph = {
+        module.name: {taken(full) for _, full in imports(module) if full.startswith("orchestrator.")} - {module.name}
+        for module in rooms
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def foreign_words(text: str) -> list[str]:
     return [found.group() for found in FOREIGN.finditer(text)]
 
@@ -244,6 +265,10 @@ def test_tests_stay_below_the_walls() -> None:
 
 def test_engines_have_one_shape() -> None:
     assert engines_of_one_shape([module.name for module in modules(ROOT / "orchestrator")]) == []
+
+
+def test_nobody_imports_in_circles() -> None:
+    assert circle(modules(ROOT / "orchestrator")) == []
 
 
 def test_nothing_speaks_of_another_place() -> None:
@@ -317,6 +342,14 @@ def test_a_misshapen_engine_is_seen() -> None:
     assert engines_of_one_shape(zfs[1:])
     assert engines_of_one_shape([*zfs, "engines.rsync.points"])
     assert engines_of_one_shape([*zfs, "engines.zfs.bases"]) == []
+
+
+def test_a_circle_is_seen() -> None:
+    lazy = Module(name="runner.one", text="def one():\n    from orchestrator.runner.two import two\n")
+    other = Module(name="runner.two", text="from orchestrator.runner import one\n")
+    face = Module(name="runner.__init__", text="")
+    assert set(circle([lazy, other, face])) == {"runner.one", "runner.two"}
+    assert circle([lazy, face, Module(name="runner.two", text="")]) == []
 
 
 @pytest.mark.parametrize("text", ["/wor" + "k/main", "https://py" + "pi.org/simple", "--find" + "-links x"])

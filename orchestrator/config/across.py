@@ -2,7 +2,6 @@
 
 import os.path
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orchestrator.config.draft import Draft
@@ -10,6 +9,7 @@ from orchestrator.config.sheet import nearest, one_of
 from orchestrator.config.where import machine, normal, relation, spelled, wrong_dataset, wrong_path
 from orchestrator.domain.network import is_public
 from orchestrator.domain.place import Location, Place
+from orchestrator.domain.quick import replace
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet

@@ -1,12 +1,12 @@
 """The [notice.NAME] tables of poolferry.toml: through which channels people are told. Pure."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from orchestrator.config.fill import Table, declared, fill
 from orchestrator.config.sheet import Path, Sheet, nearest, one_of, shown
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.notice import KINDS, Channel, Mail
+from orchestrator.domain.quick import replace
 
 KIND = "the way that the message takes"
 _TABLE = '[notice.NAME] with kind = "mail"'

@@ -1,12 +1,12 @@
 """Written keys to the values that a dataclass declares, each mistake noted on the way. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from orchestrator.config.sheet import Path, Sheet, nearest, one_of, shown
 from orchestrator.domain.declare import Key
+from orchestrator.domain.quick import MISSING, Field, fields
 
 T = TypeVar("T")
 Table = Mapping[str, object]
@@ -21,6 +21,7 @@ EXPECTED = {
 
 
 _DECLARED: dict[type[Any], dict[str, "Field[Any]"]] = {}
+_UNTOUCHED: dict[type[Any], Any] = {}
 
 
 class _Unfit(Exception):
@@ -57,9 +58,20 @@ def kind_of(field: "Field[Any]") -> type[Any]:
 
 def fill(sheet: Sheet, model: type[T], table: Table, at: Path, hint: Hint) -> T | None:
     """The declared value, with defaults for what is wrong; None when a required key is. `hint` as in `read_keys`."""
+    if not table and (untouched := _untouched(model)) is not None:
+        return untouched
     values = read_keys(sheet, model, table, at, hint)
     required = [field.name for field in declared(model).values() if field.default is MISSING]
     return model(**values) if all(name in values for name in required) else None
+
+
+def _untouched(model: type[T]) -> T | None:
+    """What a section that nobody wrote declares, one value for all; None when it has required keys."""
+    if model not in _UNTOUCHED:
+        needs = any(field.default is MISSING for field in declared(model).values())
+        _UNTOUCHED[model] = None if needs else model()
+    found: T | None = _UNTOUCHED[model]
+    return found
 
 
 def read_keys(sheet: Sheet, model: type[Any], table: Table, at: Path, hint: Hint) -> dict[str, Any]:

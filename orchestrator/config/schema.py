@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field
 from datetime import time
 from typing import Any
 
@@ -17,6 +16,7 @@ from orchestrator.domain.declare import Key
 from orchestrator.domain.job import EVENTS, Hooks, Limit
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.notice import KINDS
+from orchestrator.domain.quick import MISSING, Field
 from orchestrator.domain.units import Bytes
 
 Schema = dict[str, Any]

@@ -11,7 +11,7 @@ from orchestrator.domain.declare import key
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.quick import dataclass
-from orchestrator.domain.rotation import CONTENTS, EXPECTS, POOL, ROOM, WEEKDAYS, Disk, RotationSet
+from orchestrator.domain.rotation import CONTENTS, EXPECTS, POOL, ROOM, VISIT_WITHIN, WEEKDAYS, Disk, RotationSet
 from orchestrator.domain.units import Bytes, Seconds, parse_size
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -61,6 +61,10 @@ class SetKeys:
     verify: Bytes | None = key(
         "read so much of the copies again in each visit, what was not read for longest first", default=None, parse=parse_size,
         example="20G",
+    )  # fmt: skip
+    visit_within: Seconds = key(
+        "warn when a copy to one of its disks would take longer than this at the pace it goes", default=VISIT_WITHIN,
+        parse=parse_span, example="12h",
     )  # fmt: skip
     power_off: bool = key("switch a disk off when all is done, as far as it lets itself", default=True, example="false")
 
@@ -185,7 +189,7 @@ def _set(
     return RotationSet(
         name=name, disks=members, expect=keys.expect, order=_order(keys, own), fresh_within=keys.fresh_within,
         each_within=keys.each_within, away_at_least=keys.away_at_least, keep_for=keys.keep_for, power_off=keys.power_off,
-        verify=keys.verify,
+        verify=keys.verify, visit_within=keys.visit_within,
     )  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """What a look found different between the source and the newest copy. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
 """How a value declares which keys of a job file fill it: one dataclass is the parser's rule, the schema and the manual. Pure."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, field
 from typing import Any
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import MISSING, dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ class Device:
     above: tuple[str, ...] = ()
     at: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()  # names of its partitions
+    case: str = ""  # the same for all disks behind one USB bridge; empty: it hangs on none
     table: str = ""  # the kind of its partition table
     answers: bool = True  # False: it could not be read; then kind, uuid and label are what udev remembers
 

@@ -1,12 +1,11 @@
 """A job as its owner declared it. Pure."""
 
-from dataclasses import field
 from datetime import time
 
 from orchestrator.domain.declare import key
 from orchestrator.domain.drill import Drill
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
 from orchestrator.domain.window import Window
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,27 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """Another pool that lies on this one. `dataset`: where its device or file is; empty: on some volume, nobody knows which."""
+
+    pool: str
+    device: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSeen:
-    """The pool as a look found it, by whole names; without datasets it is not there."""
+    """The pool as a look found it, by whole names; without datasets it is not there.
+
+    `taken`: when each snapshot was, by guid. `mounts`: (what, folder) of all that this machine has mounted. `guests`: other
+    pools on it.
+    """
 
     name: str
     datasets: tuple[Held, ...]
+    taken: Mapping[int, datetime] = field(default_factory=dict)
+    mounts: tuple[tuple[str, str], ...] = ()
+    guests: tuple[Guest, ...] = ()
 
     @property
     def guid(self) -> int | None:
@@ -39,13 +55,14 @@ class PoolSeen:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitFacts:
     """What a kit says of a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
-    above the source, again; `guids`: of each dataset's snapshots, the oldest first.
+    above the source, and the source itself (`own`), again; `guids`: of each dataset's snapshots, the oldest first.
     """
 
     top_guid: int | None
     create: str
     above: tuple[str, ...]
     guids: Mapping[str, tuple[int, ...]]
+    own: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +70,9 @@ class Copy:
     """What one target, or one disk of a set, holds of a job's datasets.
 
     `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
-    `why`. `known_at`: the source as it was then is proved there, as history knows.
+    `why`. `files`: of a job of files by dataset, why what it copied is not all of it; empty: it is. `point`: in which.
+    `known_at`: the source as it was then is proved there, as history knows; `told`: the guids that it had, as history knows.
+    `disk`: the removable disk that it is on; `where`: the host, or where that disk is, as somebody noted it.
     """
 
     job: str
@@ -61,28 +80,43 @@ class Copy:
     held: Mapping[str, frozenset[int]] | None
     why: str = ""
     known_at: datetime | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    point: str = ""
+    told: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    disk: str = ""
+    where: str = ""
+
+    @property
+    def called(self) -> str:
+        """The place for people."""
+        name = f"disk {self.disk}" if self.disk else self.place
+        return f"{name} at {self.where}" if self.where else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one dataset stands. `copies`: (job, place, snapshots held) of those that hold any; `lost`: what is on no copy.
+    """How one dataset stands. `copies`: with how many of its snapshots, of those that hold any; `lost`: what is on no copy.
 
-    `let_go`: somebody told by name that it may be lost.
+    `files`: copies that hold its files alone. `keeps`: of which job it holds copies. `let_go`: somebody told by name that it
+    may be lost.
     """
 
     dataset: str
     snapshots: int
-    copies: tuple[tuple[str, str, int], ...]
+    copies: tuple[tuple[Copy, int], ...]
     lost: str = ""
+    files: tuple[Copy, ...] = ()
+    keeps: tuple[str, ...] = ()
     let_go: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """All datasets of a pool, and the copies that nobody could look at."""
+    """All datasets of a pool, and the copies that nobody could look at. `trusted`: disks that count by what history knows."""
 
     standings: tuple[Standing, ...]
     unseen: tuple[Copy, ...]
+    trusted: frozenset[str] = frozenset()
 
     @property
     def lost(self) -> tuple[Standing, ...]:

@@ -1,12 +1,11 @@
 """What the owner declares once for the whole machine, in poolferry.toml. Pure."""
 
-from dataclasses import field
 from datetime import time
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.declare import key
 from orchestrator.domain.job import parse_clock
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 
 if TYPE_CHECKING:  # most machines declare none, and each run reads this
     from orchestrator.domain.notice import Channel

@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.quick import dataclass
+from orchestrator.domain.units import Seconds
 
 if TYPE_CHECKING:  # most places are none
     from orchestrator.domain.rotation import RotationSet
@@ -88,7 +89,7 @@ class Place:
 
     `rotation`: the rotation set that it is; where copies lie is known only while a disk of it is here, and nothing may
     be read or written at `location` itself. `disk`: the disk of a rotation set that it lies on, which
-    is here; `device`: the kernel's name of it.
+    is here; `device`: the kernel's name of it; `within`: a copy to it that would take longer is warned of.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Place:
     rotation: "RotationSet | None" = None
     disk: str = ""
     device: str = ""
+    within: Seconds | None = None
 
     @property
     def rotates(self) -> bool:

@@ -52,6 +52,7 @@ class Rereading:
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
+    left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: something else is mounted there
 
     effect = Effect.READS
 

@@ -9,7 +9,9 @@ from orchestrator.domain.units import Bytes, Seconds
 EXPECTS = ("oldest", "fixed", "weekday", "month-end")
 CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+VISIT_WITHIN = Seconds(86400)
 ROOM = "/run/poolferry/disks"  # below it disks are mounted, each under its own name
+BELOW = "+disk"  # behind a disk's name: the node under its LUKS container that holds a pool; no disk's own name has a +
 POOL = "poolferry-"  # before the name of a disk: its pool while it is imported, and its node below /dev/mapper
 
 
@@ -41,6 +43,7 @@ class RotationSet:
 
     `verify`: so much of the copies is read again in each visit; None: nothing beyond what the jobs themselves promise.
     `away_at_least`: so many must not be plugged in at once with the rest. `keep_for`: how long a month's disk is left alone.
+    `visit_within`: a copy to one of its disks that would take longer is warned of.
     """
 
     name: str
@@ -53,6 +56,7 @@ class RotationSet:
     keep_for: Seconds | None = None
     power_off: bool = True
     verify: Bytes | None = None
+    visit_within: Seconds = VISIT_WITHIN
 
     def disk(self, name: str) -> Disk:
         """The member of this name. Raises: KeyError."""
@@ -103,7 +107,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One stay of a disk. `released` None: it is still here, or was pulled out. `safe`: it was let go in good order."""
+    """One stay of a disk. `released` None: it is still here, or was pulled out. `safe`: it was let go in good order.
+
+    `health`: what the disk said is wrong with it; empty: that it is well; None: it said nothing. `slow`: what was told of
+    a copy that would have taken too long; empty: nothing.
+    """
 
     id: int
     disk: str
@@ -113,6 +121,8 @@ class Visit:
     why: str
     released: datetime | None
     safe: bool
+    health: str | None = None
+    slow: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

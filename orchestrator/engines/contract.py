@@ -6,7 +6,6 @@ Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -14,10 +13,11 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, Snapshots, Verify
+from orchestrator.domain.mounted import Mounted
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Finding, Point
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
 
@@ -53,7 +53,8 @@ class DestinationSeen:
     """What lies where a restore shall go, and what the point holds under the wanted path.
 
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
-    "file" or "absent"; `to`: the destination itself, after a file was asked into a folder.
+    "file" or "absent"; `to`: the destination itself, after a file was asked into a folder. `mounts`: what is mounted below
+    it, which counts as no entry; `filling`: those of them that the unfinished restore brings files into.
     """
 
     kind: str
@@ -62,6 +63,8 @@ class DestinationSeen:
     unfinished: tuple[str, str] | None
     wanted: str
     to: Location
+    mounts: tuple[Mounted, ...] = ()
+    filling: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

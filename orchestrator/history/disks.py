@@ -4,9 +4,9 @@ Changes things.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import datetime
 
+from orchestrator.domain.quick import fields
 from orchestrator.domain.rotation import Known, Snooze, Standing, Visit, Whereabouts
 from orchestrator.history.door import Door, Row
 from orchestrator.history.text import listed, unlisted
@@ -30,9 +30,17 @@ class Disks:
         """The newest stays of a disk, the last one first."""
         return tuple(_visit(row) for row in self._door.rows("visits_of_disk", disk=disk, limit=limit))
 
+    def being_visited(self) -> tuple[str, ...]:
+        """The disks, by our id of each, whose visit has not ended, or died."""
+        return tuple(disk for disk, visit in self.last_visits().items() if visit.outcome == "open")
+
     def last_visits(self) -> dict[str, Visit]:
         """The last stay of each disk, by our id of it."""
         return {row["disk"]: _visit(row) for row in self._door.rows("last_visits")}
+
+    def last_healths(self) -> dict[str, Visit]:
+        """The last stay in which a disk said how it is, by our id of each that ever did."""
+        return {row["disk"]: _visit(row) for row in self._door.rows("last_healths")}
 
     def whereabouts(self, disk: str, limit: int) -> tuple[Whereabouts, ...]:
         """Where a disk was, the newest first."""
@@ -81,6 +89,18 @@ class DisksBook(Disks):
             "visit_ended", visit=visit, jobs=listed(jobs), outcome=outcome, why=why, released=released, safe=safe
         )
 
+    def visit_health(self, visit: int, health: str | None) -> None:
+        """What the disk said of itself: see Visit."""
+        self._door.change("visit_health", visit=visit, health=health)
+
+    def visit_is_slow(self, name: str, why: str) -> None:
+        """In the stay of the disk of that name that goes on, a copy would take too long."""
+        self._door.change("visit_is_slow", name=name, why=why)
+
+    def visits_died(self, disk: str, why: str) -> None:
+        """Nobody visits the disk: stays that have no end were cut off."""
+        self._door.change("visits_died", disk=disk, why=why)
+
     def is_at(self, disk: str, place: str, *, note: str, now: datetime) -> None:
         """Where a disk is from now on."""
         self._door.change("disk_is_at", disk=disk, place=place, note=note, now=now)
@@ -102,7 +122,7 @@ def _known(row: Row) -> Known:
 def _visit(row: Row) -> Visit:
     return Visit(
         id=row["id"], disk=row["disk"], arrived=row["arrived_at"], jobs=unlisted(row["jobs"]), outcome=row["outcome"],
-        why=row["why"], released=row["released_at"], safe=bool(row["safe"]),
+        why=row["why"], released=row["released_at"], safe=bool(row["safe"]), health=row["health"], slow=row["slow"],
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Changes things.
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,6 @@ class Door:
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self.path = path
         self._connection = connection
-        self._connection.row_factory = _row
         self._lock = threading.RLock()
         self._depth = 0
 
@@ -55,8 +54,8 @@ class Door:
         with self._lock:
             self._require_whole()
             with self._plainly():
-                found: list[Row] = self._connection.execute(queries()[statement], _bound(values)).fetchall()
-                return found
+                cursor = self._connection.execute(queries()[statement], _bound(values))
+                return _rows(cursor.description, cursor.fetchall())
 
     def first(self, statement: str, /, **values: object) -> Row | None:
         """The first row, if any."""
@@ -120,13 +119,14 @@ def _bindable(value: object) -> object:
             return value
 
 
-def _row(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> Row:
-    """The row by column names; columns *_at are instants."""
-    names = (column[0] for column in cursor.description)
-    return {name: _column(name, value) for name, value in zip(names, values, strict=True)}
+def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) -> list[Row]:
+    """The rows by column names; columns *_at are instants. `columns`: each name, and what SQLite says of it."""
+    names = tuple((name, name.endswith("_at")) for name in (str(column[0]) for column in columns))
+    return [
+        {name: _column(value, is_instant) for (name, is_instant), value in zip(names, values, strict=True)}
+        for values in found
+    ]
 
 
-def _column(name: str, value: object) -> object:
-    if isinstance(value, int) and name.endswith("_at"):
-        return instant(value)
-    return restored(value)
+def _column(value: object, is_instant: bool) -> object:
+    return instant(value) if is_instant and isinstance(value, int) else restored(value)

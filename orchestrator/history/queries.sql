@@ -357,12 +357,26 @@ INSERT INTO visits (disk, arrived_at, jobs, outcome, why, safe) VALUES (:disk, :
 -- name: visit_ended
 UPDATE visits SET jobs = :jobs, outcome = :outcome, why = :why, released_at = :released, safe = :safe WHERE id = :visit;
 
+-- name: visit_health
+UPDATE visits SET health = :health WHERE id = :visit;
+
+-- name: visit_is_slow
+UPDATE visits SET slow = :why
+WHERE outcome = 'open' AND id = (SELECT max(visits.id) FROM visits JOIN disks USING (disk) WHERE disks.name = :name);
+
+-- name: visits_died
+UPDATE visits SET outcome = 'interrupted', why = :why WHERE disk = :disk AND outcome = 'open';
+
 -- name: visits_of_disk
 SELECT * FROM visits WHERE disk = :disk ORDER BY id DESC LIMIT :limit;
 
 -- name: last_visits
 SELECT visits.* FROM disks CROSS JOIN visits
 WHERE visits.id = (SELECT max(id) FROM visits WHERE disk = disks.disk);
+
+-- name: last_healths
+SELECT visits.* FROM disks CROSS JOIN visits
+WHERE visits.id = (SELECT max(id) FROM visits WHERE disk = disks.disk AND health IS NOT NULL);
 
 -- name: disk_is_at
 INSERT INTO whereabouts (disk, since_at, place, note) VALUES (:disk, :now, :place, :note);

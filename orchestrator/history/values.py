@@ -183,7 +183,8 @@ class HealthFacts:
     `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
     failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
     `last_failed`: the newest failure that nothing has made good since, whatever waited or was cut after it.
-    `broken`: of a copy that is there the last word is that it is not as it was promised.
+    `broken`: of a copy that is there the last word is that it is not as it was promised. `first_begun`: of the first run,
+    where there are no copies; else None.
     """
 
     job: str

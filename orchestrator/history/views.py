@@ -154,19 +154,21 @@ class Views:
         """What is known of a job's health, at one moment; `limit` runs of its past.
 
         `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
+        It is looked for where there is no copy.
         """
         with self._door.glance():
             well = self._door.first("last_well", job=job)
             going_on = self._door.first("open_run_of_job", job=job)
-            into = {"target": at[1]} if at else {}
-            first = self._door.first("first_begun_into" if at else "first_begun", job=job, **into)
             copies = _copies(self._door.rows("newest_copies", job=job))
+            there = tuple(copy for copy in copies if at is None or copy.place == at[0])
+            # Where a target was changed, all runs into the one before would be gone through.
+            first = None if there else self._first_begun(job, at)
             since = well["id"] if well else 0
             badly = self._door.first("badly_since", job=job, run=since)
             failed = self._door.first("last_failed", job=job, run=since) if badly and badly["number"] else None
             return HealthFacts(
                 job=job,
-                copies=tuple(copy for copy in copies if at is None or copy.place == at[0]),
+                copies=there,
                 last=self.runs(job, limit),
                 last_well=_run(well) if well else None,
                 last_failed=_run(failed) if failed else None,
@@ -175,6 +177,11 @@ class Views:
                 first_begun=first["begun_at"] if first else None,
                 broken=self._door.first("broken_copy", job=job) is not None,
             )
+
+    def _first_begun(self, job: str, at: tuple[str, str] | None) -> Row | None:
+        if at is None:
+            return self._door.first("first_begun", job=job)
+        return self._door.first("first_begun_into", job=job, target=at[1])
 
 
 def _run(row: Row) -> RunRecord:

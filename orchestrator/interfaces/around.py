@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import DeclarationError
+from orchestrator.interfaces.ears import anybody_listens, has_own_ears
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
     from orchestrator.interfaces.pings import StartPing
 
 Say = Callable[[str], None]
-
-
-def anybody_listens(jobs: "Sequence[Job]", machine: "Machine") -> bool:
-    """Whether there is a channel, or a hook for `late`."""
-    return bool(machine.notice) or has_own_ears(jobs)
-
-
-def has_own_ears(jobs: "Sequence[Job]") -> bool:
-    """Whether a job has a hook for `late`, or for a disk that is."""
-    return any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)
 
 
 class Around:

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from orchestrator.domain.command import Pipeline
+    from orchestrator.domain.place import Host
     from orchestrator.history.values import RunRecord
 
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 MOVED = "moved"
+_SSH_FAILED = 255  # of ssh itself, before anything ran there
 Files = Mapping[str, bytes]
 
 
@@ -50,10 +52,10 @@ class Kit:
         return tuple(sorted(names))
 
 
-def find_kit(place: str, log: "Callable[[str], None]") -> Kit:
+def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> Kit:
     """The newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
-        files = _fetched(place, folder, log)
+        files = _fetched(place, folder, log, tuple(ssh_options))
         found = [kit for kit in (_kit(each, files, folder) for each in _folders(files)) if kit is not None]
     if not found:
         cure = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
@@ -61,33 +63,48 @@ def find_kit(place: str, log: "Callable[[str], None]") -> Kit:
     return max(found, key=lambda kit: (kit.last.begun_at.timestamp() if kit.last else 0.0, len(kit.configuration)))
 
 
-def _fetched(place: str, folder: str, log: "Callable[[str], None]") -> Files:
+def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options: tuple[str, ...]) -> Files:
     from orchestrator.process.executor import Writer
     from orchestrator.process.result import broken
 
     archive = os.path.join(folder, "kits.tar")
-    pipeline = _pipeline(place, archive)
-    result = Writer(log=log).stream(pipeline)
+    pipeline, host = _pipeline(place, archive)
+    result = Writer(log=log, ssh_options=ssh_options).stream(pipeline)
     if not result.well:
         words = result.last_words[0].strip() or f"it ended with {broken(pipeline, result).result.exits[0]}"
-        cure = "cryptsetup open --readonly DEVICE NAME, then name /dev/mapper/NAME" if "is locked" in words else ""
-        raise OrchestratorError(f"{place} cannot be read: {words}", cure=cure or "is it here, and are you root?")
+        raise OrchestratorError(f"{place} cannot be read: {words}", cure=_cure(words, host, result.exits[0]))
     with open(archive, "rb") as file:
         return unpacked(file.read())
 
 
-def _pipeline(place: str, keeps: str) -> "Pipeline":
+def _cure(words: str, host: "Host | None", ended: int | None) -> str:
+    if "is locked" in words:
+        return "cryptsetup open --readonly DEVICE NAME, then name /dev/mapper/NAME"
+    if host is None:
+        return "is it here, and are you root?"
+    if ended == _SSH_FAILED:
+        port = f"-p {host.port} " if host.port else ""
+        user = f"{host.user}@" if host.user else ""
+        return (
+            f"`ssh {port}{user}{host.name} true` must end well without a question: say it once, look at the host's key before you "
+            "agree, and let this machine's key in there (ssh-copy-id); --ssh-option gives ssh more, such as -i and a file"
+        )
+    return "is it the folder of a copy, or the dataset above the copies; and may this user read it?"
+
+
+def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
+    """How a place is read, and on which host."""
     from orchestrator.domain.place import parse_location
     from orchestrator.targets import kits
 
     if place.startswith("/dev/") and not os.path.isdir(place):
-        return kits.device_pipeline(place, keeps)
+        return kits.device_pipeline(place, keeps), None
     where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
-    if where.host is None and where.path.startswith("/"):
-        return kits.folder_pipeline(where.path, None, keeps)
-    if where.host is not None and not where.path.endswith(f"/{kits.DATASET}"):
-        return kits.folder_pipeline(where.path, where.host, keeps)
-    return kits.dataset_pipeline(where.path.lstrip("/"), where.host, keeps)
+    if where.host is not None:
+        return kits.host_pipeline(where.path, where.host, keeps), where.host
+    if where.path.startswith("/"):
+        return kits.folder_pipeline(where.path, keeps), None
+    return kits.dataset_pipeline(where.path, keeps), None
 
 
 def unpacked(archive: bytes) -> Files:

@@ -4,21 +4,20 @@ Reads.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.returning import Chain
 from orchestrator.engines.contract import Asked
 from orchestrator.runner.returner import Returner
 
 if TYPE_CHECKING:
     from orchestrator.history.values import PointRecord
-    from orchestrator.interfaces.cli.frame import Frame
+    from orchestrator.interfaces.frame import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

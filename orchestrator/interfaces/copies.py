@@ -24,7 +24,7 @@ from orchestrator.runner.disks import find_known
 
 if TYPE_CHECKING:
     from orchestrator.history.views import Views
-    from orchestrator.interfaces.cli.frame import Frame
+    from orchestrator.interfaces.frame import Frame
 
 _RUNS = 50
 
@@ -206,6 +206,38 @@ def restore_command(found: Found) -> str:
         str(found.job.source),
     ]
     return shlex.join(words) + aside
+
+
+def better(
+    found: Found, job: Job, *, at: datetime | None = None, name: str | None = None
+) -> tuple[tuple[Copy, Held, str], ...]:
+    """Copies that are newer than what a restore of this job would take, each with what to say or to do."""
+    choice = found.choice
+    own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]
+    mine = max((point for point in own if point), key=lambda point: point.at, default=None)
+    told = [(copy, point, fetch_sentence(copy, point, mine)) for copy, point in choice.newer]
+    copy, point = choice.copy, choice.point
+    if copy and point and copy.job != job.name and (mine is None or point.at > mine.at):
+        told.append((copy, point, f"poolferry restore run {copy.job} --point {point.name}"))
+    return tuple(told)
+
+
+def newer_lines(others: Sequence[tuple[Copy, Held, str]]) -> list[str]:
+    """Beside the plan of one copy, those that are newer."""
+    return [f"  {_where_newer(copy, point)}: {do}" for copy, point, do in others]
+
+
+def _where_newer(copy: Copy, point: Held) -> str:
+    where = f"disk {copy.disk}" if copy.disk else copy.place
+    return "elsewhere" if copy.away else f"newer on {where} (job {copy.job}), point {point.name}"
+
+
+def newer_values(others: Sequence[tuple[Copy, Held, str]]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": iso(point.at),
+         "away": copy.away or None, "do": do} for copy, point, do in others
+    ]  # fmt: skip
 
 
 def _told(copy: Copy, now: datetime) -> str:

@@ -7,12 +7,11 @@ Changes things.
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.domain.notice import Channel, Undelivered
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.history.telling import MessageRecord, Telling
 from orchestrator.notices.means import Means

@@ -8,14 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.rotation import Disk, RotationSet, Standing
+from orchestrator.domain.rotation import Disk, RotationSet, Standing, Visit
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.history.views import Views
+from orchestrator.interfaces.arrivals import left_plugged_in, plugged_in
 from orchestrator.interfaces.text import ago, clock, indented, iso, table
 from orchestrator.interfaces.visits import set_standing, standing_value
+from orchestrator.planners.recognising import held_alone
 from orchestrator.planners.rereading import oldest
 from orchestrator.planners.rotation import Member
 from orchestrator.runner.disks import find_known, members, of_set, readings
+from orchestrator.targets.presence import held
 
 _HEAD = ("SET", "DISK", "NEWEST WHOLE COPY", "WHERE", "LAST VISIT", "NOTE")
 _VISITS, _PLACES = 10, 10
@@ -43,6 +46,7 @@ def _member_value(member: Member, views: Views) -> dict[str, Any]:
         "enrolled": iso(member.enrolled), "size": known.size if known else None, "serial": known.serial if known else None,
         "model": known.model if known else None, "visits": known.generation if known else None,
         "snoozed_until": iso(member.snooze.until) if member.snooze else None,
+        "ails": None if member.ails is None else dict(member.ails),
     }  # fmt: skip
 
 
@@ -58,6 +62,8 @@ def sets_lines(sets: Sequence[RotationSet], jobs: Sequence[Job], views: Views, n
             lines.append(f"the set {rotation.name} has no disk: poolferry disks enroll DEVICE --set {rotation.name}")
             continue
         told = (stands.health.late, *stands.health.overdue.values(), stands.health.all_here, *stands.health.sleeping)
+        told += tuple(f"disk {name}: {ails}" for name, ails in stands.health.ailing.items())
+        told += (*left_plugged_in(rotation, last_visits(views)), *held_lines(rotation))
         lines += [f"{rotation.name}: {each}" for each in told if each]
         lines.append(f"{rotation.name}: {stands.request}")
     return lines
@@ -75,6 +81,19 @@ def _rows(rotation: RotationSet, jobs: Sequence[Job], views: Views, now: datetim
     return rows
 
 
+def last_visits(views: Views) -> dict[str, Visit]:
+    """The last stay of each disk, by its identity."""
+    last = views.disks.last_visits()
+    return {known.identity: last[known.disk] for known in views.disks.known() if known.disk in last}
+
+
+def held_lines(rotation: RotationSet) -> list[str]:
+    """What is said of pools that lost their disk."""
+    here, waiting = plugged_in(rotation), held(rotation.disks)
+    found = (held_alone(disk) for disk in rotation.disks if disk.name in waiting and disk.name not in here)
+    return [f"{each.says}; {each.cure}" for each in found]
+
+
 def disk_value(
     rotation: RotationSet, disk: Disk, jobs: Sequence[Job], views: Views, now: datetime, forecast: str
 ) -> dict[str, Any]:
@@ -89,7 +108,7 @@ def disk_value(
         "read": iso(oldest(readings(of_set(rotation, jobs), disk, views))), "overdue": stands.health.overdue.get(disk.name, ""),
         "history": [
             {"arrived": iso(each.arrived), "released": iso(each.released), "outcome": each.outcome, "why": each.why,
-             "safe": each.safe, "jobs": list(each.jobs)} for each in visits
+             "safe": each.safe, "jobs": list(each.jobs), "health": each.health, "slow": each.slow} for each in visits
         ],
         "places": [{"place": each.place, "since": iso(each.since), "note": each.note} for each in places],
     }  # fmt: skip
@@ -103,6 +122,12 @@ def _read_again(rotation: RotationSet, disk: Disk, jobs: Sequence[Job], views: V
     if since is not None:
         return f"all of it, the oldest part {ago(since, now=now)}"
     return f"{unread} of {show_count(len(units), 'point')} not yet" if unread else "nothing yet"
+
+
+def _own_word(said: Visit | None, now: datetime) -> str:
+    if said is None:
+        return "nothing yet: not every case hands it on, and smartctl must be installed"
+    return f"{said.health or 'it is well'}, {ago(said.arrived, now=now)}"
 
 
 def disk_lines(
@@ -122,6 +147,7 @@ def disk_lines(
     lines += [
         f"  the next copy: {forecast}",
         f"  read again: {_read_again(rotation, disk, jobs, views, now)}",
+        f"  its own word (SMART): {_own_word(views.disks.last_healths().get(known.disk), now)}",
         "  where it was:",
     ]
     for place in views.disks.whereabouts(known.disk, _PLACES):
@@ -130,4 +156,5 @@ def disk_lines(
     for each in views.disks.visits(known.disk, _VISITS):
         stayed = show_duration((each.released - each.arrived).total_seconds()) if each.released else "not let go"
         lines += indented([f"{clock(each.arrived, now=now)}  {each.outcome} ({stayed}): {each.why}"], 4)
+        lines += indented([each.slow] if each.slow else [], 6)
     return lines

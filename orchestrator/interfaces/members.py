@@ -3,16 +3,19 @@
 Reads.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import RotationSet, Standing
 from orchestrator.history.views import Views
+from orchestrator.interfaces.standing import kept
 from orchestrator.planners.health import State
 from orchestrator.planners.noticing import Seen
 from orchestrator.planners.rotation import Member, SetHealth, ask, judge_set, request
 from orchestrator.runner.disks import members, of_set
+
+SLOW = "another port or cable may be faster; `poolferry disks show` tells how its visits went"
 
 
 def members_seen(
@@ -36,13 +39,15 @@ def _of_set(
     own, local = members(rotation, users, views), now.astimezone()
     health = judge_set(rotation, own, local)
     asked = request(rotation, ask(rotation, own, local), health, local)
-    last = next(iter(views.runs(told[0].name, 1)), None)
+    last = kept(next(iter(views.runs(told[0].name, 1)), None), told[0], views)
     run = last.id if last else None
     if rotation.fresh_within is not None and own:
         yield _set_seen(rotation, health, told, asked, run, bad)
     for member in own:
         if member.standing is Standing.ACTIVE and (member.filled or member.enrolled):
             yield _disk_seen(member, health.overdue.get(member.disk.name, ""), told[0], asked, run)
+        if member.standing is Standing.ACTIVE and member.ails is not None:
+            yield _health_seen(member, member.ails, told[0], run)
 
 
 def _set_seen(
@@ -54,6 +59,16 @@ def _set_seen(
         job=jobs[0].name, target=f"set {rotation.name}", called=f"the set {rotation.name}", whole=True, run=run, passing=passing,
         state=State.LATE if health.late else State.UP if health.newest else State.NEW, why=health.late or "a fresh copy is there",
         cause="late" if health.late else "", cure=asked if health.late else "",
+    )  # fmt: skip
+
+
+def _health_seen(member: Member, ails: Mapping[str, str], job: Job, run: int | None) -> Seen:
+    name = member.disk.name
+    replace = f"bring another disk soon, `poolferry disks enroll` it, and then: poolferry disks retire {name}"
+    return Seen(
+        job=job.name, target=f"health of {name}", called=f"disk {name}", run=run, state=State.FAILING if ails else State.UP,
+        why="; ".join(ails.values()) or "nothing is wrong with it", cause=" and ".join(ails),
+        cure=replace if "health" in ails else SLOW if ails else "",
     )  # fmt: skip
 
 

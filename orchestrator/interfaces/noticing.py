@@ -21,10 +21,10 @@ from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History
 from orchestrator.history.telling import Telling, ToldRecord
 from orchestrator.history.views import Views
-from orchestrator.interfaces.around import anybody_listens
 from orchestrator.interfaces.delivering import Post, Say, deliver, host, means_of
+from orchestrator.interfaces.ears import anybody_listens
 from orchestrator.interfaces.letters import Week, digest_message, notices_message, ping_message
-from orchestrator.interfaces.standing import Pauses, judged
+from orchestrator.interfaces.standing import Pauses, judged, kept
 from orchestrator.planners import noticing
 from orchestrator.planners.health import State
 from orchestrator.planners.noticing import Memory, Notice, Seen, Trouble
@@ -129,7 +129,7 @@ def _disks(
 def see(job: Job, views: Views, *, now: datetime, pauses: Pauses, awake: datetime | None = None) -> Seen:
     """How a job's copy at its target stands."""
     found = judged(job, views, now=now, alive=compose.alive, pauses=pauses, awake=awake)
-    last, health = found.blamed, found.health
+    last, health, named = found.blamed, found.health, kept(found.blamed, job, views)
     return Seen(
         job=job.name,
         target=job.target.name,
@@ -138,7 +138,7 @@ def see(job: Job, views: Views, *, now: datetime, pauses: Pauses, awake: datetim
         cause=noticing.cause_of(health.state, last.outcome if last else None, (last.why or "") if last else ""),
         passing=health.passing,
         cure=(last.cure or "") if last and health.state in (State.FAILING, State.LATE, State.WAITING) else "",
-        run=last.id if last else None,
+        run=named.id if named else None,
     )
 
 
@@ -184,9 +184,21 @@ def _digest(
     rows = [(each, _week(each.job, views, now)) for each in seen]
     letter = digest_message(
         rows, day.isoformat(), at=f"{rule.day} {rule.at:%H:%M}", host=host(), now=now,
-        waiting=_troubled_channels(telling),
+        waiting=[*_left_plugged_in(desk.jobs, views), *_troubled_channels(telling)],
     )  # fmt: skip
     return [_queue(channel, letter), lambda telling: telling.keep_digest(channel.name, day)]
+
+
+def _left_plugged_in(jobs: Sequence[Job], views: Views) -> list[str]:
+    """What a digest says of disks that nobody took away."""
+    sets = {job.target.rotation.name: job.target.rotation for job in jobs if job.target.rotation is not None}
+    if not sets:
+        return []
+    from orchestrator.interfaces.arrivals import left_plugged_in
+    from orchestrator.interfaces.disks import last_visits
+
+    lines = [line for rotation in sets.values() for line in left_plugged_in(rotation, last_visits(views))]
+    return [*lines, ""] if lines else []
 
 
 def _week(job: str, views: Views, now: datetime) -> Week:

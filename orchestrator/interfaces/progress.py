@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, Self, assert_never
 from orchestrator.domain.events import Begun, Event, Moved, Said, StepBegun
 from orchestrator.domain.units import show_size
 from orchestrator.interfaces import door
-from orchestrator.interfaces.pace import Pace
 from orchestrator.interfaces.text import printable
+from orchestrator.planners.pace import Count
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -109,34 +109,6 @@ class Plain:
 
     def _say(self, text: str) -> None:
         door.say(f"{self._job}: {text}" if self._job else text)
-
-
-class Count:
-    """The pace of what is counted now: one step, or all copying steps of a run, whose count goes on from step to step."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._whole = False
-        self.pace = Pace(monotonic())
-
-    def restart(self) -> None:
-        """Something else is counted from now on."""
-        self._whole = False
-        self.pace = Pace(self._monotonic())
-
-    def step_begun(self) -> bool:
-        """Whether a step's begin begins a count."""
-        if not self._whole:
-            self.restart()
-        return not self._whole
-
-    def moved(self, event: Moved) -> Pace:
-        """The pace with what was moved by now."""
-        if (self._whole and not event.whole) or event.done < self.pace.done:
-            self.restart()
-        self._whole = event.whole
-        self.pace.moved(self._monotonic(), event.done, event.expected)
-        return self.pace
 
 
 def step_line(event: StepBegun) -> str:

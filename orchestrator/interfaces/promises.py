@@ -4,13 +4,12 @@ Reads.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.due import Beat, Calendar, Owed, Pause
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.schedule import Cron, Daily, parse_normal
 from orchestrator.domain.units import show_duration
 from orchestrator.history.owing import Owing

@@ -32,7 +32,7 @@ _COLOURS = {
     State.PAUSED: "dim",
 }
 _HEAD = ("JOB", "STATE", "PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN")
-_LOOKED_AT = (3, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
+_LOOKED_AT = (1, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
 
 _DRILLS = 20
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
@@ -67,6 +67,18 @@ class Judged:
     last: RunRecord | None
     blamed: RunRecord | None
     running: RunRecord | None
+
+
+def kept(run: RunRecord | None, job: Job, views: Views) -> RunRecord | None:
+    """The run that tells the same and will still be known later: of runs that wait for one disk history keeps the first.
+
+    Why: what a notice names is looked up days after it, when many more runs have waited.
+    """
+    if run is None or not job.target.rotates or run.outcome is not Outcome.WAITING:
+        return run
+    before = next((each for each in views.runs(job.name, _LOOKED_AT[-1]) if each.id < run.id), None)
+    same = before is not None and (before.outcome, before.why) == (run.outcome, run.why)
+    return before if same else run
 
 
 def judged(

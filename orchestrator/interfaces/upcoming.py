@@ -41,9 +41,10 @@ class Upcoming:
 
 def upcoming(jobs: Sequence[Job], views: "Views", *, now: datetime, running: Collection[str] = ()) -> Upcoming:
     """What comes next. `jobs`: all that are declared, as one may wait for another; `running`: those that run now."""
-    clocked = [job for job in jobs if job.schedule or job.after]
-    manual = {job.name: Next(at=None, owed=None, words="manual") for job in jobs if job not in clocked}
-    if not clocked:
+    manual = {
+        job.name: Next(at=None, owed=None, words="manual") for job in jobs if job.schedule is None and not job.after
+    }
+    if len(manual) == len(jobs):
         return Upcoming(jobs=manual, nobody="")
     with views.glance():
         found, nobody = _by_the_clock(jobs, views.owing, now, running)

@@ -5,7 +5,6 @@ Changes things.
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +13,7 @@ from orchestrator import compose
 from orchestrator.config.models import Configuration
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import RunReport
 from orchestrator.interfaces import door
@@ -25,6 +24,7 @@ from orchestrator.planners.rotation import Ask, SetHealth, arrived, ask, judge_s
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disks import members, of_set, on_disk
 from orchestrator.runner.visiting import Dock, Ending, Read, Stay, Visited, begin_visit, look
+from orchestrator.targets.asleep import wake
 
 if TYPE_CHECKING:
     from orchestrator.history.store import History
@@ -80,10 +80,24 @@ def set_standing(
 class Arrivals:
     """The disks that are plugged in just now, by set."""
 
-    def __init__(self, known: Configuration, used: Dock) -> None:
+    def __init__(self, known: Configuration, used: Dock, *, awake: bool = False) -> None:
+        """`awake`: disks that were switched off and are still plugged in are woken first."""
         self.known = known
         self.dock = used
+        if awake:
+            self.wake(known.sets)
         self.found = look(known.sets, used)
+
+    def wake(self, sets: Iterable[RotationSet]) -> bool:
+        """Whether there was a disk to be woken."""
+        woken = wake([disk for rotation in sets for disk in rotation.disks], self.dock.writer)
+        for disk in woken:
+            self.dock.say(f"disk {disk.called} was switched off and is still plugged in: it is used again")
+        return bool(woken)
+
+    def look_again(self) -> None:
+        """What is here may have changed."""
+        self.found = look(self.known.sets, self.dock)
 
     def strangers(self) -> tuple[Recognised, ...]:
         """What was plugged in and cannot be used."""
@@ -98,15 +112,18 @@ class Arrivals:
 
     def standing(self, rotation: RotationSet) -> SetStanding:
         """How the set stands with what is here."""
-        here = [each.disk.name for each in self.found if each.disk]
+        here = self._here()
         views = self.dock.history.views
         return set_standing(rotation, self.known.jobs, views, now=compose.now(), here=here)
+
+    def _here(self) -> tuple[str, ...]:
+        return tuple(each.disk.name for each in self.found if each.disk and each.state is not State.HELD)
 
     def kept(self, rotation: RotationSet) -> tuple[str, ...]:
         """Why disks of the set that are here take no copy now."""
         now = compose.now().astimezone()
         own = members(rotation, of_set(rotation, self.known.jobs), self.dock.history.views)
-        here = {each.disk.name for each in self.found if each.disk}
+        here = self._here()
         return tuple(told for member in own if member.disk.name in here and (told := left_alone(rotation, member, now)))
 
     def begin(self, found: Recognised, rotation: RotationSet) -> Stay | Visited:
@@ -179,6 +196,9 @@ class Visits:
     def _begun(self, arrivals: "Arrivals", rotation: RotationSet) -> Stay | Visited | None:
         begun: Stay | Visited | None = None
         usable = arrivals.usable(rotation)
+        if not usable and arrivals.wake([rotation]):
+            arrivals.look_again()
+            usable = arrivals.usable(rotation)
         for at, found in enumerate(usable, 1):
             begun = arrivals.begin(found, rotation)
             if isinstance(begun, Stay):
@@ -223,14 +243,23 @@ def call_safe_hooks(
 def visited_lines(ended: Visited, following: SetStanding) -> list[str]:
     """How a visit ended, for people: above all whether the disk may be pulled out."""
     name, cure = ended.disk.called, [f"  what to do: {ended.cure}"] if ended.cure else []
+    if ended.health:
+        cure.append(f"  its own word: {ended.health}")
+    if ended.beside:
+        cure.append(f"  {leave_the_case(ended.beside)}")
     match ended.ending:
         case Ending.DONE:
-            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and proved.{_next(ended.disk, following)}"]
+            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and proved.{_next(ended.disk, following)}", *cure]
         case Ending.INCOMPLETE:
             return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it goes on next time.", *cure]
         case Ending.REFUSED:
             return [f"{ended.why}", *cure]
     return [f"{'NOT SAFE TO REMOVE' if ended.ending is Ending.BUSY else 'Attention'}: {ended.why}", *cure]
+
+
+def leave_the_case(beside: str) -> str:
+    """What is said where something else in a disk's case is in use."""
+    return f"take out this disk alone: in the same case {beside}, so leave the case plugged in and switched on"
 
 
 def show_visited(ended: Visited, following: SetStanding) -> None:
@@ -250,8 +279,8 @@ def visited_value(ended: Visited) -> dict[str, Any]:
 
     return {
         "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
-        "why": ended.why, "cure": ended.cure, "safe": ended.safe, "runs": [report_value(each) for each in ended.reports],
-        "read": [report_value(each) for each in ended.readings],
+        "why": ended.why, "cure": ended.cure, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
+        "runs": [report_value(each) for each in ended.reports], "read": [report_value(each) for each in ended.readings],
     }  # fmt: skip
 
 
@@ -270,5 +299,6 @@ def standing_value(stands: SetStanding) -> dict[str, Any]:
     return {
         "set": stands.rotation.name, "expected": asked.disk.name if asked.disk else None, "why": asked.why,
         "accepted": [disk.name for disk in asked.others], "newest": iso(health.newest), "late": health.late,
-        "overdue": dict(health.overdue), "all_here": health.all_here, "request": stands.request,
+        "overdue": dict(health.overdue), "ailing": dict(health.ailing), "all_here": health.all_here,
+        "request": stands.request,
     }  # fmt: skip

@@ -109,6 +109,25 @@ def _why_none(copies: Sequence[Copy], at: datetime | None, name: str | None) -> 
     return f"no copy holds a proved and sound point{asked}{why}"
 
 
+def worth_fetching(
+    copies: Sequence[Copy], *, since: datetime, of: datetime | None, but: tuple[str, str]
+) -> tuple[tuple[Copy, Held, bool], ...]:
+    """Copies that nobody can look into now and that should hold a file as it was, those that are sure of it first.
+
+    `since`: when the file was last changed; `of`: when the point was made that promises it, None: nobody knows. A point between
+    the two has the file as it was, unless its time was set back; a later one may have. `but`: job and place of the damaged copy.
+    """
+    found = []
+    for copy in copies:
+        if (copy.job, copy.place) == but or not (copy.away or copy.disk):
+            continue
+        good = [each for each in copy.points if each.good and each.taken >= since]
+        sure = [each for each in good if of is not None and each.taken <= of]
+        if good:
+            found.append((copy, (sure or good)[-1], bool(sure)))
+    return tuple(sorted(found, key=lambda each: (not each[2], not each[0].disk, -each[1].taken.timestamp())))
+
+
 def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
     """What somebody would have to do to restore from a copy that is away."""
     newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""

@@ -7,13 +7,12 @@ Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from orchestrator.domain.due import BY_STOP_AT, Absence, Anchor, Calendar, JobPast, Owed
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, parse_normal
 

@@ -13,11 +13,10 @@ Pure.
 
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 
 from orchestrator.domain.notice import Kind
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
 from orchestrator.planners.health import State

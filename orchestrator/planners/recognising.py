@@ -6,7 +6,7 @@ has its own sentence (what was found, what it means) and cure. Nothing is writte
 Pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from orchestrator.domain.device import Device
@@ -35,6 +35,10 @@ class State(StrEnum):
     IN_USE = "in-use"
     SET_ASIDE = "set-aside"
     SILENT = "does-not-answer"
+    NEEDS_CHECK = "needs-check"
+    TOO_NEW = "too-new"
+    HELD = "pool-suspended"
+    VISITED = "being-visited"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +52,13 @@ class Recognised:
     cure: str
 
 
-def recognise(devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known]) -> tuple[Recognised, ...]:
-    """What each device is that is one of ours, or was plugged in; by a look at its outside alone."""
+def recognise(
+    devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Collection[str] = ()
+) -> tuple[Recognised, ...]:
+    """What each device is that is one of ours, or was plugged in; by a look at its outside alone.
+
+    `held`: names of disks whose pool is still imported.
+    """
     ours = {disk.identity: disk for disk in disks}
     remembered = {each.identity: each for each in known}
     above = {name for device in devices for name in device.above}
@@ -59,7 +68,7 @@ def recognise(devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[
         if not device.parts and device.name not in above and not device.path.startswith(nodes)
     ]  # fmt: skip
     found = {device.uuid for device in leaves if device.uuid}
-    told = []
+    told = [held_alone(disk) for disk in ours.values() if disk.name in held and disk.identity not in found]
     for device in leaves:
         disk = ours.get(device.uuid)
         if disk is not None:
@@ -98,6 +107,23 @@ def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | N
             State.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
         )
     return _told(State.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
+
+
+def held_alone(disk: Disk) -> Recognised:
+    """A pool that lost its disk: until the disk is back it can neither be used nor let go."""
+    device = Device(
+        name="", path=f"/dev/mapper/{POOL}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
+        read_only=False, external=False, serial="", model="", wwn="",
+    )  # fmt: skip
+    says = (
+        f"the pool of disk {disk.name} is still held, and its disk is gone: it was pulled out before it was let go; "
+        "other pools and disks are not harmed by it"
+    )
+    cure = (
+        f"plug disk {disk.called} in again, in any port: the next visit goes on and lets it go; if it never comes back, "
+        "only a restart of this machine takes the pool away"
+    )
+    return _told(State.HELD, device, disk, says, cure)
 
 
 def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) -> Recognised:

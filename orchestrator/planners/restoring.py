@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
 
+from orchestrator.domain.mounted import Mounted
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
@@ -122,6 +123,23 @@ def decide_destination(
         cure += f", or tell --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
     return Refusal(
         why=f"{destination} {_tell(found)}; a restore overwrites nothing", evidence=_evidence(found), cure=cure
+    )
+
+
+def refuse_mounts(mounts: Sequence[Mounted], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
+    """Why files cannot return to where something else is mounted: files lie there, and the point has some for it too.
+
+    What is mounted and empty is filled; what the point has nothing for stays as it is. `filling`: what an earlier, cut restore
+    of the same point has begun to fill.
+    """
+    both = [one.path for one in mounts if one.full and one.wanted and one.path not in filling]
+    if not both:
+        return None
+    places = tuple(f"{destination.rstrip('/')}/{show_name(path)}" for path in both[:_NEAREST])
+    return Refusal(
+        why=f"{places[0]} is mounted, and holds files; the point has files for it too, and a restore overwrites nothing",
+        evidence=places,
+        cure="give another destination; or bring back its parts, --path NAME each",
     )
 
 

@@ -8,14 +8,17 @@ Pure.
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Snooze, Standing
 from orchestrator.domain.units import show_count, show_duration, show_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What is remembered of a disk of a set. `filled`: of when its copies of all jobs are; None: it has not all of them."""
+    """What is remembered of a disk of a set. `filled`: of when its copies of all jobs are; None: it has not all of them.
+
+    `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow"); None: nothing is known.
+    """
 
     disk: Disk
     filled: datetime | None
@@ -24,6 +27,7 @@ class Member:
     here: bool = False
     place: str = ""
     snooze: Snooze | None = None
+    ails: Mapping[str, str] | None = None
 
     def sleeps(self, now: datetime) -> bool:
         """Whether a person told not to wait for it, until later than `now`."""
@@ -41,7 +45,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHealth:
-    """How a set stands. `late`, `overdue` (by the name of the disk) and `all_here` are sentences; empty: all is well.
+    """How a set stands. `late`, `overdue`, `ailing` (by the name of the disk) and `all_here` are sentences; empty: all is well.
 
     `sleeping`: the same of disks that nobody waits for at the moment.
     """
@@ -51,6 +55,7 @@ class SetHealth:
     overdue: Mapping[str, str]
     all_here: str
     sleeping: tuple[str, ...] = ()
+    ailing: Mapping[str, str] = field(default_factory=dict)
 
 
 def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
@@ -135,6 +140,7 @@ def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -
     return SetHealth(
         newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active),
         sleeping=tuple(_sleeping(member, now) for member in active if member.sleeps(now)),
+        ailing={member.disk.name: "; ".join(member.ails.values()) for member in active if member.ails},
     )  # fmt: skip
 
 

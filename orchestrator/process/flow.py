@@ -104,6 +104,9 @@ class Flow:
             if chunk:
                 yield chunk
         now = time.monotonic()
+        relay = self._wires.relay
+        if relay is not None and not relay.closed and 0 < relay.rests_until <= now:
+            self._ask(relay)
         if self._ending is None:
             self._judge(now)
         if self._ending is not None:
@@ -127,6 +130,8 @@ class Flow:
         if self._ending is not None or not self._running():
             return _LOOK
         whens = [self._ticked + TICK]
+        if self._wires.relay is not None and self._wires.relay.rests_until:
+            whens.append(self._wires.relay.rests_until)
         if self._silence is not None:
             whens.append(self._silence.next_look())
         if self._limits.timeout is not None:
@@ -244,11 +249,14 @@ class Flow:
         """Listens to the ends that matter now, and again after each turn, as they change."""
 
         def heard(event: int) -> None:
-            for descriptor in (relay.source, relay.sink):
-                self._drop(descriptor)
-            relay.turn(event & select.POLLERR != 0)
-            if not relay.closed:
-                self._relay(relay)
+            self._ask(relay, failed=event & select.POLLERR != 0)
 
         for descriptor, events in relay.wants().items():
             self._add(descriptor, heard, events=events)
+
+    def _ask(self, relay: Relay, *, failed: bool = False) -> None:
+        for descriptor in (relay.source, relay.sink):
+            self._drop(descriptor)
+        relay.turn(failed)
+        if not relay.closed:
+            self._relay(relay)

@@ -14,7 +14,9 @@ from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.place import Host
 from orchestrator.process.ssh import ssh_argv
 
-_PERSIST = 60  # seconds that a connection outlives its last command, should nobody be left to end it
+# Seconds that a connection outlives its last command, should nobody be left to end it. Why few: where the machine then loses
+# its power, the far end hears of nothing and keeps the session for hours. A longer pause within a run costs one more login.
+_PERSIST = 15
 _PATIENCE = 5.0
 
 
@@ -50,7 +52,7 @@ def _short() -> str:
 
 
 def _end(host: Host, options: tuple[str, ...]) -> None:
-    """Asks the connection to end; one that does not hear ends by itself, with its link or a minute later."""
+    """Asks the connection to end; one that does not hear ends by itself, with its link or soon after."""
     command = Command(argv=("true",), effect=Effect.READS, host=host)
     argv = ssh_argv(command, ("-Oexit", *options))
     with contextlib.suppress(subprocess.TimeoutExpired, OSError):

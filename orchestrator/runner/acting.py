@@ -10,6 +10,7 @@ from orchestrator.engines.contract import Asked
 from orchestrator.process.executor import Writer
 from orchestrator.runner.aftercare import after_done, carry_history, has_aftercare
 from orchestrator.runner.decide import GROUND, USED, decide, ground
+from orchestrator.runner.fitting import fit
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.noted import forget, turn_page
@@ -59,6 +60,10 @@ def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, ask
 
 def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: Asked) -> RunReport:
     plan = _weighed(journal, plan, writer)
+    fitting = fit(journal.job, journal.tools.engine, world, plan, asked, writer)
+    if isinstance(fitting, Refusal):
+        return _refuse(journal, fitting)
+    plan = fitting
     journal.decided(plan)
     if plan.anew:
         forget(asked.notes)
@@ -70,8 +75,10 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
         raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
     _remember(journal, world)
     after_done(journal, writer, hands, changed=True)
-    from orchestrator.runner.kits import refresh_kit
-
+    if journal.tools.engine.wants_datasets:
+        from orchestrator.runner.kits import refresh_kit
+    else:
+        from orchestrator.runner.tree_kits import refresh_tree_kit as refresh_kit
     refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes need not pay
 
@@ -87,7 +94,7 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
 
 def _weighed(journal: Journal, plan: Plan, writer: Writer) -> Plan:
     """The plan with its sizes, where several copies share one count that is watched; a single one tells its size itself."""
-    if not journal.tools.watched:
+    if not (journal.tools.watched or journal.job.target.within):
         return plan
     unknown = sum(step.copies and step.expected is None for step in plan.steps)
     return journal.tools.engine.weigh(plan, writer) if 1 < unknown <= _WEIGHED else plan

@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.domain.command import Pipeline
@@ -12,7 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Step
 from orchestrator.domain.point import Finding, Reading, Verdict
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract import Asked, Comparer, Comparison, Pair
@@ -200,7 +199,7 @@ def require_same(compared: Compared, journal: Journal) -> None:
     """Raises: ProofFailed naming the first findings."""
     if not compared.reading.sound:
         told = f"{tell_counts(compared.reading)}: {tell_first(compared.reading)}"
-        raise ProofFailed(f"the copy is not as the source: {told}", cure=_cure(journal.job.name, compared.reading))
+        raise ProofFailed(f"the copy is not as the source: {told}", cure=_cure(journal.job, compared))
 
 
 def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
@@ -221,7 +220,7 @@ def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
         cure = f"`zpool status -v` on the source; good contents are in the copy: {journal.job.target.location}"
         return journal.ended(Outcome.FAILED, why, cure=cure, evidence=evidence)
     why = f"the copy is not as the source: {tell_counts(reading)}"
-    return journal.ended(Outcome.FAILED, why, cure=_cure(journal.job.name, reading), evidence=evidence)
+    return journal.ended(Outcome.FAILED, why, cure=_cure(journal.job, compared), evidence=evidence)
 
 
 def _good(compared: Compared, *, content: bool) -> str:
@@ -239,14 +238,21 @@ def _good(compared: Compared, *, content: bool) -> str:
     return f"{told}, and the same contents: {read}{left}"
 
 
-def _cure(job: str, reading: Reading) -> str:
-    """What to do about the gravest finding."""
-    counts = dict(reading.counts)
+def _cure(job: Job, compared: Compared) -> str:
+    """What to do about the gravest finding.
+
+    Why not a run with --aside: that sends anew what does not fit, and a damaged copy fits by its guids.
+    """
+    counts, whole = dict(compared.reading.counts), job.target.location.path
     if any(counts.get(verdict) for verdict in (Verdict.ROTTEN, Verdict.UNREADABLE)):
-        return (
-            "`zpool scrub` both pools, then `zpool status -v` names what is damaged; "
-            f"`poolferry run {job} --aside` copies anew beside the damaged copy"
-        )
+        heals = (
+            "what has it sent anew is told below" if compared.heals else
+            f"the source holds the same snapshots no more, so only another copy helps: `poolferry restore plan {job.name}`"
+        )  # fmt: skip
+        return f"`zpool scrub` both pools, then `zpool status -v` names what is damaged; {heals}"
     if counts.get(Verdict.MISSING):
-        return f"`poolferry run {job}`; what lies before the newest copy it cannot send any more, but with --aside"
-    return f"somebody changed the copy: `poolferry plan {job}` says what that means for the next run"
+        return (
+            f"`poolferry run {job.name}`; what lies before the copy's newest snapshot comes only with a copy from the beginning: "
+            f"`zfs rename -u {whole} {whole}.old` on its pool, and run again"
+        )
+    return f"somebody changed the copy: `poolferry plan {job.name}` says what that means for the next run"

@@ -1,13 +1,13 @@
 """Guard, then the engine's plan, then what shall stay: one decision for one look. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.engines.contract import Asked, Engine
 from orchestrator.planners.guarding import decide_guard
 from orchestrator.planners.retention import Decision as Staying

@@ -1,12 +1,12 @@
 """What is remembered of the disks of a set, put together for the planners; and a job as it is on one disk. Reads."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, RotationSet, Standing
+from orchestrator.domain.quick import replace
+from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, RotationSet, Standing, Visit
 from orchestrator.domain.units import show_duration
 from orchestrator.history.views import Views
 from orchestrator.planners.rereading import Unit
@@ -39,7 +39,12 @@ def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
         if path.startswith(room + disk.set):
             path = room + disk.name + path.removeprefix(room + disk.set)
             break
-    return replace(job, target=Place(name=disk.name, location=Location(path=path), disk=disk.name, device=device))
+    rotation = job.target.rotation
+    placed = Place(
+        name=disk.name, location=Location(path=path), disk=disk.name, device=device,
+        within=rotation.visit_within if rotation else job.target.within,
+    )  # fmt: skip
+    return replace(job, target=placed)
 
 
 def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
@@ -50,6 +55,7 @@ def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
 def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iterable[str] = ()) -> tuple[Member, ...]:
     """The disks of the set with what is remembered of each. `here`: names of those that are plugged in."""
     known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
+    visits, healths = views.disks.last_visits(), views.disks.last_healths()
     copies = {job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name).copies} for job in jobs}
     plugged = set(here)
     found = []
@@ -61,9 +67,19 @@ def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iter
                 disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
                 standing=own.standing if own else Standing.ACTIVE, here=disk.name in plugged,
                 place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
+                ails=_ails(visits.get(own.disk), healths.get(own.disk)) if own else None,
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _ails(last: Visit | None, said: Visit | None) -> dict[str, str] | None:
+    """`last`: its last visit; `said`: the last one in which it said how it is. What took too long and was done is over."""
+    slow = last.slow if last else ""
+    if said is None and not slow:
+        return None
+    told = {"health": said.health if said else "", "slow": slow if last and last.outcome != "done" else ""}
+    return {kind: sentence for kind, sentence in told.items() if sentence}
 
 
 def _filled(disk: Disk, copies: Iterable[dict[str, datetime]]) -> datetime | None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from orchestrator.domain.command import Pipeline
+from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Refusal, Step
@@ -31,8 +31,16 @@ class Rehearser(Protocol):
         """Both sides as they are. Reads."""
         ...
 
-    def plan_rehearsal(self, job: Job, seen: Any, asked: Asked, *, whole: bool) -> Rehearsal | Refusal:
-        """What is made of the copy. Pure."""
+    def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
+        """The copy alone, as `survey_both` tells it, where the source cannot be looked at: `away` tells why. Reads."""
+        ...
+
+    def plan_rehearsal(self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
+        """What is made of the copy. `kit`: the newest recovery kit, which tells guids that the source has no more. Pure."""
+        ...
+
+    def rehearsal_check(self, job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
+        """The owner's own look at what came back, mounted below a folder that nobody else sees. Pure."""
         ...
 
     def rehearsal_listing(self, job: Job, rehearsal: Rehearsal, part: Part, keeps: str) -> Step:
@@ -77,12 +85,14 @@ def rehearser(journal: Journal) -> Rehearser:
 def made(rehearsal: Rehearsal, journal: Journal, writer: Writer, notes: str) -> Iterator[None]:
     """Makes the clones, or receives; what a killed drill left goes before, and all of it at the end."""
     _do((rehearsal.drop,), journal, writer, notes)
-    summary = f"drill: {'; '.join(stage[0].does for stage in rehearsal.make[2:5])}"
-    journal.decided(Plan(summary=summary, stages=(*rehearsal.make, (rehearsal.drop,))))
+    tried = tuple((step,) for step in rehearsal.sealed)
+    deeds = [stage[0] for stage in (*rehearsal.make, *tried) if "if it is not there" not in stage[0].does]
+    summary = f"drill: {'; '.join(deed.does for deed in deeds[:3])}"
+    journal.decided(Plan(summary=summary, stages=(*rehearsal.make, *tried, (rehearsal.drop,))))
     if rehearsal.left_out:
         journal.warn(f"not all datasets are drilled: {rehearsal.left_out}")
     try:
-        for stage in rehearsal.make:
+        for stage in (*rehearsal.make, *tried):
             _do(stage, journal, writer, notes)
         yield
     finally:

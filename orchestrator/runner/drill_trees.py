@@ -1,13 +1,12 @@
 """Drills of trees: files of a point come back into a scratch folder and are compared with its manifest. Changes things."""
 
 import os
-from dataclasses import replace
 from itertools import chain
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal, Rereading
 from orchestrator.domain.point import Point, Reading
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.units import Bytes, show_size
 from orchestrator.engines.contract import Wanted
 from orchestrator.planners.drilling import Piece, choose_sample

@@ -9,9 +9,15 @@ Changes things.
 import contextlib
 import os
 
-from orchestrator.domain.command import Command, Effect, Pipeline
-from orchestrator.domain.drilled import Checked, Drilled
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.drilled import Drilled
+from orchestrator.domain.errors import (
+    HostUnreachable,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    Stopped,
+    StreamBroken,
+)
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, Reading
@@ -19,9 +25,9 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.planners.drilling import Past, decide_drill
-from orchestrator.process.executor import StopReason, Writer
-from orchestrator.process.stop import Stop
+from orchestrator.process.executor import Writer
 from orchestrator.runner import drill_trees as trees
+from orchestrator.runner.drill_checking import check, check_command, told_checked
 from orchestrator.runner.drill_sheet import DrillWish, Sheet
 from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.journal import begin, evidence_of
@@ -29,8 +35,6 @@ from orchestrator.runner.locks import reading as held
 from orchestrator.runner.reading import DAMAGE, tell_counts, tell_first
 from orchestrator.runner.scratch import folder_of, refuse_place, scratch_folder
 from orchestrator.runner.tools import Tools
-
-_KEPT = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +90,10 @@ def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") ->
         report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="drill again; it begins anew")
     except OrchestratorError as error:
         journal.attempt_ended(error)
-        report = journal.ended(
-            Outcome.FAILED, f"the drill failed: {error.why}", cure=error.cure, evidence=evidence_of(error)
-        )
+        report = _put_off(sheet, error) or journal.ended(
+            Outcome.FAILED, f"the drill failed: {error.why}", cure=error.cure,
+            evidence=(*sheet.differences, *evidence_of(error)),
+        )  # fmt: skip
     except OSError as error:
         cure = f"see whether {folder_of(job, tools.state)} can be written"
         report = journal.ended(Outcome.FAILED, f"the drill failed: {error}", cure=cure)
@@ -97,6 +102,28 @@ def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") ->
     if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not wish.proves:
         call_hooks(report.outcome.value, journal, report)
     return DrillEnd(report=report, drilled=drilled, findings=sheet.findings)
+
+
+def _put_off(sheet: Sheet, error: OrchestratorError) -> RunReport | None:
+    """A drill that a host or the line to it ended tells nothing of the copy: it waits. None: it told something, or had no host.
+
+    Why not for a stream of datasets that breaks off: a copy that cannot be sent does so too.
+    """
+    journal, datasets = sheet.journal, sheet.journal.tools.engine.wants_datasets
+    hosts = [journal.job.target.location.host, journal.job.source.host if datasets else None]
+    host = next(filter(None, hosts), None)  # which one it is, where both have one, stands in the evidence
+    if host is None or sheet.differences:
+        return None
+    if not isinstance(error, HostUnreachable) and (datasets or not isinstance(error, StreamBroken)):
+        return None
+    cure = f"{error.cure}; then `poolferry drill {journal.job.name}`; one that [drill] asks for comes again with the next run"
+    why = f"no drill for now: {_named(error) or host.name} cannot be reached: {error.why}"
+    return journal.ended(Outcome.WAITING, why, cure=cure, evidence=evidence_of(error))
+
+
+def _named(error: OrchestratorError) -> str | None:
+    """The host that a failed program was to run on."""
+    return error.evidence.host if isinstance(error, OutsideError) else None
 
 
 def _drill(sheet: Sheet) -> RunReport:
@@ -132,6 +159,7 @@ def _drill_tree(sheet: Sheet, writer: Writer, tree: str, notes: str) -> RunRepor
             return sheet.prove(harmed, trees.compare(lot, journal, writer, tree, notes))
         reading = trees.compare(lot, journal, writer, tree, notes)
         if not reading.sound:
+            sheet.note(reading.findings)  # who cannot be reached from here on does not wash it away
             return _found(sheet, lot, reading, trees.compare_copy(lot, journal, writer, notes), tree)
     return _check(sheet, tree) or _done(sheet, lot, took)
 
@@ -139,7 +167,6 @@ def _drill_tree(sheet: Sheet, writer: Writer, tree: str, notes: str) -> RunRepor
 def _found(sheet: Sheet, lot: trees.Lot, reading: Reading, copy: Reading, tree: str) -> RunReport:
     """What came back is not as promised: read again, it is the copy that is damaged, or else the way back."""
     name = sheet.journal.job.name
-    sheet.note(reading.findings)
     point, damaged = lot.point.name, [each for each in copy.findings if each.verdict in DAMAGE]
     if damaged:
         sheet.findings = tuple(damaged)
@@ -158,45 +185,9 @@ def _found(sheet: Sheet, lot: trees.Lot, reading: Reading, copy: Reading, tree: 
 
 def _done(sheet: Sheet, lot: trees.Lot, took: float) -> RunReport:
     told = f"{sheet.told_files()} of point {lot.point.name} came back as promised: {show_size(lot.size)}"
-    checked = f", and {os.path.basename(sheet.checked.argv[0])} found them well" if sheet.checked else ""
-    return sheet.journal.ended(Outcome.DONE, f"{told} in {show_duration(took)}{checked}{sheet.estimate()}")
+    return sheet.journal.ended(Outcome.DONE, f"{told} in {show_duration(took)}{told_checked(sheet)}{sheet.estimate()}")
 
 
 def _check(sheet: Sheet, tree: str) -> RunReport | None:
     """The owner's own look at what came back; None: it is well, or nothing was asked for."""
-    rules, tools = sheet.journal.job.drill, sheet.journal.tools
-    if not rules.check_command:
-        return None
-    said = bytearray()
-
-    def heard(chunk: bytes) -> None:
-        said.extend(chunk)
-        del said[:-_KEPT]
-
-    stop = Stop(deadline=rules.check_within, because="the check took too long")
-    command = check_command(rules.check_command, tree, sheet)
-    result = tools.writer(()).stream(Pipeline(stages=(command,)), stop=stop, on_output=heard, on_errors=heard)
-    late = result.stopped is StopReason.STOPPED
-    output = bytes(said).decode("utf-8", "replace")
-    sheet.checked = Checked(argv=rules.check_command, exit=None if late else result.exits[0], output=output)
-    if tools.stop.reason is not None:
-        raise Stopped(tools.stop.reason)
-    if sheet.checked.exit == 0:
-        return None
-    how = f"took longer than {show_duration(rules.check_within)}" if late else f"ended with {result.exits[0]}"
-    why = f"the drill failed: what came back is as promised, but {' '.join(rules.check_command)} {how}"
-    cure = (
-        f"see what it said; `poolferry drill {sheet.journal.job.name} --seed {sheet.seed}` brings the same files back"
-    )
-    return sheet.journal.ended(Outcome.FAILED, why, cure=cure, evidence=tuple(output.splitlines()[-20:]))
-
-
-def check_command(argv: tuple[str, ...], tree: str, sheet: Sheet) -> Command:
-    """The owner's program, in the folder of what came back."""
-    told: tuple[tuple[str, str], ...] = (
-        *sheet.journal.tools.hook_environment,
-        ("POOLFERRY_JOB", sheet.journal.job.name),
-        ("POOLFERRY_POINT", sheet.point or ""),
-        ("POOLFERRY_SCRATCH", tree),
-    )
-    return Command(argv=("env", f"--chdir={tree}", "--", *argv), effect=Effect.WRITES, environment=told)
+    return check(sheet, check_command(sheet, tree)) if sheet.journal.job.drill.check_command else None

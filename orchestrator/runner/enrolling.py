@@ -4,17 +4,17 @@ Changes things.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import uuid4
 
 from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
 from orchestrator.planners.enrolling import KINDS, Wish, changed
 from orchestrator.planners.recognising import Recognised, State
 from orchestrator.runner.disks import find_known
+from orchestrator.runner.locks import enrolling, visiting
 from orchestrator.runner.visiting import Dock, look
 from orchestrator.targets import commands, making, medium
 from orchestrator.targets.hands import attempt, do
@@ -31,10 +31,15 @@ class Enrolled:
 
 
 def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note: str) -> Enrolled | Refusal:
-    """Makes or adopts the disk and marks it; nothing of it is in use when this returns. Raises: OrchestratorError.
+    """Makes or adopts the disk and marks it; nothing of it is in use when this returns.
 
-    Refuses: to erase what has changed since `device` was looked at.
+    Refuses: to erase what has changed since `device` was looked at. Raises: OrchestratorError, NotNow among them.
     """
+    with enrolling(device, dock.state):
+        return _enrolled(wish, device, dock, key_file, note)
+
+
+def _enrolled(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Enrolled | Refusal:
     refusal = None if wish.adopt else _looked_again(device, dock)
     if refusal is not None:
         return refusal
@@ -155,12 +160,20 @@ def _known(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
 
 
 def readopt(disk: Disk, sets: Sequence[RotationSet], dock: Dock) -> Recognised:
-    """Takes a disk that is here for the one of that name, whatever its marker says. Raises: OrchestratorError."""
+    """Takes a disk that is here for the one of that name, whatever its marker says.
+
+    Raises: OrchestratorError; NotNow while a visit of it goes on.
+    """
     found = next((each for each in look(sets, dock) if each.disk == disk), None)
     if found is None:
         raise OrchestratorError(f"disk {disk.name} is not here", cure="plug it in")
     if found.state not in (State.TO_PROVE, State.SET_ASIDE):
         return found
+    with visiting(disk, dock.state):
+        return _readopted(disk, found, dock)
+
+
+def _readopted(disk: Disk, found: Recognised, dock: Dock) -> Recognised:
     own = find_known(dock.history.disks.known(), disk)
     there = medium.peek(disk, found.device, dock.writer)
     number = max(there.generation if there else 0, own.generation if own else 0) + 1

@@ -5,7 +5,6 @@ Reads.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from orchestrator.domain.changes import Changes
@@ -13,6 +12,7 @@ from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Guard, Job
 from orchestrator.domain.place import Location
+from orchestrator.domain.quick import replace
 from orchestrator.engines.contract import Engine
 from orchestrator.process.executor import Reader, broken
 from orchestrator.runner.tools import of_trees

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused
 from orchestrator.domain.events import Begun, Said, StepBegun
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan, Refusal, Step
+from orchestrator.domain.quick import replace
 from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
 from orchestrator.process.executor import Result
 from orchestrator.runner.telling import decision_value, step_commands

@@ -40,11 +40,6 @@ class KitMaker(Protocol):
 def refresh_kit(journal: Journal, writer: Writer) -> None:
     """A new kit, where the last one is a day old; a change of the pool's layout is a warning. Each disk of a set gets it."""
     tools, job = journal.tools, journal.job
-    if not tools.engine.wants_datasets:
-        from orchestrator.runner.tree_kits import refresh_tree_kit
-
-        refresh_tree_kit(journal, writer)
-        return
     engine, known = tools.engine, tools.history.kits.of(job.name)
     if not isinstance(engine, KitMaker) or tools.engine.stays:
         return

@@ -4,11 +4,17 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
+if TYPE_CHECKING:
+    from orchestrator.domain.device import Device
+    from orchestrator.domain.rotation import Disk
+
 _PAUSE = 0.1
+VISITS = "/run/poolferry-visits"  # not below /run/poolferry, which systemd removes when the daemon ends
 
 
 @contextlib.contextmanager
@@ -50,12 +56,40 @@ def bringing_back(
 
 
 @contextlib.contextmanager
-def visiting(disk: str, state: str) -> Iterator[None]:
-    """Holds the lock of a disk's visit. Raises: NotNow when another one goes on."""
+def visiting(disk: "Disk", state: str, room: str = VISITS) -> Iterator[None]:
+    """Holds the lock of a disk's visit. Raises: NotNow when another one goes on, also one with another state directory."""
+    with _alone_with((disk.identity,), f"another visit of disk {disk.name} is going on", state, room):
+        yield
+
+
+@contextlib.contextmanager
+def enrolling(device: "Device", state: str, room: str = VISITS) -> Iterator[None]:
+    """Holds the lock of a device that is to become a disk of a set, and of the visit of the disk that it may be already.
+
+    Raises: NotNow when somebody else enrolls it, or another poolferry visits it.
+    """
+    names = (device.disk, *([device.uuid] if device.uuid else ()))
+    with _alone_with(names, f"{device.called} is being enrolled or visited already", state, room):
+        yield
+
+
+@contextlib.contextmanager
+def _alone_with(names: tuple[str, ...], busy: str, state: str, room: str) -> Iterator[None]:
+    """Holds the locks of these names. Raises: NotNow, which says `busy`.
+
+    Why below /run: two schedulers with a history each must not attach one disk twice. Who may not write there cannot
+    attach a disk either.
+    """
     with contextlib.ExitStack() as held:
-        os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
-        busy = f"another visit of disk {disk} is going on"
-        _hold(held, f"{state}/locks/visit-{disk}", os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
+        try:
+            os.makedirs(room, mode=0o700, exist_ok=True)
+            usable = os.access(room, os.W_OK)
+        except OSError:
+            usable = False
+        folder = room if usable else f"{state}/locks"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for name in names:
+            _hold(held, f"{folder}/visit-{name}", os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
         yield
 
 

@@ -10,6 +10,7 @@ from orchestrator.engines.contract import Asked, Engine, Snapshotter
 from orchestrator.planners.retention import Decision as Staying
 from orchestrator.process.executor import Reader
 from orchestrator.runner.decide import decide, going, protect, retaining, staying
+from orchestrator.runner.fitting import fit
 from orchestrator.runner.folders import count_folders
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.snapshots import plan_snapshots
@@ -56,7 +57,7 @@ def plan_job(
     world = engine.survey(job, asked, reader)
     decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):
-        decision = engine.weigh(decision, reader)
+        decision = fit(job, engine, world, engine.weigh(decision, reader), asked, reader)
     if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
         return Planned(decision=decision, going=())
     points = engine.points(job, reader)

@@ -5,16 +5,17 @@ import heapq
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.events import Moved
+from orchestrator.domain.mounted import leads_to
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Rereading
 from orchestrator.domain.point import Finding, Point, Reading, Verdict
+from orchestrator.domain.quick import replace
 from orchestrator.process.executor import Broken, Writer
 from orchestrator.runner.calling import fetched, run
 from orchestrator.runner.journal import Journal
@@ -50,11 +51,23 @@ def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) ->
 def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
     """Reads a tree where it lies. One restored file is read in its folder, against a manifest of its own."""
     read = _here if work.tree.host is None else _there
+    if work.left_out:
+        manifest = _without(work, manifest, notes)
     top = next(read_manifest(manifest, prefix=work.prefix)[1], None) if work.prefix else None
     if work.prefix and (top is None or (not top.path and top.kind != "d")):
         work, manifest = _alone(work, manifest, notes)
         return read(work, manifest, journal, writer, notes, others=True)
     return read(work, manifest, journal, writer, notes)
+
+
+def _without(work: Rereading, manifest: str, notes: str) -> str:
+    """A manifest without what lies where something else is mounted."""
+    front = work.prefix + b"/" if work.prefix else b""
+    gone = tuple(front + path for path in work.left_out)
+    header, entries = read_manifest(manifest)
+    kept = (one for one in entries if not any(one.path == path or one.path.startswith(path + b"/") for path in gone))
+    write_manifest(f"{notes}/left.gz", header, kept)
+    return f"{notes}/left.gz"
 
 
 def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
@@ -139,7 +152,14 @@ def _here(
 def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> tuple[Finding, ...]:
     with _listed(work, journal, writer, notes, names=True) as records:
         found = (record.removesuffix(b"//") for record in records)
-        return tuple(extras(read_names(manifest, prefix=work.prefix), found))
+        return tuple(_of_tree(work, extras(read_names(manifest, prefix=work.prefix), found)))
+
+
+def _of_tree(work: Rereading, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings without folders that are there only because something is mounted in them."""
+    for found in findings:
+        if found.verdict is not Verdict.EXTRA or not leads_to(found.path, work.left_out):
+            yield found
 
 
 def _there(
@@ -164,7 +184,7 @@ def _there(
     with _listed(work, journal, writer, notes) as records:
         counted = _Counted(map(parse_listing, records))
         findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
-        collector.add(each for each in findings if not (others and each.verdict is Verdict.EXTRA))
+        collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
@@ -191,7 +211,8 @@ def _listed(
     work: Rereading, journal: Journal, writer: Writer, notes: str, *, names: bool = False
 ) -> Iterator[Iterator[bytes]]:
     """The sorted records of a listing of the tree."""
-    command = listing_command(work.tree, exclude=REMAINDERS, apart=work.apart, names=names)
+    apart = (*work.apart, *work.left_out)
+    command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
             yield sorted_records(records, folder=notes)

@@ -23,6 +23,10 @@ class Rebuilder(Protocol):
         """The guids of all snapshots that a job's copy holds, by whole name of the source's dataset. Reads."""
         ...
 
+    def survey_home(self, job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
+        """The guids of all snapshots at a job's source that it copies, by whole name of the dataset. Reads."""
+        ...
+
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
         """What is needed to build the source again. Reads."""
         ...

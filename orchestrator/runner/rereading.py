@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +17,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Rereading
 from orchestrator.domain.point import Finding, Point, Reading, Verdict
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.sendable import Sendable
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size

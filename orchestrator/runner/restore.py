@@ -3,7 +3,6 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
@@ -12,6 +11,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Shown
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_size
@@ -27,6 +27,7 @@ from orchestrator.planners.restoring import (
     Unfinished,
     choose_point,
     decide_destination,
+    refuse_mounts,
 )
 from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.executor import Writer
@@ -37,7 +38,7 @@ from orchestrator.runner.locks import reading as held
 from orchestrator.runner.returning import attempt, comes_as_datasets, plan_return
 from orchestrator.runner.steps import Hands
 from orchestrator.runner.tools import Tools
-from orchestrator.runner.wishes import Wish
+from orchestrator.runner.wishes import Wish, restore_reason
 
 
 def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
@@ -53,8 +54,7 @@ def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
 
 def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
     """Brings data back, and proves it. Resumable: the same command goes on after a cut."""
-    part = f"{show_name(wish.path)} " if wish.path else ""
-    journal = begin(job, tools, f"restore {part}to {wish.to}", Kind.RESTORE)
+    journal = begin(job, tools, restore_reason(wish.path, wish.to), Kind.RESTORE)
     journal.attempt_begun()
     try:
         with _locked(job, tools, wish) as inherit:
@@ -128,7 +128,7 @@ def _files_attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
         return _refused(journal, shown)
     with showing.showing(journal, writer, shown) as tools:
         wanted = showing.as_point(journal, writer, shown, wish)
-        decided = _decide_for(journal.job, tools, wanted, aside=wish.aside)
+        decided = _decide_for(journal.job, tools, wanted, wish)
         if not isinstance(decided, Refusal):
             point, plan = _with_comparison(decided, wanted, shown, wish)
             _do(journal, writer, point, plan)
@@ -182,13 +182,13 @@ def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, 
             evidence=(str(point.tree), str(wish.to)),
             cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    return _decide_for(job, tools, Wanted(point=point, path=wish.path, to=wish.to), aside=wish.aside)
+    return _decide_for(job, tools, Wanted(point=point, path=wish.path, to=wish.to), wish)
 
 
-def _decide_for(job: Job, tools: Tools, wanted: Wanted, *, aside: bool) -> tuple[Point, Plan, Location] | Refusal:
+def _decide_for(job: Job, tools: Tools, wanted: Wanted, wish: Wish) -> tuple[Point, Plan, Location] | Refusal:
     """What a point holds and what lies at the destination decide; the destination, where it is a file's, with its name."""
     point = wanted.point
-    seen = tools.engine.survey_restore(job, wanted, tools.writer(()))
+    seen = _without_stays(tools.engine.survey_restore(job, wanted, tools.writer(())), wish.stays)
     if seen.wanted == "absent":
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",
@@ -196,7 +196,7 @@ def _decide_for(job: Job, tools: Tools, wanted: Wanted, *, aside: bool) -> tuple
             cure=f"look below {point.tree}, or choose another --point",
         )
     beginning = decide_destination(
-        _found(seen), job=job.name, point=point.name, destination=seen.to.path, aside=aside, now=tools.clock()
+        _found(seen), job=job.name, point=point.name, destination=seen.to.path, aside=wish.aside, now=tools.clock()
     )
     match beginning:
         case Refusal():
@@ -204,8 +204,21 @@ def _decide_for(job: Job, tools: Tools, wanted: Wanted, *, aside: bool) -> tuple
         case MoveAside():
             return point, tools.engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
         case Fresh() | Resume():
+            filling = seen.filling if isinstance(beginning, Resume) else ()
+            if refusal := refuse_mounts(seen.mounts, filling, destination=seen.to.path):
+                return refusal
             return point, tools.engine.plan_restore(job, wanted, seen, aside=None), seen.to
     assert_never(beginning)
+
+
+def _without_stays(seen: DestinationSeen, stays: tuple[str, ...]) -> DestinationSeen:
+    """The same, as if the point had nothing for what stays as it is."""
+    if not stays:
+        return seen
+    front = os.fsencode(os.path.realpath(seen.to.path).rstrip("/")) + b"/"
+    kept = {os.fsencode(path) for path in stays}
+    mounts = (replace(one, wanted=one.wanted and front + one.path not in kept) for one in seen.mounts)
+    return replace(seen, mounts=tuple(mounts))
 
 
 def _found(seen: DestinationSeen) -> Found:

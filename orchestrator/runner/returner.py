@@ -3,6 +3,7 @@
 from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
 from orchestrator.domain.returning import Chain, Return, Shown, Wished
@@ -24,6 +25,10 @@ class Returner(Protocol):
 
     def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
         """What came back beside the copy; with contents, where the look asked for them. Pure."""
+        ...
+
+    def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
+        """Lines for accounts that have another number where data return than a kit tells, each with its cure. Reads."""
         ...
 
     def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> Shown | Refusal:

@@ -6,11 +6,11 @@ Changes things.
 """
 
 import os
-from dataclasses import replace
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Return, Wished
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
@@ -46,7 +46,13 @@ def plan_return(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Plan | Re
         return Plan(summary="nothing is left to be done now", stages=found.decision.stages, warnings=warnings)
     if isinstance(found.decision, Refusal):
         return found.decision
-    return tools.engine.weigh(_with_rest(found.decision, found), writer)
+    plan = tools.engine.weigh(_with_rest(found.decision, found), writer)
+    return replace(plan, warnings=(*plan.warnings, *_owners(tools, wish, wished, writer)))
+
+
+def _owners(tools: Tools, wish: Wish, wished: Wished, writer: Writer) -> tuple[str, ...]:
+    """Whose files would come back as another one's."""
+    return _returner(tools).survey_owners(wished.kit, wish.to, writer) if wish.owners and wished.kit else ()
 
 
 def _with_rest(plan: Plan, found: Return) -> Plan:
@@ -60,12 +66,16 @@ def attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
     if isinstance(wished, Refusal):
         return _refused(journal, wished)
     engine, asked = _returner(tools), _asked(job, tools, wish, str(journal.run))
+    for warning in _owners(tools, wish, wished, writer):
+        journal.warn(warning)
     proved: Compared | None = None
     for look in range(_LOOKS):
         seen = engine.survey_return(job, wished, asked, writer, content=False)
         found = engine.plan_return(seen, asked)
         if found.whole and proved is None:
-            proved = _prove(journal, writer, wished, asked, content=wish.content)
+            if wish.content:  # that needs to know more
+                seen = engine.survey_return(job, wished, asked, writer, content=True)
+            proved = _prove(journal, writer, wished, asked, seen)
         match found.decision:
             case Refusal() as refusal:
                 return _refused(journal, refusal)
@@ -116,11 +126,10 @@ def _do(journal: Journal, writer: Writer, plan: Plan, first: Return | None, aske
         raise partly(plan.refusals)
 
 
-def _prove(journal: Journal, writer: Writer, wished: Wished, asked: Asked, *, content: bool) -> Compared:
-    """What came back against the copy: by guid, and by contents where that was asked for. Raises: ProofFailed."""
+def _prove(journal: Journal, writer: Writer, wished: Wished, asked: Asked, seen: object) -> Compared:
+    """What came back against the copy: by guid, and by contents where the look is for that. Raises: ProofFailed."""
     engine = _returner(journal.tools)
     os.makedirs(asked.notes, mode=0o700, exist_ok=True)
-    seen = engine.survey_return(journal.job, wished, asked, writer, content=content)
     comparison = engine.plan_return_proof(seen, asked)
     if isinstance(comparison, Refusal):
         raise ProofFailed(f"nothing can be proved: {comparison.why}", cure=comparison.cure)

@@ -5,11 +5,12 @@ never to the step. Changes things.
 """
 
 import os
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.job import Job
+from orchestrator.domain.quick import replace
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract import Asked
@@ -38,7 +39,7 @@ def run_job(
             if job.target.disk:
                 _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
-            with _watched(job, tools):
+            with _watched(journal):
                 report = _attempts(journal, tools.writer(inherit), allowed)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
@@ -52,13 +53,18 @@ def run_job(
     return report
 
 
-def _watched(job: Job, tools: Tools) -> AbstractContextManager[None]:
-    """Ends the run when the disk that it copies to is pulled out; most jobs copy to none that may be."""
-    if not job.target.device:
-        return nullcontext()
+@contextmanager
+def _watched(journal: Journal) -> Iterator[None]:
+    """While it copies to a disk that may be pulled out: ends the run when it is, and warns when it is too slow."""
+    place = journal.job.target
+    if not place.device:  # as of most jobs
+        yield
+        return
+    from orchestrator.runner.pacing import paced
     from orchestrator.runner.watching import watched
 
-    return watched(job.target, tools.stop)
+    with watched(place, journal.tools.stop), paced(journal, place.within) if place.within else nullcontext():
+        yield
 
 
 def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:

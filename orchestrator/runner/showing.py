@@ -6,7 +6,6 @@ Changes things.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from orchestrator.domain.command import Effect, alone
 from orchestrator.domain.errors import OrchestratorError
@@ -15,6 +14,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Recording, Refusal, Step
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Shown
 from orchestrator.engines.contract import Engine, Wanted
 from orchestrator.planners.restoring import choose_point

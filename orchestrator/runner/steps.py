@@ -7,7 +7,6 @@ Changes things.
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
@@ -22,20 +21,27 @@ from orchestrator.runner.mishaps import HALTS, OF_ITSELF, gravest, own_error, wa
 _QUIET = 3600.0
 
 
-@dataclass(slots=True)
 class Hands:
     """Does one plan. `left_out` and `meters` gather over its steps, for the manifest and the proofs."""
 
-    journal: Journal
-    writer: Writer
-    notes: str
-    parallel: int | None = None
-    explain: Callable[[Broken], OrchestratorError] | None = None  # None: the engine's own
-    words: list[str] = field(default_factory=list)  # the last words of the steps that ended well
-    left_out: list[LeftOut] = field(default_factory=list)
-    meters: list[Meter] = field(default_factory=list)
-    recorded: Recorded | None = None
-    _progress: "_Progress | None" = None
+    def __init__(
+        self,
+        journal: Journal,
+        writer: Writer,
+        notes: str,
+        parallel: int | None = None,
+        explain: Callable[[Broken], OrchestratorError] | None = None,  # None: the engine's own
+    ) -> None:
+        self.journal = journal
+        self.writer = writer
+        self.notes = notes
+        self.parallel = parallel
+        self.explain = explain
+        self.words = list[str]()  # the last words of the steps that ended well
+        self.left_out = list[LeftOut]()
+        self.meters = list[Meter]()
+        self.recorded: Recorded | None = None
+        self._progress: _Progress | None = None
 
     def count(self, plan: Plan) -> None:
         """From now on bytes are told of all copying steps of the plan together, where there are several."""
@@ -203,19 +209,20 @@ def _patience(step: Step, stall_after: Seconds) -> Seconds:
     return Seconds(stall_after * 1.5 if step.copies else max(stall_after * 1.5, _QUIET))
 
 
-@dataclass(slots=True, kw_only=True)
 class _End:
     """How one step went; `index`: its place in the report."""
 
-    began: float
-    took: float = 0.0
-    moved: int | None = None
-    result: Result | None = None
-    error: OrchestratorError | None = None
-    left_out: LeftOut | None = None
-    step: Step = field(init=False)
-    row: int = 0
-    index: int = 0
+    step: Step
+
+    def __init__(self, *, began: float) -> None:
+        self.began = began
+        self.took = 0.0
+        self.moved: int | None = None
+        self.result: Result | None = None
+        self.error: OrchestratorError | None = None
+        self.left_out: LeftOut | None = None
+        self.row = 0
+        self.index = 0
 
 
 class _Progress:

@@ -7,17 +7,16 @@ Changes things.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Protocol, TypeVar
 
 from orchestrator.domain.device import Device
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stalled
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
@@ -26,15 +25,23 @@ from orchestrator.planners.recognising import Recognised, State, prove, recognis
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disks import find_known, on_disk
 from orchestrator.runner.locks import visiting
-from orchestrator.targets import medium
-from orchestrator.targets.failures import Busy, Locked
+from orchestrator.targets import asleep, medium
+from orchestrator.targets.failures import Busy, Hangs, Locked, NeedsCheck, TooNew
+from orchestrator.targets.health import ask_health
 from orchestrator.targets.letting_go import let_go
-from orchestrator.targets.presence import survey_devices
+from orchestrator.targets.presence import held, survey_devices
 
 WELL = (Outcome.DONE, Outcome.NOTHING)
 ATTACHED = "attached"
 IN_TRANSIT = "in transit"
 HERE = "here"
+_STATES = {
+    Locked: State.LOCKED, NeedsCheck: State.NEEDS_CHECK, TooNew: State.TOO_NEW, NotNow: State.VISITED,
+}  # fmt: skip
+_RESTART = (
+    "restart this machine, then plug the disk in again: what was copied is kept, and the copy goes on; until then other pools "
+    "may not answer either"
+)
 TURN = "read again on"  # a small fact of a job: when its copies on a disk had their turn
 
 
@@ -69,7 +76,8 @@ class Dock:
 class Visited:
     """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out.
 
-    `readings`: what was read again within the set's budget.
+    `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
+    Visit.
     """
 
     disk: Disk
@@ -80,6 +88,8 @@ class Visited:
     safe: bool
     reports: tuple[RunReport, ...] = ()
     readings: tuple[RunReport, ...] = ()
+    beside: str = ""
+    health: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +115,41 @@ class Read(Protocol):
 def look(sets: Sequence[RotationSet], dock: Dock) -> tuple[Recognised, ...]:
     """Every device that is one of ours, or was plugged in. Raises: OutsideError."""
     disks = [disk for rotation in sets for disk in rotation.disks]
-    return recognise(survey_devices(dock.writer), disks, dock.history.disks.known())
+    found = recognise(survey_devices(dock.writer), disks, dock.history.disks.known(), held(disks))
+    _bury(disks, found, dock)
+    return found
+
+
+def _bury(disks: Sequence[Disk], found: Sequence[Recognised], dock: Dock) -> None:
+    """Visits that died without an end are recorded as interrupted."""
+    book = dock.history.disks
+    here = {each.disk.name for each in found if each.disk and each.state is not State.HELD}
+    for known in (each for each in book.known() if each.disk in book.being_visited()):
+        disk = next((each for each in disks if each.identity == known.identity), None)
+        with suppress(NotNow), visiting(disk, dock.state) if disk else nullcontext():
+            book.visits_died(known.disk, "poolferry, or the machine, ended in the middle of it; the next visit goes on")
+            book.is_at(known.disk, HERE if known.name in here else IN_TRANSIT, note="", now=dock.clock())
 
 
 class Stay:
-    """A disk that is attached, from the first writing on it to its release. `held`: the lock of the visit."""
+    """A disk that is attached, from the first writing on it to its release. `held`: the lock of the visit; `health`: see Visit."""
 
-    def __init__(self, disk: Disk, device: Device, marker: Marker, dock: Dock, held: ExitStack) -> None:
+    def __init__(
+        self, disk: Disk, device: Device, marker: Marker, dock: Dock, held: ExitStack, *, health: str | None
+    ) -> None:
         self.disk = disk
         self._held = held
         self.reports: list[RunReport] = []
         self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
-        self._device, self._dock = device, dock
+        self._device, self._dock, self._health = device, dock, health
         self._known = _remember(disk, device, marker, dock)
         book = dock.history.disks
         self._number = book.begin_visit(self._known.disk, dock.clock())
         book.is_at(self._known.disk, ATTACHED, note="", now=dock.clock())
+        book.visit_health(self._number, health)
+        if health:
+            dock.say(f"warning: disk {disk.called}: {health}")
         try:
             _mark(disk, replace(marker, generation=self._known.generation + 1), dock)
         except OrchestratorError as error:
@@ -155,8 +183,16 @@ class Stay:
             return None
         placed = on_disk(job, self.disk, self._device.name)
         try:
-            if not medium.is_attached(self.disk, _present(self._device, self._dock), self._dock.writer):
+            there = _present(self._device, self._dock)
+            if there is None:
                 raise OrchestratorError(f"disk {self.disk.name} was pulled out", cure="plug it in again")
+            if ails := medium.ails(self.disk, self._dock.writer):
+                raise OrchestratorError(ails, cure=_check(self._device))
+            if not medium.is_attached(self.disk, there, self._dock.writer):
+                raise OrchestratorError(
+                    f"disk {self.disk.name} is not attached any more: somebody else let it go",
+                    cure="unplug it and plug it in again",
+                )
             medium.prepare(self.disk, placed.target.location.path, self._dock.writer)
         except OrchestratorError as error:
             self.failure = error
@@ -192,45 +228,72 @@ class Stay:
         if _present(self._device, self._dock) is None:
             return self._pulled_out()
         try:
+            ails = medium.ails(self.disk, writer)
             medium.detach(self.disk, writer)
-            hinders = let_go(self._device, writer, power_off=power_off)
+            hangs = asleep.socket_of(self._device.disk)
+            released = let_go(self._device, writer, power_off=power_off)
         except OrchestratorError as error:
             if _present(self._device, self._dock) is None:
-                return self._pulled_out()
+                return self._hanging() if isinstance(error, Hangs) else self._pulled_out()
             ending = Ending.BUSY if isinstance(error, Busy) else Ending.FAILED
             return self._ended(ending, f"disk {name} cannot be let go: {error.why}", error.cure)
-        if hinders:
+        if released.hinders:
             return self._ended(
-                Ending.BUSY, f"disk {name} is not quiet: {hinders}", f"wait, then: poolferry disks eject {name}"
+                Ending.BUSY,
+                f"disk {name} is not quiet: {released.hinders}",
+                f"wait, then: poolferry disks eject {name}",
             )
-        return self._done()
+        if hangs is not None and _present(self._device, self._dock) is None:
+            asleep.fell_asleep(self.disk, hangs)
+        if ails:
+            return self._ended(Ending.INCOMPLETE, ails, _check(self._device), State.NEEDS_CHECK, released.beside)
+        return self._done(released.beside)
 
     def _pulled_out(self) -> Visited:
         """What was above the disk is taken away, as far as the kernel gives it back; the next visit tries again."""
         with suppress(OrchestratorError):
             medium.abandon(self.disk, self._dock.writer)
         why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
-        return self._ended(Ending.PULLED_OUT, why, "plug it in again: the copy goes on where it was cut")
+        cure = "plug it in again: the copy goes on where it was cut"
+        try:
+            waits = medium.is_held(self.disk, self._dock.writer)
+        except Stalled:
+            return self._hanging()
+        if not waits:
+            return self._ended(Ending.PULLED_OUT, why, cure)
+        told = f"{cure}; its pool waits for it, and if it never comes back only a restart of this machine takes the pool away"
+        return self._ended(Ending.PULLED_OUT, why, told, State.HELD)
 
-    def _done(self) -> Visited:
+    def _hanging(self) -> Visited:
+        """OpenZFS keeps a pool whose disk is gone, and the lock that every look at any pool waits for."""
+        why = (
+            f"disk {self.disk.name} was pulled out while its pool was let go, and OpenZFS hangs in the kernel; nothing older "
+            "on it was damaged"
+        )
+        return self._ended(Ending.PULLED_OUT, why, _RESTART, State.HELD)
+
+    def _done(self, beside: str) -> Visited:
         bad = next((report for report in (*self.reports, *self.readings) if report.outcome not in WELL), None)
         if self.failure is not None:
-            return self._ended(Ending.INCOMPLETE, self.failure.why, self.failure.cure)
+            return self._ended(Ending.INCOMPLETE, self.failure.why, self.failure.cure, beside=beside)
         if bad is not None:
-            return self._ended(Ending.INCOMPLETE, f"{bad.job}: {bad.why}", bad.cure)
-        return self._ended(Ending.DONE, ", ".join(report.job for report in self.reports) or "no job had to run", "")
+            return self._ended(Ending.INCOMPLETE, f"{bad.job}: {bad.why}", bad.cure, beside=beside)
+        why = ", ".join(report.job for report in self.reports) or "no job had to run"
+        return self._ended(Ending.DONE, why, "", beside=beside)
 
-    def _ended(self, ending: Ending, why: str, cure: str) -> Visited:
+    def _ended(self, ending: Ending, why: str, cure: str, seen: State = State.READY, beside: str = "") -> Visited:
         safe = ending in (Ending.DONE, Ending.INCOMPLETE)
         return Visited(
             disk=self.disk,
             ending=ending,
-            seen=State.READY,
+            seen=seen,
             why=why,
             cure=cure,
             safe=safe,
             reports=tuple(self.reports),
             readings=tuple(self.readings),
+            beside=beside,
+            health=self._health,
         )
 
 
@@ -239,19 +302,42 @@ def begin_visit(found: Recognised, dock: Dock) -> Stay | Visited:
     disk = found.disk
     if disk is None or found.state is not State.TO_PROVE:
         raise ValueError(found.state)
-    with ExitStack() as held:
+    with ExitStack() as lock:
         try:
-            held.enter_context(visiting(disk.name, dock.state))
+            lock.enter_context(visiting(disk, dock.state))
             marker = medium.peek(disk, found.device, dock.writer)
             proved = prove(disk, found.device, marker, find_known(dock.history.disks.known(), disk), dock.owner)
             if proved.state is not State.READY or marker is None:
                 medium.detach(disk, dock.writer)
                 return _refused(disk, proved.state, proved.says, proved.cure)
+            health = ask_health(found.device, dock.writer)  # before: there are bridges that such a question resets
             medium.attach(disk, found.device, dock.writer)
         except OrchestratorError as error:
-            state = State.LOCKED if isinstance(error, Locked) else State.NOT_PROVED
-            return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", error.cure)
-        return Stay(disk, found.device, marker, dock, held.pop_all())
+            if _present(found.device, dock) is None:
+                return _gone(disk)
+            if isinstance(error, Stalled) and held([disk]):
+                return _hangs(disk)
+            state = next((state for kind, state in _STATES.items() if isinstance(error, kind)), State.NOT_PROVED)
+            cure = error.cure.replace("DEVICE", found.device.path)
+            return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", cure)
+        return Stay(disk, found.device, marker, dock, lock.pop_all(), health=health)
+
+
+def _check(device: Device) -> str:
+    return (
+        "unplug it and plug it in again: it is checked then, and the copy goes on; if that comes back: "
+        f"`smartctl -a {device.path}`, and another cable"
+    )
+
+
+def _hangs(disk: Disk) -> Visited:
+    says = f"the pool of disk {disk.name} hangs in the kernel, as the disk was pulled out while it was let go; nothing was written to it"
+    return _refused(disk, State.HELD, says, _RESTART)
+
+
+def _gone(disk: Disk) -> Visited:
+    why = f"disk {disk.name} was pulled out before it was attached, or it no longer answers; nothing was written to it"
+    return Visited(disk=disk, ending=Ending.PULLED_OUT, seen=State.SILENT, why=why, cure="plug it in again", safe=False)
 
 
 def _refused(disk: Disk, state: State, says: str, cure: str) -> Visited:

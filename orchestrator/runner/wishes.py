@@ -2,13 +2,18 @@
 
 from datetime import datetime
 
+from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """`path`: below the point, b"" all of it; `content`: what came back is read again, where guids would prove it."""
+    """`path`: below the point, b"" all of it; `content`: what came back is read again, where guids would prove it.
+
+    `owners`: accounts that have other numbers than they had are warned of; whoever compares with the kit tells them himself.
+    `stays`: folders in which something is mounted that came back by itself, so that files of the point for it do not.
+    """
 
     to: Location
     path: bytes = b""
@@ -16,3 +21,10 @@ class Wish:
     at: datetime | None = None
     aside: bool = False
     content: bool = False
+    stays: tuple[str, ...] = ()
+    owners: bool = True
+
+
+def restore_reason(path: bytes, to: Location) -> str:
+    """What a restore is recorded to be for."""
+    return f"restore {f'{show_name(path)} ' if path else ''}to {to}"

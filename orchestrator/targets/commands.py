@@ -1,7 +1,7 @@
 """The exact commands that make a disk usable and let it go, each flag with its reason. Pure."""
 
 from orchestrator.domain.command import Command, Effect, Pipeline, alone
-from orchestrator.domain.rotation import POOL, ROOM
+from orchestrator.domain.rotation import BELOW, POOL, ROOM
 
 # What comes from a disk that was away gains nobody rights here: no set-user-id programs, no device nodes.
 _SAFE = "nosuid,nodev"
@@ -25,8 +25,8 @@ def node(name: str) -> str:
 
 
 def below(name: str) -> str:
-    """The name of the device under a LUKS container that holds a pool. Why +: no disk's own name has one."""
-    return f"{name}+disk"
+    """The name of the device under a LUKS container that holds a pool."""
+    return f"{name}{BELOW}"
 
 
 def make_mountpoint(name: str) -> Pipeline:
@@ -46,8 +46,11 @@ def mount_untouched(device: str, content: str, name: str) -> Pipeline:
 
 
 def mount(device: str, content: str, name: str) -> Pipeline:
-    """For copies. noatime: each reading would be a writing."""
-    return alone("mount", "-t", content, "-o", f"rw,noatime,{_SAFE}", device, mountpoint(name), effect=Effect.WRITES)
+    """For copies. noatime: each reading would be a writing. errors=remount-ro: ext4 would write on into what is damaged."""
+    more = ",errors=remount-ro" if content == "ext4" else ""
+    return alone(
+        "mount", "-t", content, "-o", f"rw,noatime,{_SAFE}{more}", device, mountpoint(name), effect=Effect.WRITES
+    )
 
 
 def only_read(device: str, *, on: bool) -> Pipeline:
@@ -58,6 +61,11 @@ def only_read(device: str, *, on: bool) -> Pipeline:
 def is_here(device: str) -> Pipeline:
     """An exit other than 0: no such device."""
     return alone("lsblk", "-n", "-d", "-o", "KNAME", device, effect=Effect.READS)
+
+
+def ext4_errors(kernel_name: str) -> Pipeline:
+    """How often ext4 has met damage since it was checked."""
+    return alone("cat", f"/sys/fs/ext4/{kernel_name}/errors_count", effect=Effect.READS)
 
 
 def unmount(name: str) -> Pipeline:
@@ -116,6 +124,16 @@ def remove_node(name: str) -> Pipeline:
 def node_table(name: str) -> Pipeline:
     """Where it leads; an exit other than 0: there is none."""
     return alone("dmsetup", "table", node(name), effect=Effect.READS)
+
+
+def works(number: str) -> str:
+    """The kernel's file of what the device of that number, as 8:16, has done."""
+    return f"/sys/dev/block/{number}/stat"
+
+
+def number_is_here(number: str) -> Pipeline:
+    """An exit other than 0: the kernel knows no device of that number, as 8:16. Why not by its name: a table has none."""
+    return alone("test", "-e", f"/sys/dev/block/{number}", effect=Effect.READS)
 
 
 def import_pool(guid: str, name: str, *, read_only: bool, force: bool = False) -> Pipeline:

@@ -38,6 +38,20 @@ class Damaged(OutsideError):
     """The filesystem or pool on a disk has suffered, or the disk is gone."""
 
 
+class NeedsCheck(Damaged):
+    """A filesystem that a person has to look at: what can be repaired of itself was not enough."""
+
+
+class Hangs(Stalled):
+    """A pool that could not be let go, in such a way that nothing but a restart of the machine takes it away."""
+
+
+class TooNew(OutsideError):
+    """A pool that uses what this machine's OpenZFS does not know."""
+
+
+# DEVICE: whoever says it puts in the disk's own.
+_CHECK = "`e2fsck -f DEVICE` tells the damage and asks before it repairs any of it; then plug the disk in again; `smartctl -a DEVICE` tells its health"
 _RULES = (
     _Rule(program="cryptsetup", words=r"No key available", error=Locked, why="the key does not open the disk",
           cure="look at key-file in targets.toml; poolferry disks scan tries again"),
@@ -47,10 +61,12 @@ _RULES = (
           why="the key does not open the pool's datasets", cure="look at key-file in targets.toml; poolferry disks scan tries again"),
     _Rule(program="", words=r"target is busy|device is busy|pool is busy|is still in use|Device or resource busy", error=Busy,
           why="somebody still uses the disk", cure="leave the folder or end the program that uses it, then: poolferry disks eject"),
-    _Rule(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=Damaged,
-          why="the filesystem is damaged in a way that needs a decision", cure="unplug it or check it by hand with e2fsck -f, then plug it in again"),
-    _Rule(program="zpool", words=r"newer version|unsupported feature|uses the following feature", error=Damaged,
-          why="the pool uses features that this OpenZFS does not have", cure="plug it in at a machine with a newer OpenZFS; nothing was changed"),
+    _Rule(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=NeedsCheck,
+          why="its filesystem is damaged in a way that needs a decision", cure=_CHECK),
+    _Rule(program="mount", words=r"Structure needs cleaning|bad superblock", error=NeedsCheck, why="its filesystem is damaged", cure=_CHECK),
+    _Rule(program="zpool", words=r"newer version|unsupported (version or )?feature|uses the following feature", error=TooNew,
+          why="its pool uses features that this machine's OpenZFS does not have; nothing was upgraded or changed",
+          cure="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
     _Rule(program="zpool", words=r"previously in use from another system", error=Damaged,
           why="the pool was not let go by the machine that used it last", cure="plug it in there and eject it; or poolferry disks readopt"),
     _Rule(program="", words=r"No space left on device", error=TargetFull, why="the disk has no room left",

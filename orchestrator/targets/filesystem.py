@@ -9,7 +9,7 @@ from orchestrator.process.executor import Reader, Writer
 from orchestrator.process.result import broken
 from orchestrator.targets import commands
 from orchestrator.targets.failures import explain
-from orchestrator.targets.hands import attempt, do, says
+from orchestrator.targets.hands import attempt, do, says, write_out
 from orchestrator.targets.marker import marker_text, parse_marker, read_file_pipeline, write_file_pipelines
 from orchestrator.targets.presence import parse_probe
 
@@ -91,10 +91,28 @@ def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
     return there["source"] == wanted and "rw" in there["options"].split(",")
 
 
+def ails(disk: Disk, reader: Reader) -> str:
+    """What the kernel met in the filesystem, where that ends all writing; empty: nothing."""
+    found = says(reader, commands.mounted_pipeline(disk.name))
+    if found is None:
+        return ""
+    (there,) = json.loads(found)["filesystems"]
+    kernel_name = (says(reader, commands.is_here(there["source"])) or b"").decode().strip()
+    # Since Linux 6.12 an ext4 that lets nobody write any more still calls itself rw; but it counts the errors.
+    counted = says(reader, commands.ext4_errors(kernel_name)) if there["fstype"] == "ext4" else None
+    if "rw" in there["options"].split(",") and counted in (None, b"0\n"):
+        return ""
+    return (
+        f"the kernel met damage in the filesystem of disk {disk.name}, or the disk failed to write, and nothing more can be "
+        "written to it; what was copied before is kept"
+    )
+
+
 def detach(disk: Disk, writer: Writer) -> None:
     """Unmounts and locks it; all is on the medium then. Raises: OrchestratorError, Busy among them."""
-    if says(writer, commands.mounted_pipeline(disk.name)) is not None:
-        do(writer, commands.unmount(disk.name))
+    if (found := says(writer, commands.mounted_pipeline(disk.name))) is not None:
+        (there,) = json.loads(found)["filesystems"]
+        write_out(writer, commands.unmount(disk.name), commands.works(there["maj:min"]))
     if disk.inside is not None:
         do(writer, commands.lock(disk.name))
 

@@ -45,27 +45,43 @@ for d in $(lsblk -nrpo PATH "$1"); do look "$d"; done; [ "$n" = 0 ] || pack
 )
 
 
-def folder_pipeline(path: str, host: Host | None, keeps: str) -> Pipeline:
+# What a path on a host may mean. Arguments: the path, how a dataset is read.
+_EITHER = f"""d=${{1#/}}; some() {{ cd -- "$1" && {_PACK.partition(" -print0")[0]} -print -quit; }}
+if [ -d "$1" ] && [ -n "$(some "$1")" ]; then cd -- "$1" && {_PACK}; exit; fi
+if command -v zfs >/dev/null && zfs list -H -o name "$d" >/dev/null 2>&1; then
+[ "$(id -u)" = 0 ] || {{ printf "kits in a dataset are read by root alone: ssh://root@…\n" >&2; exit 1; }}
+exec unshare --mount --propagation slave sh -c "$2" sh "$d"
+fi
+[ -d "$1" ] || {{ printf "%s is no folder there, and %s no dataset\n" "$1" "$d" >&2; exit 1; }}
+"""
+
+
+def host_pipeline(path: str, host: Host, keeps: str) -> Pipeline:
+    """Packs what lies on a host, in a folder, or in a dataset with kits below it."""
+    return _one(_EITHER, path, _DATASET, host=host, keeps=keeps)
+
+
+def folder_pipeline(path: str, keeps: str) -> Pipeline:
     """Packs what lies in a folder."""
-    return _one(_FOLDER, path, host=host, keeps=keeps)
+    return _one(_FOLDER, path, host=None, keeps=keeps)
 
 
-def dataset_pipeline(dataset: str, host: Host | None, keeps: str) -> Pipeline:
+def dataset_pipeline(dataset: str, keeps: str) -> Pipeline:
     """Packs a dataset of kits, or those below a dataset. Its pool is imported."""
-    return _alone(_DATASET, dataset, host=host, keeps=keeps)
+    return _alone(_DATASET, dataset, keeps=keeps)
 
 
 def device_pipeline(device: str, keeps: str) -> Pipeline:
     """Packs the kits on a device of this machine, or on a part of it."""
-    return _alone(_DEVICE, device, host=None, keeps=keeps)
+    return _alone(_DEVICE, device, keeps=keeps)
 
 
-def _alone(text: str, value: str, *, host: Host | None, keeps: str) -> Pipeline:
+def _alone(text: str, value: str, *, keeps: str) -> Pipeline:
     """In a mount namespace of its own: what is mounted there is gone with it."""
-    return _one(text, value, host=host, keeps=keeps, before=("unshare", "--mount", "--propagation", "slave"))
+    return _one(text, value, host=None, keeps=keeps, before=("unshare", "--mount", "--propagation", "slave"))
 
 
-def _one(text: str, value: str, *, host: Host | None, keeps: str, before: tuple[str, ...] = ()) -> Pipeline:
+def _one(text: str, *values: str, host: Host | None, keeps: str, before: tuple[str, ...] = ()) -> Pipeline:
     line = f"PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; {text}"
-    command = Command(argv=(*before, "sh", "-c", line, "sh", value), effect=Effect.READS, host=host)
+    command = Command(argv=(*before, "sh", "-c", line, "sh", *values), effect=Effect.READS, host=host)
     return Pipeline(stages=(command,), keeps=keeps)

@@ -1,21 +1,47 @@
 """The end of a visit: flush, switch off, and whether the device is quiet, so that it may be pulled out. Changes things."""
 
 from orchestrator.domain.device import Device
+from orchestrator.domain.quick import dataclass
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.targets import commands
-from orchestrator.targets.hands import attempt, do, says
-from orchestrator.targets.presence import survey_devices
+from orchestrator.targets.hands import attempt, says, write_out
+from orchestrator.targets.presence import list_devices, survey_devices
 
 
-def let_go(device: Device, writer: Writer, *, power_off: bool) -> str:
-    """Why it may not be pulled out yet; empty: it may. Raises: OrchestratorError.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """How a disk was let go. `hinders`: why it may not be pulled out yet; empty: it may.
 
-    A disk whose neighbour in the same case is in use is not switched off: only what is on the medium counts then.
+    `beside`: what else in the same case is in use, so that the case itself must stay plugged in; empty: nothing.
     """
-    do(writer, commands.flush(device.path))
+
+    hinders: str
+    beside: str = ""
+
+
+def let_go(device: Device, writer: Writer, *, power_off: bool) -> Released:
+    """Flushes the disk and switches it off. Raises: OrchestratorError.
+
+    A disk of which another part is in use is neither switched off nor safe to remove.
+    """
+    write_out(writer, commands.flush(device.path), f"/sys/class/block/{device.name}/stat")
+    others = [each for each in list_devices(writer) if each.at or each.above]
+    part = next((each for each in others if each.disk == device.disk and each.name != device.name), None)
+    if part is not None:
+        hinders = why_not(device, writer) or f"{part.path}, another part of the same disk, {_used(part)}"
+        return Released(hinders=hinders)
     if power_off and device.external:
         attempt(writer, commands.switch_off(device.disk))
-    return why_not(device, writer)
+    told = [
+        f"{each.path} {_used(each)}"
+        for each in others
+        if device.case and each.case == device.case and each.disk != device.disk
+    ]
+    return Released(hinders=why_not(device, writer), beside="; ".join(told))
+
+
+def _used(device: Device) -> str:
+    return f"is mounted at {device.at[0]}" if device.at else f"is in use by {', '.join(device.above)}"
 
 
 def why_not(device: Device, reader: Reader) -> str:

@@ -42,6 +42,16 @@ def prepare(disk: Disk, path: str, writer: Writer) -> None:
         pool.prepare(disk, path.rpartition("/")[0], writer)
 
 
+def ails(disk: Disk, reader: Reader) -> str:
+    """Why nothing more can be written to an attached disk that is here; empty: it can."""
+    return str(_of(disk).ails(disk, reader))
+
+
+def is_held(disk: Disk, reader: Reader) -> bool:
+    """Whether something of a disk that is gone cannot be taken away."""
+    return disk.content == "zfs" and pool.is_held(disk, reader)
+
+
 def detach(disk: Disk, writer: Writer) -> None:
     """Lets it go; all is on the medium then. Raises: OrchestratorError, Busy among them."""
     _of(disk).detach(disk, writer)

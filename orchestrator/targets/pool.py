@@ -9,13 +9,16 @@ Changes things.
 import re
 
 from orchestrator.domain.device import Device
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, Stalled
 from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import Disk, Marker
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.targets import commands
-from orchestrator.targets.hands import attempt, do, look, says
+from orchestrator.targets.failures import Hangs
+from orchestrator.targets.hands import attempt, do, look, says, write_out
 from orchestrator.targets.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
+
+_WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property readonly
 
 
 def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
@@ -23,17 +26,20 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
 
     A pool that lost its disk, and is still there, is led to the disk again, and stays imported.
     """
-    if is_held(disk, writer):
+    mode = _mode(disk, writer)
+    if mode == _WRITTEN:
         come_back(disk, device, writer)
         return _marker(disk, writer)
-    tidy(disk, writer)
+    _take_away(disk, writer, mode)
+    imported = False
     try:
         _make_node(disk, device, writer, read_only=True)
         do(writer, commands.import_pool(_guid(disk), disk.name, read_only=True))
+        imported = True
         _load_keys(disk, writer, try_only=True)
         return _marker(disk, writer)
     finally:
-        tidy(disk, writer)
+        _take_away(disk, writer, _READ if imported else _mode(disk, writer))
 
 
 def _marker(disk: Disk, reader: Reader) -> Marker | None:
@@ -43,7 +49,12 @@ def _marker(disk: Disk, reader: Reader) -> Marker | None:
 
 def is_held(disk: Disk, reader: Reader) -> bool:
     """Whether the pool of an earlier visit is still imported, to be written."""
-    return says(reader, commands.pool_is_read_only(disk.name)) == b"off\n"
+    return _mode(disk, reader) == _WRITTEN
+
+
+def _mode(disk: Disk, reader: Reader) -> bytes | None:
+    """How its pool is imported; None: it is not."""
+    return says(reader, commands.pool_is_read_only(disk.name))
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:
@@ -99,6 +110,14 @@ def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
     return device is not None and told is not None and told.split() == [_guid(disk).encode(), b"ONLINE"]
 
 
+def ails(disk: Disk, reader: Reader) -> str:
+    """What OpenZFS says of a pool that does not work; empty: it does."""
+    told = (says(reader, commands.pool_health(disk.name)) or b"").decode().split()
+    if len(told) < 2 or told[1] == "ONLINE":
+        return ""
+    return f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write"
+
+
 def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
     """The dataset below which a job's copies lie, and those above it. Raises: OrchestratorError."""
     del disk
@@ -106,13 +125,48 @@ def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy among them."""
-    if says(writer, commands.pool_health(disk.name)) is not None:
-        do(writer, commands.export_pool(disk.name))
+    """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy and Hangs among them."""
+    _take_away(disk, writer, _mode(disk, writer))
+
+
+def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
+    """The same for a pool of which it is known how it is imported.
+
+    Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
+    a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
+    other yank.
+    """
+    works = _works(disk, writer) if mode else ""
+    if mode == _WRITTEN:
+        _still_here(disk, writer)
+        write_out(writer, commands.sync_pool(disk.name), works)
+        _still_here(disk, writer)
+    if mode:
+        _export(disk, writer, works)
     if disk.inside is not None and says(writer, commands.node_table(disk.name)) is not None:
         do(writer, commands.lock(disk.name))
     if says(writer, commands.node_table(_lowest(disk))) is not None:
         do(writer, commands.remove_node(_lowest(disk)))
+
+
+def _still_here(disk: Disk, writer: Writer) -> None:
+    """Raises: OrchestratorError where the disk below a pool that is written is gone."""
+    table = parse_table(says(writer, commands.node_table(_lowest(disk))) or b"")
+    if table is not None and says(writer, commands.number_is_here(table.device)) is None:
+        raise OrchestratorError(f"disk {disk.name} was pulled out", cure="plug it in again")
+
+
+def _works(disk: Disk, reader: Reader) -> str:
+    """The kernel's file of what the disk below a pool has done; empty: nothing is known of it."""
+    table = parse_table(says(reader, commands.node_table(_lowest(disk))) or b"")
+    return commands.works(table.device) if table else ""
+
+
+def _export(disk: Disk, writer: Writer, works: str) -> None:
+    try:
+        write_out(writer, commands.export_pool(disk.name), works)
+    except Stalled as error:
+        raise Hangs(error.why, evidence=error.evidence, cure="restart this machine") from error
 
 
 def tidy(disk: Disk, writer: Writer) -> None:

@@ -6,17 +6,20 @@ Reads.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.command import Effect, Pipeline, alone
 from orchestrator.domain.device import Device
+from orchestrator.domain.quick import replace
+from orchestrator.domain.rotation import BELOW, POOL, Disk
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader, broken
 from orchestrator.targets.failures import explain
 
-_COLUMNS = "KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS"
+# NAME is not read. Why: the list is a tree, and a disk tells its parts, only where it is asked for.
+_COLUMNS = "NAME,KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS,HCTL"
 _PATIENCE = Seconds(30)
 _END = 1 << 20
 UNKNOWN = "data of no known kind"
@@ -55,12 +58,15 @@ def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ..
 
     `also`: paths of more that are read. Raises: OutsideError.
     """
+    return tuple(_fresh(device, reader) if _to_be_read(device, also) else device for device in list_devices(reader))
+
+
+def list_devices(reader: Reader) -> tuple[Device, ...]:
+    """Every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
         raise explain(broken(tree_pipeline(), listed))
-    return tuple(
-        _fresh(device, reader) if _to_be_read(device, also) else device for device in parse_tree(listed.stdout)
-    )
+    return parse_tree(listed.stdout)
 
 
 def _to_be_read(device: Device, also: Sequence[str]) -> bool:
@@ -128,9 +134,14 @@ def _device(node: Mapping[str, Any], whole: Device | None, parts: tuple[str, ...
         read_only=bool(node["ro"]), external=(external or (whole is not None and whole.external)) and node["type"] != "rom",
         serial=(node["serial"] or (whole.serial if whole else "")).strip(),
         model=(node["model"] or (whole.model if whole else "")).strip(), wwn=node["wwn"] or (whole.wwn if whole else ""),
-        parts=parts, table=node["pttype"] or "" if parts or not whole else "",
+        case=whole.case if whole else _case(node), parts=parts, table=node["pttype"] or "" if parts or not whole else "",
         at=tuple(place for place in node["mountpoints"] if place),
     )  # fmt: skip
+
+
+def _case(node: Mapping[str, Any]) -> str:
+    """What is one for all disks behind one bridge, each of which is a unit of it (the last number of H:C:T:L)."""
+    return str(node["hctl"]).rpartition(":")[0] if node["tran"] == "usb" and node.get("hctl") else ""
 
 
 def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
@@ -152,6 +163,16 @@ def with_probe(device: Device, told: Mapping[str, str]) -> Device:
         device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
         label=told.get("LABEL", ""), table=told.get("PTTYPE", ""),
     )  # fmt: skip
+
+
+def held(disks: Iterable[Disk]) -> frozenset[str]:
+    """The names of disks whose pool lies on a device of ours now. Why not of lsblk: it leaves out what lost its disk."""
+    return frozenset(disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk)))
+
+
+def node_path(disk: Disk) -> str:
+    """The lowest device of ours below a disk's pool."""
+    return f"/dev/mapper/{POOL}{disk.name}{BELOW if disk.inside else ''}"
 
 
 def find_path(path: str, reader: Reader) -> tuple[Device | None, tuple[Device, ...]]:

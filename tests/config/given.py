@@ -4,7 +4,6 @@ Changes things.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.job import Verify
 from orchestrator.domain.place import Location
+from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, parse_size
 
 

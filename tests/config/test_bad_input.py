@@ -5,7 +5,6 @@ Changes things.
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from orchestrator.config.schema import example_of
 from orchestrator.config.sheet import Sheet
 from orchestrator.domain.declare import key
 from orchestrator.domain.job import EVENTS
+from orchestrator.domain.quick import MISSING, Field, dataclass
 from tests.config.given import ENGINES, FILES, refusal, told, written
 
 WRONG = [
@@ -141,9 +141,12 @@ def test_each_example_is_good(model: type[Any], name: str, field: "Field[Any]") 
 
 
 def test_a_key_of_a_kind_nobody_can_write_is_an_error_of_the_program() -> None:
-    model = make_dataclass("Model", [("odd", bytes, key("x"))])
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Model:
+        odd: bytes = key("x")
+
     with pytest.raises(TypeError, match="needs a parse"):
-        fill(Sheet("x", "", {}), model, {"odd": 1}, (), lambda _: None)
+        fill(Sheet("x", "", {}), Model, {"odd": 1}, (), lambda _: None)
 
 
 def test_hooks_of_all_shapes() -> None:

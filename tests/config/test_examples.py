@@ -6,7 +6,6 @@ Changes things.
 import json
 import re
 import tomllib
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from orchestrator.config.sets import SECTIONS as ROTATION
 from orchestrator.config.sheet import Sheet
 from orchestrator.domain.job import EVENTS, Hooks
 from orchestrator.domain.notice import KINDS
+from orchestrator.domain.quick import MISSING
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool.options import PoolOptions
 from orchestrator.engines.sanoid.options import SanoidOptions

@@ -32,6 +32,7 @@ expect = "fixed"
 order = ["blue", "red"]
 fresh-within = "7d"
 each-within = "30d"
+visit-within = "12h"
 away-at-least = 1
 power-off = false
 [disk.red]
@@ -48,7 +49,7 @@ identity = "2c7f2c1e-8a55-4c1d-9f5e-3f0c6a1b2d4f"
     (found,) = loaded(tmp_path, AIMED, TARGETS + text).sets
     assert (found.expect, found.order) == ("fixed", ("blue", "red"))
     assert (found.fresh_within, found.each_within) == (Seconds(604800), Seconds(2592000))
-    assert (found.away_at_least, found.power_off) == (1, False)
+    assert (found.away_at_least, found.power_off, found.visit_within) == (1, False, Seconds(43200))
     assert found.disk("red") == Disk(
         name="red", set="offsite", identity=RED, content="xfs", inside=BLUE, key_file="/keys/red", note="red sticker"
     )  # fmt: skip

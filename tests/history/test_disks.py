@@ -82,6 +82,27 @@ def test_visits(book: DisksBook) -> None:
     assert len(book.visits("d1", 1)) == 1
 
 
+def test_what_a_disk_said_of_itself_and_how_slow_it_was(book: DisksBook) -> None:
+    for disk, name in (("d1", "red"), ("d2", "blue"), ("d3", "green")):
+        book.keep(known(disk, name))
+    first, second, third = (book.begin_visit("d1", later(hours=at)) for at in range(3))
+    other = book.begin_visit("d2", NOON)
+    assert book.last_healths() == {}
+    book.visit_health(first, "")
+    book.visit_health(second, ODD)
+    book.visit_health(third, None)
+    book.visit_health(other, "")
+    assert {disk: (each.id, each.health) for disk, each in book.last_healths().items()} == {
+        "d1": (second, ODD), "d2": (other, ""),
+    }  # fmt: skip
+    book.visit_is_slow("red", ODD)
+    assert [(each.id, each.slow) for each in book.visits("d1", 9)] == [(third, ODD), (second, ""), (first, "")]
+    book.visit_ended(other, jobs=[], outcome="done", why="", released=None, safe=True)
+    book.visit_is_slow("blue", "slow")
+    book.visit_is_slow("green", "slow")
+    assert {disk: each.slow for disk, each in book.last_visits().items()} == {"d1": ODD, "d2": ""}
+
+
 def test_where_a_disk_was(book: DisksBook) -> None:
     book.keep(known())
     book.is_at("d1", "attached", note="", now=NOON)

@@ -89,9 +89,7 @@ def test_a_new_history_is_made_with_its_directory_and_opens_again(tmp_path: Path
     with open_history(path) as history:
         finish(history, Outcome.DONE)
         pragmas = ("foreign_keys", "synchronous", "journal_mode", "user_version", "application_id")
-        found = [
-            next(iter(history._door._connection.execute(f"PRAGMA {name}").fetchone().values())) for name in pragmas
-        ]
+        found = [history._door._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     assert found == [1, 2, "truncate", len(opening._migrations()), opening.MARK]
     assert os.path.exists(path)
     with open_reader(path) as views:

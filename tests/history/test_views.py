@@ -31,7 +31,7 @@ IN_ORDER = {
     "last_beat": "SCAN beats",
     "try_at_once": "SCAN owed",
     "going_on": "SCAN runs USING INDEX runs_open",
-    **dict.fromkeys(("disks", "last_visits", "disks_are_at"), "SCAN disks"),
+    **dict.fromkeys(("disks", "last_visits", "last_healths", "disks_are_at"), "SCAN disks"),
     "messages_queued": "SCAN messages USING INDEX messages_due",
 }
 
@@ -48,7 +48,7 @@ def test_every_statement_is_used_and_answers_from_an_index(history: History) -> 
     for name, text in queries().items():
         values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
         rows = history._door._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
-        plan = [row["detail"] for row in rows]
+        plan = [detail for *_, detail in rows]
         scans = [line.replace(" COVERING", "") for line in plan if line.startswith("SCAN")]
         assert (name, [line for line in scans if line != IN_ORDER.get(name)]) == (
             name,
@@ -75,6 +75,18 @@ def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[Vi
         views._door._connection.set_progress_handler(lambda: hundreds.append(1), 100)
         assert look(views)
     assert len(hundreds) < 100  # 10,000 steps of SQLite's machine; to go through the runs takes more than 50,000
+
+
+def test_the_first_run_into_a_place_is_looked_for_only_where_there_is_no_copy(many: str) -> None:
+    """Or else `status` goes through all runs of a job whose target was changed."""
+    with open_reader(many) as views:
+        asked: list[str] = []
+        views._door._connection.set_trace_callback(asked.append)
+        assert views.health_facts("job 3", at=("backup", "/moved/here")).copies
+        assert not [statement for statement in asked if "target =" in statement]
+        facts = views.health_facts("job 3", at=("red", "/srv/copies"))
+        assert [statement for statement in asked if "target =" in statement]
+    assert (facts.copies, facts.first_begun) == ((), None)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ import pytest
 from orchestrator import compose
 from orchestrator.domain.rotation import Known, Standing
 from orchestrator.domain.run import Outcome
-from tests.history.records import finish
+from orchestrator.interfaces.members import members_seen
+from orchestrator.interfaces.noticing import see
+from tests.history.records import finish, report
 from tests.interfaces.ferry import Ferry
 from tests.interfaces.telling import by_mail, declare, look, subjects, where_of
 from tests.peers import MailServer, read
@@ -130,6 +132,48 @@ def test_one_cause_is_one_notice(ferry: Ferry, server: MailServer) -> None:
     assert told.startswith("photos is late: the newest proved copy is 6 d 12 h old")
 
 
+def test_what_a_disk_says_of_itself_is_one_notice_until_it_says_otherwise(ferry: Ferry, server: MailServer) -> None:
+    Disks(ferry, "").filled("red", NOW)
+    declare(ferry, by_mail(server), '[digest]\nday = "never"\n')
+    for hours, said in enumerate(
+        ("", "SMART says FAILED: a is at 9 (counted 1)", "SMART says FAILED: a is at 8 (counted 2)", None, "")
+    ):
+        now = NOW + timedelta(hours=hours)
+        with compose.open_history(where_of(ferry)) as history:
+            history.disks.visit_health(history.disks.begin_visit("of-red", now), said)
+        look(ferry, now)
+    assert subjects(server) == [
+        "disk red is failing: SMART says FAILED: a is at 9 (counted 1)", "disk red is well again",
+    ]  # fmt: skip
+    assert "then: poolferry disks retire red" in bodies(server)[0]
+
+
+def test_a_visit_that_would_take_too_long_is_told_while_it_goes_on_and_is_over_with_its_end(
+    ferry: Ferry, server: MailServer
+) -> None:
+    Disks(ferry, "").filled("red", NOW)
+    declare(ferry, by_mail(server), '[digest]\nday = "never"\n')
+    look(ferry, NOW)
+    with compose.open_history(where_of(ferry)) as history:
+        visit = history.disks.begin_visit("of-red", NOW)
+        history.disks.visit_is_slow(
+            "red", "photos goes at 1.0 MiB/s, and 1.0 TiB are left: 12 d at this pace (limit 1 d)"
+        )
+    look(ferry, NOW + DAY / 24)
+    assert subjects(server) == [
+        "disk red is failing: photos goes at 1.0 MiB/s, and 1.0 TiB are left: 12 d at this pace (limit 1 d)"
+    ]
+    told = ferry.run("disks", "list")
+    assert "offsite: disk red: photos goes at 1.0 MiB/s" in told.out
+    assert ferry.run("status").code == 4
+    with compose.open_history(where_of(ferry)) as history:
+        history.disks.visit_ended(visit, jobs=["photos"], outcome="done", why="", released=NOW, safe=True)
+    look(ferry, NOW + DAY / 12)
+    assert subjects(server)[1:] == ["disk red is well again"]
+    assert "photos goes at" in ferry.run("disks", "show", "red").out
+    assert "photos goes at" not in ferry.run("disks", "list").out
+
+
 @pytest.mark.parametrize("job", ["photos", "mails"])
 def test_a_channel_of_any_job_of_the_set_hears_of_its_disks(ferry: Ferry, server: MailServer, job: str) -> None:
     disks = Disks(ferry, 'each-within = "30d"\n', "mails", "photos")
@@ -149,3 +193,19 @@ def test_a_disk_without_the_copy_of_one_job_is_not_whole_for_the_other(ferry: Fe
     disks.filled("red", NOW + 20 * DAY, "mails")
     look(ferry, NOW + 31 * DAY)
     assert subjects(server) == ["disk red is late: no whole copy on disk red for 31 d (limit 30 d)"]
+
+
+def test_what_a_notice_names_is_still_known_when_more_runs_have_waited(ferry: Ferry) -> None:
+    disks, named = Disks(ferry, ""), list[int]()
+    (job,) = compose.configuration(where_of(disks.ferry)).jobs
+    for day in range(4):
+        with compose.open_history(where_of(ferry)) as history:
+            run = finish(history, Outcome.WAITING, "photos", now=NOW + day * DAY)
+            history.fold_waits(report(run, "photos", Outcome.WAITING))
+            (seen, *_) = members_seen([job], history.views, NOW + day * DAY)
+            named += [seen.run or 0, see(job, history.views, now=NOW + day * DAY, pauses={}).run or 0]
+    with compose.open_history(where_of(ferry)) as history:
+        assert [history.views.run(run) is not None for run in named] == [True] * 8
+        assert len(set(named)) == 1, "the first of those that wait for the same"
+        failed = finish(history, Outcome.FAILED, "photos", now=NOW + 5 * DAY)
+        assert see(job, history.views, now=NOW + 5 * DAY, pauses={}).run == failed

@@ -95,7 +95,7 @@ def test_a_paused_job_is_silent_and_status_says_why(ferry: Ferry, server: MailSe
 def test_a_job_that_is_declared_no_more_is_forgotten(ferry: Ferry, server: MailServer) -> None:
     job = Sick(ferry)
     Sick(ferry, "mails").run(sick=False)
-    declare(ferry, by_mail(server))
+    declare(ferry, by_mail(server), '[digest]\nday = "never"\n')
     job.run(sick=True)
     (ferry.config / "jobs" / "photos.toml").rename(ferry.root / "photos.toml")
     look(ferry, compose.now() + timedelta(days=2))

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.interfaces import text
-from orchestrator.interfaces.pace import Pace
 from orchestrator.interfaces.wording import reason_lines
 
 NOON = datetime(2026, 7, 15, 10, 0, tzinfo=UTC)
@@ -132,30 +131,3 @@ def test_a_refusal_argues_before_it_advises() -> None:
         "  a",
         "  b",
     ]
-
-
-def test_a_pace() -> None:
-    pace = Pace(100.0)
-    assert (pace.rate, pace.percent, pace.left_s) == (None, None, None)
-    pace.moved(101.0, 1 << 20, 10 << 20)
-    assert (pace.rate, pace.percent, pace.left_s) == (1 << 20, 10, 9.0)
-    assert pace.told() == "10%, 1.0 MiB of 10.0 MiB, 1.0 MiB/s, 9.0 s left"
-    pace.moved(102.0, 12 << 20, 10 << 20)
-    assert (pace.percent, pace.left_s) == (100, 0.0)
-
-
-def test_a_pace_forgets_what_was_long_ago() -> None:
-    pace = Pace(0.0)
-    pace.moved(10.0, 1000_000, None)
-    for second in range(11, 60):
-        pace.moved(float(second), 1000_000 + (second - 10) * 10, None)
-    assert pace.rate is not None
-    assert 9 < pace.rate < 11
-    assert pace.percent is None
-
-
-def test_a_pace_that_stands_still_knows_no_end() -> None:
-    pace = Pace(0.0)
-    pace.moved(0.0, 5, 10)
-    pace.moved(1.0, 0, 10)
-    assert pace.told() == "0%, 0 B of 10 B"

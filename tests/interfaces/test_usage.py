@@ -15,7 +15,8 @@ import pytest
 
 from orchestrator import __version__
 from orchestrator.interfaces import cli
-from orchestrator.interfaces.cli import ROOMS, main
+from orchestrator.interfaces.cli import main
+from orchestrator.interfaces.cli.commands import ROOMS
 from tests.interfaces.ferry import Ferry
 
 WRONG = [

@@ -4,6 +4,7 @@ Changes things.
 """
 
 import json
+import posixpath
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -163,8 +164,8 @@ class Machine(ABC):
 
     def write(self, path: str, content: str | bytes, *, mode: int = 0o644) -> None:
         """A file with that content, with the folders above it."""
-        place = shlex.quote(path)
-        script = f'mkdir -p "$(dirname {place})" && cat > {place} && chmod {mode:o} {place}'
+        place, above = shlex.quote(path), shlex.quote(posixpath.dirname(path) or ".")
+        script = f"mkdir -p {above} && cat > {place} && chmod {mode:o} {place}"
         self.sh(script, given=content)
 
     def read(self, path: str) -> bytes:
@@ -177,6 +178,6 @@ class Machine(ABC):
         if targets:
             self.write(f"{self.config}/targets.toml", targets)
 
-    def kitted(self, *names: str) -> None:
-        """A new history in which these jobs have a recovery kit of today, so that no run makes one."""
-        self.write(f"{self.state}/history.sqlite", history_with_kits(*names), mode=0o600)
+    def kitted(self, *names: str, at: Sequence[str] = ("vault",)) -> None:
+        """A new history in which these jobs have a recovery kit of today at these places or disks, so that no run makes one."""
+        self.write(f"{self.state}/history.sqlite", history_with_kits(names, tuple(at)), mode=0o600)

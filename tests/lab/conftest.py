@@ -6,7 +6,8 @@
         master.write("/tank/photos/a", "text")
         master.job("photos", '...', targets='...')
         master.kitted("photos")                 # no run of it makes a recovery kit, which takes five seconds here
-        ran = master.poolferry("run", "photos", "--json").json
+        ran = master.poolferry("run", "photos", "--json").json  # forked from what stands ready: warm.py
+        under_way = master.popen(["poolferry", "run", "photos"])  # the program itself, as a person starts it
 
     def test_the_wire(pair):                    # two machines: ssh and mbuffer reach `master` and `backup` by name, as root
         master, backup = pair                   # or as the user `ferry`; nothing else is on the wire
@@ -17,11 +18,14 @@
     red = master.plug_usb("red", "2G")          # red.device is its name under /dev/disk/by-id
     master.yank(red); master.plug_usb(red)      # or backup.plug_usb(red)
     master.power_cut(); master.boot_again()     # cold, with the same disks: some 20 seconds
+    master.keep_tree()                          # before it sleeps: what it has over 9p would not wake
+    master.falls_asleep("systemctl suspend"); master.wake(later=timedelta(hours=3))
     wait_until(lambda: ..., 30)                 # from tests.whole.house
 
-Marks: `flavours("trixie", "bookworm")` runs a test on OpenZFS 2.3 and 2.1 (2.3 alone without it); `virtual` names what needs
-USB, a wire or power: with POOLFERRY_LAB_NATIVE=1 the tests run on the host's own OpenZFS (native.py), and those are skipped.
-`lab` and a longer time limit come by themselves. `python -m tests.lab` builds, runs one command, opens a prompt.
+Marks: `flavours("trixie", "bookworm")` runs a test on OpenZFS 2.3 and 2.1 (2.3 alone without it), and on 2.1 with the long
+tests alone where it says `flavours("trixie", long=["bookworm"])`; `virtual` names what needs USB, a wire or power: with
+POOLFERRY_LAB_NATIVE=1 the tests run on the host's own OpenZFS (native.py), and those are skipped. `lab` and a longer time
+limit come by themselves. `python -m tests.lab` builds, runs one command, opens a prompt.
 
 Changes things.
 """
@@ -50,7 +54,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "flavour" in metafunc.fixturenames:
         marked = metafunc.definition.get_closest_marker("flavours")
         flavours = marked.args if marked and not NATIVE else ("trixie",)
-        metafunc.parametrize("flavour", flavours, scope="session")
+        also = marked.kwargs.get("long", ()) if marked and not NATIVE else ()
+        metafunc.parametrize(
+            "flavour", (*flavours, *(pytest.param(one, marks=pytest.mark.long) for one in also)), scope="session"
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

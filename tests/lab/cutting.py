@@ -46,7 +46,7 @@ _SMALL_BUFFER = """#!/bin/bash
 exec -a mbuffer /usr/bin/mbuffer "$@" -s 16k -m 256k
 """
 # A pool writes out what it received each second, not each fifth.
-_PROMPT = "echo 1 > /sys/module/zfs/parameters/zfs_txg_timeout"
+PROMPT = "echo 1 > /sys/module/zfs/parameters/zfs_txg_timeout"
 # What the card carried without the headers of Ethernet, IP and TCP, so without bare acknowledgements too.
 _CARRIED = """n=/sys/class/net/eth0/statistics
 carried() { read -r b <$n/$1_bytes; read -r p <$n/$1_packets; c=$((b - 66 * p)); }
@@ -80,7 +80,7 @@ class Copying:
         self.sender, self.receiver = sender, receiver
         self.at = receiver if pulls else sender
         for machine in {sender, receiver}:
-            machine.sh(f"{_TIGHT}; {_PROMPT}")
+            machine.sh(f"{_TIGHT}; {PROMPT}")
             machine.write("/usr/local/bin/mbuffer", _SMALL_BUFFER, mode=0o755)
         sender.pool("tank", disk=disks)
         self.vault = FrailPool(receiver, "vault", "1G") if frail else receiver.pool("vault", disk=disks)

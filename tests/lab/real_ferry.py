@@ -4,18 +4,24 @@ A run is the engine's own: look, decide, do each step, prove. It is cut in the m
 programs where chance will have it, by a link that dies, or before a step. Changes things.
 """
 
+import itertools
 import random
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.errors import Stalled
+from orchestrator.domain.job import Retrying
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Refusal, Step
+from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE, steps
 from orchestrator.engines.zfs.plan import decide
 from orchestrator.engines.zfs.survey import survey
 from orchestrator.engines.zfs.words import Bookmark, Decided, Snapshot
+from orchestrator.planners.retry import Again, decide_retry
 from orchestrator.process.line import pipeline_line
 from orchestrator.process.result import broken
 from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, unharmed
@@ -33,6 +39,8 @@ _DEAD = 'head -c "$1" | tee /run/passed; : >/run/reached; exec sleep 900 <&-'
 _GOT = "cat /sys/class/net/eth0/statistics/rx_bytes"
 BLOCK = 128 << 10  # mbuffer passes nothing smaller on before the end
 SHARED = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=600")
+# As often as a job does by itself, and as long as a machine of the lab takes to end a receive.
+PATIENT = Retrying(wait=Seconds(1), wait_at_most=Seconds(4))
 VICTIMS = ("nobody", "zfs send", "zfs receive", "mbuffer")
 
 
@@ -141,6 +149,22 @@ class RealFerry(Ferry):
         self._wants = wants or asked()
         self._world = survey(self.job, self._wants, self.hands)
         return decide(self.job, self._world, self._wants)
+
+    def run(self, wants: Asked | None = None, mishap: Mishap = unharmed) -> Decided | Refusal:
+        """As above; and what something else still uses is waited for, as a run waits: a receive ends when its link is dead."""
+        for fruitless in itertools.count(1):
+            try:
+                return super().run(wants, mishap)
+            except Stalled as error:
+                again = decide_retry(
+                    error, attempt=fruitless, fruitless=fruitless, rules=PATIENT, jitter=0, seen_before=fruitless > 1,
+                    least=Seconds(0),
+                )  # fmt: skip
+                if not isinstance(again, Again):
+                    raise
+                self.told.append(f"{error.why}: {again.why}")
+                time.sleep(again.wait)
+        raise AssertionError("it waits again and again")
 
     def carry_out(self, decided: Decided, mishap: Mishap = unharmed) -> None:
         """Raises: Cut; OrchestratorError for what fails without having been cut."""

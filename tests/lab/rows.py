@@ -10,7 +10,6 @@ Changes things.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from orchestrator.interfaces.records import story_value
 from orchestrator.runner.run import run_job
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
-from tests.lab.kits import EMPTY
+from tests.lab.kits import keep_kit
 
 PLACES = {"vault": "vault/copies", "second": "second/copies"}
 TOGETHER = "tank/rows"
@@ -135,6 +134,7 @@ class Table:
             for row, turn, heard in told:
                 if bad := [*self._judged(turn, heard), *self._held(turn, before, after)]:
                     wrong[f"{row.name}, turn {place + 1}"] = [*bad, *heard.reasons]
+        assert "poolferry-kit" not in self.machine.sh("zfs list -H -o name").text
         assert not wrong, "\n".join(f"{row}:\n  " + "\n  ".join(bad) for row, bad in wrong.items())
 
     def run(self, name: str, turn: Turn) -> Mapping[str, Any]:
@@ -143,8 +143,8 @@ class Table:
         (self.folder / f"config/jobs/{name}.toml").write_text(text)
         job, stop = compose.configuration(self.where).job(name), compose.stop_for(None)
         with compose.open_history(self.where) as history:
-            if history.kits.of(name) is None:
-                history.kits.keep(name, EMPTY, datetime.now(UTC))  # no row is about kits
+            if history.recall(name, f"kit at {turn.place}") is None:
+                keep_kit(history, name, [turn.place])  # no row is about kits
             tools = compose.make_tools(job, self.where, history, tell=_ignored, log=_ignored, stop=stop, ssh_options=())
             hands = InGuest(self.machine, user=self.user, ssh_options=self.ssh_options)
             report = run_job(job, replace(tools, writer=lambda _: hands), why="a row", allowed=turn.allow)

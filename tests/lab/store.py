@@ -15,6 +15,7 @@ from tests.lab.build import Tell, build_image
 from tests.lab.emulator import NUMBERS, qemu_version
 from tests.lab.recipe import HERE, cache_folder, image_key
 from tests.lab.virtual import VirtualMachine
+from tests.lab.warm import ASKING, PORT
 from tests.lab.watched import WatchedFolder
 
 # Another checkout with another recipe may live on the same folder.
@@ -25,7 +26,9 @@ _WARM = (
     "modprobe -a usb-storage uas sd_mod xhci_pci 9pnet_virtio 9p dm_mod loop 2>/dev/null; udevadm settle; "
     "/opt/poolferry/bin/python -c 'import argparse, blake3, click, json, logging, rich.console, sqlite3, subprocess, tomllib, xxhash'; "
     "rsync --version > /dev/null; mbuffer --version > /dev/null 2>&1; ssh -V 2> /dev/null; zpool list > /dev/null; zfs list > /dev/null; "
-    "dmsetup version > /dev/null; sync; fstrim /"
+    "dmsetup version > /dev/null; "
+    "setsid -f /opt/poolferry/bin/python -P /usr/local/lib/lab/warm.py </dev/null >/run/warm.log 2>&1; "
+    f"until ss -Hltn | grep -q ':{PORT} '; do sleep 0.1; done; sync; fstrim /"
 )
 
 
@@ -42,7 +45,8 @@ class Store:
 
     def template_folder(self, flavour: str, name: str) -> Path:
         """Where the machine's saved state lies: it belongs to one image, one QEMU and one command line."""
-        made_by = hashlib.sha256(qemu_version().encode() + (HERE / "emulator.py").read_bytes() + _WARM.encode())
+        files = b"".join((HERE / name).read_bytes() for name in ("emulator.py", "warm.py"))
+        made_by = hashlib.sha256(qemu_version().encode() + files + _WARM.encode())
         return self.image_folder(flavour) / f"saved-{made_by.hexdigest()[:16]}-{name}"
 
     def ready(self, flavour: str) -> bool:
@@ -102,6 +106,8 @@ def _save(image: Path, name: str, aside: Path) -> None:
     try:
         machine.boot(memory=aside / "ram")
         machine.settled()
+        machine.write("/usr/local/lib/lab/warm.py", (HERE / "warm.py").read_bytes())
+        machine.write("/usr/local/lib/lab/poolferry", ASKING, mode=0o755)
         machine.sh(_WARM, check=False)
         machine.save(aside)
     finally:

@@ -1,6 +1,7 @@
 """Every disk that is not to be used, each with its state, its sentence, and not a bit on it changed.
 
-One machine, a bag of small disks, one scan: among them two that are to be used, as no bad disk keeps a good one from it.
+What happens to a disk of ours in the middle of a visit is in test_disk_mishaps.py and test_pool_mishaps.py. One machine, a
+bag of small disks, one scan: among them two that are to be used, as no bad disk keeps a good one from it.
 
 Changes things: in virtual machines.
 """
@@ -50,13 +51,20 @@ ROWS = (
     Row("twin", "clone", "disk twin is there twice", "unplug the copy"),
     Row("switch", "read-only", "can only be read", "move the switch"),
     Row("theirs", "in-use", "is mounted at /mnt/theirs, by somebody else", "umount /mnt/theirs"),
-    Row("torn", "not-proved", "disk torn cannot be used", ""),
+    Row("torn", "needs-check", "its filesystem is damaged", "e2fsck -f /dev/sd"),
     Row("luks-wrong", "locked", "the key does not open the disk", "look at key-file"),
     Row("luks-gone", "locked", "the file with the disk's key cannot be read", "look at key-file"),
     Row("luks-other", "not-proved", "holds 00000000-0000-4000-8000-0000000000aa, not", "look at inside"),
     Row("pool-other", "another-host", 'this is disk pool-other of the machine "nas"', "readopt pool-other"),
     Row("pool-unmarked", "not-proved", "no marker of ours", "readopt pool-unmarked"),
     Row("pool-twin", "clone", "disk pool-twin is there twice", "unplug the copy"),
+    Row(
+        "pool-newer",
+        "too-new",
+        "features that this machine's OpenZFS does not have; nothing was upgraded",
+        "newer OpenZFS",
+    ),
+    Row("pool-newer-to-write", "too-new", "features that this machine's OpenZFS does not have", "newer OpenZFS"),
     Row("pool-locked", "locked", "the key does not open the pool's datasets", "look at key-file"),
 )
 
@@ -127,11 +135,13 @@ class Bag:
             locked = (
                 "-O encryption=on -O keyformat=hex -O keylocation=file:///root/right" if name == "pool-locked" else ""
             )
+            newer = {"pool-newer": ("", "-m"), "pool-newer-to-write": ("-r", "")}.get(name)
             # Another pool is called like it, and its mountpoint lies over what is in use.
+            called = name if newer else "tank"
             self.machine.sh(
                 f'dmsetup create made --table "0 $(blockdev --getsz {disk.device}) linear {disk.device} 0" && '
-                f"zpool create -f -m /srv -R /mnt/made -t made -o cachefile=none {locked} {' '.join(words)} tank /dev/mapper/made && "
-                "zpool export made && dmsetup remove --retry made && udevadm settle"
+                f"zpool create -f -m /srv -R /mnt/made -t made -o cachefile=none {locked} {' '.join(words)} {called} /dev/mapper/made && "
+                f"zpool export made && {_zhack(called, *newer) if newer else ''} dmsetup remove --retry made && udevadm settle"
             )
             guid = self.machine.sh(["blkid", "-p", "-o", "value", "-s", "UUID", disk.device]).text
             if name != "pool-foreign":
@@ -170,6 +180,12 @@ class Bag:
             self.machine.wait_for_device(self.disks[name], seconds=200)
 
 
+def _zhack(pool: str, enable: str, ref: str) -> str:
+    """Gives a pool a feature that no OpenZFS has. `enable` -r: to write it; `ref` -m: to read it at all."""
+    zhack, feature = "zhack -d /dev/mapper feature", f"{pool} org.lab:of_the_future"
+    return f"{zhack} enable {enable} -d future {feature} && {zhack} ref {ref} {feature} &&"
+
+
 def uuid(name: str) -> str:
     return str(UUID(bytes=hashlib.sha256(name.encode()).digest()[:16], version=4))
 
@@ -191,7 +207,16 @@ def fill(bag: Bag) -> None:
         subprocess.run(["debugfs", "-w", "-R", word, torn], check=True, capture_output=True)
     bag.machine.write("/root/right", "a1" * 32)
     bag.machine.write("/root/wrong", "b2" * 32)
-    bag.pools("pool-good", "pool-foreign", "pool-other", "pool-unmarked", "pool-twin", "pool-locked")
+    bag.pools(
+        "pool-good",
+        "pool-foreign",
+        "pool-other",
+        "pool-unmarked",
+        "pool-twin",
+        "pool-newer",
+        "pool-newer-to-write",
+        "pool-locked",
+    )
     shutil.copyfile(bag.disks["pool-twin"].path, bag.disk("pool-twin-copy").path)
     bag.containers()
 
@@ -216,6 +241,7 @@ def test_no_disk_that_is_not_proved_is_written_to(master: VirtualMachine, tmp_pa
     fill(bag)
     master.job("photos", TREES)
     master.job("sets", DATASETS, targets="\n".join(bag.lines) + "\n")
+    master.kitted("sets", at=("pool-good",))
     older = {name: shutil.copyfile(bag.disks[name].path, tmp_path / f"{name}.older") for name in ("good", "pool-good")}
     bag.plug(*bag.disks)
     master.sh(f"mount -o ro,noload {bag.disks['theirs'].device} /mnt/theirs")

@@ -15,6 +15,7 @@ from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])  # util-linux, udev and dmsetup are others there, too
 SET = "[set.offsite]\n"
 TREE = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "offsite"\n'
 DATASETS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\n'
@@ -55,6 +56,7 @@ def trees(machine: VirtualMachine, targets: str = SET) -> Drawer:
     return Drawer(machine)
 
 
+@BOTH
 def test_ext4_disks_rotate(master: VirtualMachine) -> None:
     drawer = trees(master)
     red = drawer.enroll("red")
@@ -98,6 +100,7 @@ def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine
     assert drawer.ferry("verify", "photos")["outcome"] == "done"
 
 
+@BOTH
 def test_udev_begins_the_visit(master: VirtualMachine) -> None:
     drawer = trees(master)
     red = drawer.enroll("red")
@@ -106,8 +109,8 @@ def test_udev_begins_the_visit(master: VirtualMachine) -> None:
     for turn in range(2):
         master.plug(red)
         seen = float(master.sh("date +%s.%N").text)
-        wait_until(lambda: visits(drawer)[0]["outcome"] == "done" and len(visits(drawer)) > turn, 120)  # noqa: B023
-        came, left = (datetime.fromisoformat(visits(drawer)[0][name]).timestamp() for name in ("arrived", "released"))
+        newest = wait_until(lambda: done(visits(drawer), turn + 1), 120, pause=1)  # noqa: B023
+        came, left = (datetime.fromisoformat(newest[name]).timestamp() for name in ("arrived", "released"))
         print(f"{came - seen:.1f} s from the settled device to the visit, which took {left - came:.1f} s")
         master.yank(red)
 
@@ -118,10 +121,16 @@ def visits(drawer: Drawer) -> list[dict[str, Any]]:
     return found or [{"outcome": "none yet"}]
 
 
+def done(found: list[dict[str, Any]], count: int) -> dict[str, Any] | None:
+    """The newest of so many visits, when it is over."""
+    return found[0] if len(found) == count and found[0]["outcome"] == "done" else None
+
+
 def datasets(machine: VirtualMachine, targets: str = SET) -> Drawer:
     machine.pool("tank", "1G")
     machine.sh("zfs create tank/photos && head -c 4M /dev/urandom >/tank/photos/a && zfs snapshot tank/photos@one")
     machine.job("photos", DATASETS, targets=targets)
+    machine.kitted("photos", at=("red", "blue"))
     return Drawer(machine)
 
 
@@ -152,6 +161,7 @@ def test_disks_with_pools_rotate_each_from_its_own_base(master: VirtualMachine) 
     assert not master.sh("ls /dev/mapper | grep poolferry", check=False).text
 
 
+@BOTH
 @pytest.mark.parametrize(
     "more",
     [(), pytest.param(("--luks", "--key-file", "/etc/poolferry/keys/red"), marks=pytest.mark.long)], ids=["plain", "luks"],
@@ -160,14 +170,14 @@ def test_a_pool_is_pulled_out_in_mid_send_and_goes_on_without_a_reboot(
     master: VirtualMachine, more: tuple[str, ...]
 ) -> None:
     drawer = datasets(master)
-    master.sh("head -c 60M /dev/urandom >/tank/photos/large && zfs snapshot tank/photos@large", seconds=120)
+    master.sh("head -c 30M /dev/urandom >/tank/photos/large && zfs snapshot tank/photos@large", seconds=120)
     master.job("photos", DATASETS + '[pipe]\nrate-limit = "2M"\n')
     master.write("/etc/poolferry/keys/red", "open sesame", mode=0o600)
     red, blue = (drawer.enroll(name, "--content", "zfs", *more) for name in ("red", "blue"))
     master.yank(blue)
     drawer.replug(red)
     running = master.popen(["poolferry", "disks", "scan", "--json"])
-    wait_until(lambda: held(master) > 12 << 20, 200)
+    wait_until(lambda: held(master) > 12 << 20, 200, pause=0.2)
     before = held(master)
     master.yank(red)
     visit = json.loads(running.wait(200).out)["visits"][0]
@@ -179,7 +189,7 @@ def test_a_pool_is_pulled_out_in_mid_send_and_goes_on_without_a_reboot(
     drawer.replug(red)
     visit = drawer.scan()["red"]
     assert (visit["ending"], visit["safe"], visit["runs"][0]["resumed"]) == ("done", True, True), visit
-    moved, rest = visit["runs"][0]["moved_bytes"], (64 << 20) + (64 << 10) - before
+    moved, rest = visit["runs"][0]["moved_bytes"], (34 << 20) + (64 << 10) - before
     print(f"after the yank {moved} bytes were moved, and {rest} had been left")
     assert moved <= rest * 1.1
     assert master.sh("zpool list -H -o name").text == "tank"

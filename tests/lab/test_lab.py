@@ -89,6 +89,27 @@ def test_the_working_tree_is_what_runs(master: Machine) -> None:
     assert (ended.code, "Read-only" in ended.complaint) == (1, True)
 
 
+@pytest.mark.virtual
+@pytest.mark.flavours("trixie", "bookworm")
+def test_a_command_that_is_forked_is_as_one_that_is_started(master: Machine) -> None:
+    """It says the same, to the same, ends alike, and dies with whom it answers."""
+    master.job("p", 'engine = "rsync"\nsource = "/srv"\ntarget = "x"\n', targets='[place.x]\npath = "/root/x"\n')
+    master.sh("chmod -R go+rX /etc/poolferry")
+    for words, user in (
+        (("--version",), ""), (("nonsense", "", "a b"), ""), (("check", "--config", "/nowhere"), ""), (("status",), "ferry"),
+    ):  # fmt: skip
+        forked, started = (how(master, *words, user=user) for how in (type(master).poolferry, Machine.poolferry))
+        assert (forked.code, forked.out, forked.errors) == (started.code, started.out, started.errors)
+    beside = "pgrep -fc '[l]ab/warm.py'"
+    assert master.sh(beside).text == "1"
+    asking = master.popen(["/usr/local/lib/lab/poolferry", "", "daemon"])
+    wait_until(lambda: master.sh(beside).text == "2", 30)
+    assert master.poolferry("--version").code == 0, "several go on side by side"
+    asking.kill(9)
+    asking.wait(20)
+    wait_until(lambda: master.sh(beside).text == "1", 30)
+
+
 def test_a_job_runs(master: Machine) -> None:
     master.pool("tank")
     master.write("/tank/photos/a", "one")

@@ -84,7 +84,7 @@ def test_a_degraded_mirror_and_its_cures(master: VirtualMachine) -> None:
     )
     assert state(master) == "failing"
     follow(master, told["cure"])
-    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60)
+    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60, pause=0.3)
     assert state(master) == "up"
     master.sh(f"zpool offline -f tank {blue.device}")
     told = watch(master)
@@ -107,7 +107,7 @@ def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
     assert "no redundancy left" in told["why"]
     master.plug(blue)
     follow(master, told["cure"][told["cure"].index("`") :])
-    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60)
+    wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60, pause=0.3)
 
 
 def test_a_suspended_pool_is_told_and_hangs_nothing(master: VirtualMachine) -> None:
@@ -206,14 +206,14 @@ def sending(machine: Machine) -> Running:
     """A send that goes on until it is killed."""
     machine.sh("head -c 4M /dev/urandom > /tank/photos/a; zfs snapshot tank/photos@now")
     running = machine.popen("zfs send tank/photos@now | sleep 600")
-    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code == 0, 30)
+    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code == 0, 30, pause=0.1)
     return running
 
 
 def end(machine: Machine, running: Running) -> None:
     """Ends it, and waits until it is gone."""
     running.kill(9)
-    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code != 0, 30)
+    wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code != 0, 30, pause=0.1)
 
 
 @BOTH
@@ -246,9 +246,10 @@ def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
 
 def test_a_resilver_is_left_alone_and_a_hook_puts_backups_off(master: VirtualMachine) -> None:
     red, _ = mirror(master)
+    master.kitted("copy")
     master.sh(f"{STANDSTILL.format(1)}; head -c 8M /dev/urandom > /tank/photos/a; zfs snapshot tank/photos@now")
     master.sh(f"zpool attach tank {red.device} {master.plug(master.disk('green', '1G')).device}")
-    wait_until(lambda: "resilver in progress" in scan(master), 30)
+    wait_until(lambda: "resilver in progress" in scan(master), 30, pause=0.2)
     told = watch(master, SCRUBS)
     assert told["outcome"] == "nothing-to-do", told
     assert "a resilver goes on, 0% done" in told["why"]

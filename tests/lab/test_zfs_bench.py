@@ -9,7 +9,7 @@ from tests.bench.zfs_running import NEW, NOTHING, running
 from tests.lab.laboratory import Lab
 
 DATASETS = 3
-KIT = 7  # of the first copy of a day: what a recovery kit asks, and its dataset
+KIT = 8  # of the first copy of a day: what a recovery kit asks, and its dataset
 
 
 @pytest.mark.virtual

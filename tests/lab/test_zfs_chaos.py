@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.engines.zfs.happenings import EVERYTHING, WAYS, Chaos, ends_well, events_of, happen
+from orchestrator.engines.zfs.words import Decided
+from tests.engines.zfs.happenings import COPY, EVERYTHING, ROOT, WAYS, Chaos, ends_well, events_of, happen
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
 from tests.lab.real_ferry import RealFerry
@@ -57,6 +58,9 @@ OURS: dict[Any, Any] = {Chaos.run_dead_link: RealChaos.run_dead_link}
 HAPPENINGS: list[Any] = [OURS.get(kind, kind) for kind in EVERYTHING] + [Chaos.run_cut, Chaos.snapshot]
 FIRST = (Chaos.snapshot, 0, 0)
 CUT = (FIRST, (RealChaos.cut_send, 0, 3), (RealChaos.dead_send, 0, 2))
+# Somebody else's receive, which keeps nothing when it is cut.
+THEIRS = f"""(setsid sh -c "(zfs send -i @a {ROOT}@b | head -c 200000; exec sleep 3) | exec zfs receive -u {COPY}" >/dev/null 2>&1 &)
+until zfs list -H -o name "{COPY}/%recv" >/dev/null 2>&1; do sleep 0.1; done"""
 DEAD = (FIRST, (RealChaos.dead_send, 0, 6), (RealChaos.dead_send, 0, 3))
 
 
@@ -76,6 +80,20 @@ def test_dead_links_are_among_what_happens(pair: Pair) -> None:
     told = story(pair.master, SEED, "plain", wire=pair, begins=DEAD)
     assert sum("the link is dead" in line for line in told) >= 2, told
     assert any("the rest" in line for line in told), told
+
+
+def test_what_still_uses_a_dataset_is_waited_for(master: Machine) -> None:
+    """As a run does: somebody's receive keeps the copy busy, and ends."""
+    for name in ("tank", "vault"):
+        master.pool(name)
+    ferry = RealFerry(master, random.Random(SEED), encrypted=False, sealed=False)
+    ferry.source.snapshot(ROOT, "a")
+    ferry.run()
+    ferry.source.snapshot(ROOT, "b")
+    master.sh(THEIRS)
+    assert isinstance(ferry.run(), Decided)
+    assert ferry.newest_is_there()
+    assert any(line.startswith("something still uses a dataset") for line in ferry.told), ferry.told
 
 
 @pytest.mark.long

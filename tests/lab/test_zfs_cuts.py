@@ -20,6 +20,7 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
+WINDOW = 2 << 20  # of ssh, in bytes
 SHORT, QUICK, MIDDLE = Chain(a=8, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=20, b=10, c=10)
 # More than ten times what two cuts lose at full speed: most of it waits in ssh's windows of 2 MiB, at both ends.
 LONG, SMALL = Chain(a=76, b=4, c=4), Chain(a=5, b=1, c=1)
@@ -183,7 +184,11 @@ def ended(run: Running) -> dict[str, Any]:
 
 
 def require_went_on(copying: Copying, row: Row) -> None:
-    """History says that it was resumed, and why; and what was moved is the stream, and no tenth more."""
+    """History says that it was resumed, and why; what was carried is the stream, and no tenth more.
+
+    Neither is what was moved, but for what ssh had taken in and not sent when it was cut: as much as its window where the wire
+    is slower just then than the pace that was meant for it.
+    """
     stories = copying.stories(*range(1, len(row.changes) + 2))
     moved, carried = sum(story["moved_bytes"] or 0 for story in stories), copying.carried()
     print(f"{row}: moved {moved / copying.stream:.3f} of the stream, carried {carried / copying.stream:.3f}")
@@ -195,8 +200,8 @@ def require_went_on(copying: Copying, row: Row) -> None:
     # What is cut between two snapshots may have left nothing to resume.
     assert len(resumed) >= len([when for when, _, _ in row.cuts if isinstance(when, float)]), steps
     assert all("was cut; " in why and why.endswith("of it are there") for why in resumed), resumed
-    assert moved <= 1.1 * copying.stream
     assert carried <= 1.1 * copying.stream
+    assert moved <= 1.1 * copying.stream + len(row.cuts) * WINDOW
 
 
 def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:

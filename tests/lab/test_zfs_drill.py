@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
+from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
-BOTH = pytest.mark.flavours("trixie", "bookworm")
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
 PLACE = '[place.vault]\ndataset = "vault/copies"\n'
 MARK = b"a block like no other: "
 
 
-def set_up(master: Machine, more: str = "", *, options: tuple[str, ...] = ()) -> None:
+def set_up(master: Machine, more: str = "", *, options: tuple[str, ...] = (), kit: bool = False) -> None:
     """Two pools and a job of two datasets, copied; the marked file is not compressed, so that it can be found on the disk."""
     master.pool("tank", "200M")
     master.pool("vault", "200M", options=options)
@@ -29,6 +30,8 @@ def set_up(master: Machine, more: str = "", *, options: tuple[str, ...] = ()) ->
         "cd /tank/photos; echo x >'back\\\\slash'; echo y >plain; echo two >sub/two; zfs snapshot -r tank/photos@b"
     )
     master.job("photos", JOB + more, targets=PLACE)
+    if not kit:
+        master.kitted("photos")
     ran = master.poolferry("run", "photos", "--json", seconds=300)
     assert ran.code == 0, ran
 
@@ -112,7 +115,7 @@ def test_what_a_killed_drill_left_goes_with_the_next(master: Machine) -> None:
     assert "was made by no drill" in str(told)
     master.sh("zfs destroy -r vault/copies/poolferry-drill")
     began = master.popen(["poolferry", "drill", "photos"])
-    wait_until(lambda: "poolferry-drill/photos/0" in master.sh("zfs list -Ho name").text, 200)
+    wait_until(lambda: "poolferry-drill/photos/0" in master.sh("zfs list -Ho name").text, 200, pause=0.2)
     began.kill(signal.SIGKILL)
     began.wait(120)
     assert drill(master)["outcome"] == "done"
@@ -130,3 +133,79 @@ def test_what_is_unreadable_comes_anew_by_the_commands_that_are_printed(master: 
     master.sh(commands, seconds=300)
     assert drill(master)["outcome"] == "done"
     assert left_behind(master) == ""
+
+
+def test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there(master: Machine) -> None:
+    master.pool("tank", "200M")
+    master.pool("vault", "200M")
+    master.sh(
+        f"zfs create vault/copies && {ENCRYPTED} tank/photos && echo one >/tank/photos/one && zfs snapshot tank/photos@a"
+    )
+    master.job("photos", JOB + '[drill]\nscratch = "tank/drill"\n', targets=PLACE)
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json").code == 0
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"]) == ("done", 0), told
+    assert "of 1 encrypted dataset without its key no file was seen" in told["why"]
+    assert "a trial receive (poolferry drill photos --whole) prove all of it" in told["why"]
+    told = drill(master, "--prove")
+    assert (told["outcome"], "without its key" in told["why"]) == ("refused", True), told
+    told = drill(master, "--whole")
+    assert told["outcome"] == "done", told
+    assert told["why"].startswith("1 encrypted dataset came as it lies, and its snapshots by guid"), told["why"]
+    assert left_behind(master) == ""
+    master.sh(f"{GIVE_KEY} | zfs load-key vault/copies/photos")
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"]) == ("done", 1), told
+    master.sh("zfs unmount tank/photos; zfs unload-key tank/photos")
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"]) == ("done", 1), told
+    assert "compared with the copy itself, as the source's key is not loaded" in told["why"]
+    assert left_behind(master) == ""
+
+
+def test_a_source_without_the_snapshot_or_without_anything_and_the_owners_look(master: Machine) -> None:
+    look = '["sh", "-c", "test -f sub/two && grep -c block marked && echo $POOLFERRY_POINT >&2"]'
+    set_up(master, f"[drill]\ncheck-command = {look}\n", kit=True)
+    master.sh("zfs snapshot -r tank/photos@c; zfs destroy -r tank/photos@b")
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"], told["drill"]["check"]["exit"]) == ("done", 5, 0), told
+    assert told["drill"]["check"]["output"].split() == ["1", "b"], told["drill"]
+    assert "5 files of point b (2 datasets, in clones) can be read" in told["why"]
+    assert "by guid 2 snapshots of those are what the source had" in told["why"], "bookmarks tell it"
+    assert drill(master, "--prove")["outcome"] == "done", "what was damaged in a clone differs from the copy"
+    master.sh("zfs destroy -r tank/photos")
+    told = drill(master)
+    assert (told["outcome"], "by guid 2 snapshots of those are what the source had" in told["why"]) == ("done", True), (
+        told
+    )
+    master.job("photos", JOB + '[drill]\ncheck-command = ["false"]\n')
+    told = drill(master)
+    assert (told["outcome"], "but false ended with 1" in told["why"]) == ("failed", True), told
+    assert left_behind(master) == ""
+    master.sh(
+        "for one in vault/copies/photos vault/copies/photos/sub; do zfs rename $one@b $one@old && zfs snapshot $one@b; done"
+    )
+    told = drill(master)
+    assert (told["outcome"], "another snapshot than the source had" in told["why"]) == ("failed", True), told
+
+
+@pytest.mark.virtual
+def test_a_copy_of_what_another_host_holds_is_compared_with_it(pair: Pair) -> None:
+    master, backup = pair
+    backup.pool("tank", "200M")
+    master.pool("vault", "200M")
+    backup.sh(
+        "zfs create tank/photos && cd /tank/photos && echo one >'a b' && echo two >two && zfs snapshot tank/photos@a"
+    )
+    master.sh("zfs create vault/copies")
+    master.job("photos", JOB.replace('"tank', '"ssh://root@backup/tank'), targets=PLACE)
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json", seconds=300).code == 0
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"]) == ("done", 2), told
+    assert "are as on the source" in told["why"]
+    backup.sh("systemctl stop lab-sshd.service")
+    told = drill(master)
+    assert (told["outcome"], told["drill"]["files"]) == ("done", 2), told
+    assert "compared with the copy itself, as the source's host backup cannot be reached" in told["why"]

@@ -70,7 +70,7 @@ def jobs(master: Machine, *names: str) -> None:
     master.sh("zfs create tank/photos; zfs create vault/copies; zfs create vault/others")
     for name in names:
         master.job(name, JOB.format(place=name), targets=PLACES)
-    master.kitted(*names)
+    master.kitted(*names, at=names)
 
 
 def test_two_jobs_into_one_pool_go_on_in_turn_whatever_is_pruned(master: Machine) -> None:

@@ -13,7 +13,7 @@ from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
-BOTH = pytest.mark.flavours("trixie", "bookworm")
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
 PLACE = '[place.vault]\ndataset = "vault/copies"\n'
 COPY = "vault/copies/photos"
@@ -31,7 +31,7 @@ def set_up(master: Machine, more: str = "") -> None:
     master.sh(r"""cd /tank/photos; ln -s marked link; echo x >'back\slash'; echo y >"$(printf 'new\nline')"; mkfifo pipe
         zfs snapshot -r tank/photos@a; echo two >sub/two; zfs snapshot -r tank/photos@b""")
     master.job("photos", JOB + more, targets=PLACE)
-    master.kitted("photos", "bare")
+    master.kitted("photos", "bare", at=("vault", "bare"))
     ran = master.poolferry("run", "photos", "--json")
     assert ran.code == 0, ran
 

@@ -4,6 +4,8 @@ Changes things.
 """
 
 import contextlib
+import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -13,16 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.channel import Channel, GuestCommand
-from tests.lab.common import Disk, LabError, Machine
+from tests.lab.common import Disk, Ended, LabError, Machine
 from tests.lab.emulator import command_line, disk_device, disk_node, root_node
 from tests.lab.qmp import Qmp
+from tests.lab.rtc import put_ahead
 
 _BOOT_SECONDS = 240
+# Read here: each test has an environment of its own.
+COLD = os.environ.get("POOLFERRY_LAB_COLD") == "1"
 POOLS = "/var/lib/pools"
 _MOUNT = (
     "mountpoint -q /mnt/poolferry || mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=loose,ro poolferry /mnt/poolferry "
     "&& mkdir -p /var/lib/poolferry /etc/poolferry/jobs"
 )
+# Only a boot needs them. An ELF kernel would be written over the sleeping one by the reset with which a machine wakes.
+_OF_A_BOOT = ("-kernel", "-initrd", "-append")
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -116,6 +123,40 @@ class VirtualMachine(Machine):
             process.wait(90)
         self.power_cut()
 
+    # -- sleep (S3), of a machine that was restored: one that was booted does not wake
+
+    def keep_tree(self) -> None:
+        """The working tree is the machine's own from now on: Linux does not wake what it has over 9p."""
+        self.sh(
+            "cd /mnt/poolferry && mkdir /root/tree && cp -a orchestrator systemd hooks pyproject.toml /root/tree && cd / && umount /mnt/poolferry "
+            "&& mount --bind /root/tree /mnt/poolferry"
+        )
+
+    def falls_asleep(self, command: str) -> bool:
+        """Whether the command put the machine to sleep; False: it was refused."""
+        asked = self.popen(command)
+        until = time.monotonic() + 60
+        while not self.asleep:
+            if asked.poll():
+                return False
+            if time.monotonic() > until:
+                raise LabError(f"{self.name} neither sleeps nor refuses to: {command}")
+            time.sleep(0.1)
+        return True
+
+    @property
+    def asleep(self) -> bool:
+        """Whether it sleeps now."""
+        return bool(self.qmp.ask("query-status")["status"] == "suspended")
+
+    def wake(self, *, later: timedelta = timedelta()) -> None:
+        """As its button does. `later`: by its own clock it slept for so much longer."""
+        assert self.asleep
+        self._ahead += later
+        put_ahead(self.qmp, later)
+        self.qmp.ask("system_wakeup")
+        self.sh("true", seconds=60)
+
     def close(self) -> None:
         self.power_cut()
         shutil.rmtree(self.run, ignore_errors=True)
@@ -139,6 +180,12 @@ class VirtualMachine(Machine):
             raise LabError(f"{self.name} has no power")
         what = {"sh": command} if isinstance(command, str) else {"argv": list(command)}
         return self._channel.start({**what, "user": user, "environment": dict(environment or {}), "stdin": stdin})
+
+    def poolferry(self, *arguments: str, check: bool = False, seconds: float = 120, user: str = "") -> Ended:
+        """As everywhere, but forked from an interpreter that stands ready: see warm.py."""
+        if COLD:
+            return super().poolferry(*arguments, check=check, seconds=seconds, user=user)
+        return self.sh(["/usr/local/lib/lab/poolferry", user, *arguments], check=check, seconds=seconds, user=user)
 
     # -- disks
 
@@ -199,9 +246,8 @@ class VirtualMachine(Machine):
         path = f"{POOLS}/{name}"
         if disk or usb:
             path = self.plug(self.disk(name, size, bus="usb" if usb else "scsi")).device
-        else:
-            self.sh(f"mkdir -p {POOLS} && truncate -s {size} {path}")
-        self.sh(["zpool", "create", *options, name, path])
+        made = "" if disk or usb else f"mkdir -p {POOLS} && truncate -s {size} {path} && "
+        self.sh(made + shlex.join(["zpool", "create", *options, name, path]))
         return name
 
     # -- network
@@ -232,6 +278,9 @@ class VirtualMachine(Machine):
         root = root_node(self.image, self.run / "root.qcow2", self.template)
         clock = datetime.now(UTC) + self._ahead
         argv = command_line(name=self.name, image=self.image, run=self.run, root=root, clock=clock, **more)
+        for word in _OF_A_BOOT if more.get("restoring") else ():
+            at = argv.index(word)
+            del argv[at : at + 2]
         with (self.run / "qemu.log").open("ab") as log:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

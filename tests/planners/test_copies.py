@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.copies import Choice, Copy, Held, Went, choose_copy, estimate, fetch_sentence
+from orchestrator.planners.copies import Choice, Copy, Held, Went, choose_copy, estimate, fetch_sentence, worth_fetching
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MIB = 1 << 20
@@ -91,3 +91,24 @@ def test_how_long_it_takes() -> None:
     assert estimate(600 * MIB, [run]) == (Seconds(60), run)
     assert estimate(600 * MIB, [replace(run, bytes=1000)]) is None
     assert estimate(None, [run]) is None
+
+
+def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
+    """Last changed ten days ago; the damaged point is of five days ago."""
+    between = copy("red", held(20), held(8), disk="red", away="it is not plugged in")
+    later = copy("blue", held(20), held(2), disk="blue", away="it is not plugged in")
+    before = copy("old", held(20), disk="old", away="it is not plugged in")
+    bad = copy("bad", held(8, sound=False), held(7, proved=False), disk="bad", away="it is not plugged in")
+    here = copy("here", held(8))
+    host = copy("nas", held(7), away="the host did not answer")
+    plugged = copy("green", held(9), disk="green")
+    own = copy("own", held(6), disk="own", away="it is not plugged in")
+    told = worth_fetching(
+        (later, host, before, bad, here, between, plugged, own), since=NOW - timedelta(days=10), of=NOW - timedelta(days=5),
+        but=("to-own", "own"),
+    )  # fmt: skip
+    assert [(each.place, point.name, sure) for each, point, sure in told] == [
+        ("red", held(8).name, True), ("green", held(9).name, True), ("nas", held(7).name, True), ("blue", held(2).name, False),
+    ]  # fmt: skip
+    unsure = worth_fetching((between,), since=NOW - timedelta(days=10), of=None, but=("", ""))
+    assert [sure for _, _, sure in unsure] == [False]

@@ -1,18 +1,25 @@
 """Whether a pool may go: what is elsewhere by guid, what is on no copy, and in which order and from where all returns. Pure."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.leaving import Copy, Held, PoolSeen
+from orchestrator.domain.leaving import Copy, Guest, Held, PoolSeen
 from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.quick import replace
 from orchestrator.planners.leaving import (
+    as_told,
     best_copy,
+    dataset_of,
     in_order,
     is_back,
     judge_leaving,
     lies_in,
     missing_above,
+    refuse_guests,
     refuse_leaving,
+    touched_by,
 )
 
 ROOT = Held(name="tank", volume=False, guid=1, snapshots=(), written=0, empty=True)
@@ -89,6 +96,60 @@ def test_copies_that_nobody_saw_are_told() -> None:
     assert judge_leaving(pool(), (AWAY, copy(a={1})), ()).unseen == (AWAY,)
 
 
+def test_a_disk_that_is_away_counts_only_by_name() -> None:
+    seen, red = pool(held("a", 1, 2)), replace(AWAY, disk="red", where="office", told={"tank/a": frozenset({1, 2})})
+    assert lost(seen, red) == {"tank/a": "2 snapshots, and no copy of it"}
+    refusal = refuse_leaving(seen, judge_leaving(seen, (red, replace(red, place="old", disk="old", told={})), ()))
+    assert refusal is not None
+    assert refusal.cure.startswith("plug in disk red (at office), or count by what history knows: --trust red; ")
+    told = judge_leaving(seen, (red,), (), trusted=("red",))
+    assert ([one.lost for one in told.standings], told.unseen) == (["", ""], ())
+    assert judge_leaving(seen, (replace(red, disk=""),), (), trusted=("red",)).lost, (
+        "a place that is no disk is looked at"
+    )
+
+
+def test_files_count_where_there_is_no_snapshot() -> None:
+    whole, part = (
+        Copy(job="docs", place="nas", held={}, files={"tank/a": why}) for why in ("", "something has changed")
+    )
+    assert lost(pool(held("a")), whole) == {}
+    assert lost(pool(held("a")), part, whole) == {}
+    assert lost(pool(held("a")), part) == {
+        "tank/a": "no snapshot, and not all its files on a copy: something has changed"
+    }
+    assert lost(pool(held("a", 1)), whole) == {"tank/a": "1 snapshot, and no copy of it"}
+    assert lost(pool(held("poolferry-kit"))) == {}
+
+
+def test_what_history_knows_of_a_disk() -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    seen = replace(pool(held("a", 1, 2, 3), held("b", 4)), taken={1: at, 2: at, 3: at + timedelta(days=1), 4: at})
+    points = (("s1", at), ("s3", at), ("s4", at + timedelta(minutes=1)))
+    assert as_told(seen, ("tank/a", "tank/b"), points) == {"tank/a": frozenset({1}), "tank/b": frozenset({4})}
+    assert as_told(seen, ("tank/a",), points) == {"tank/a": frozenset({1})}, "another dataset is not of the job"
+
+
+def test_what_lies_where() -> None:
+    mounts = (
+        ("/dev/sda1", "/"),
+        ("tank", "/tank"),
+        ("tank/a", "/tank/a"),
+        ("/dev/sdb1", "/tank/a/usb"),
+        ("tank/b", "/srv"),
+    )
+    seen = replace(pool(held("a"), held("b")), mounts=mounts)
+    at = {path: dataset_of(path, seen) for path in ("/tank/a/x", "/tank/ab", "/srv", "/tank/a/usb/x", "/home")}
+    assert at == {"/tank/a/x": ("tank/a", "/tank/a"), "/tank/ab": ("tank", "/tank"), "/srv": ("tank/b", "/srv"),
+                  "/tank/a/usb/x": None, "/home": None}  # fmt: skip
+    assert dataset_of("/srv", replace(seen, mounts=(*mounts, ("tmpfs", "/srv")))) is None, "something covers it"
+    assert touched_by("/tank/a", seen, below=False) == {"tank/a": ""}
+    assert touched_by("/tank", seen, below=True) == {"tank": "", "tank/a": ""}
+    assert touched_by("/tank/ab", seen, below=False) == {"tank": "only what is below /tank/ab"}
+    assert touched_by("/", seen, below=False) == {}
+    assert touched_by("/", seen, below=True) == {"tank": "", "tank/a": "", "tank/b": ""}
+
+
 def test_what_lies_above_returns_first_and_each_source_once() -> None:
     jobs = [job("tank/b/x"), job("tank/b"), job("tank"), job("tank/a"), job("tank/b")]
     assert [(str(source), len(each)) for source, each in in_order(jobs)] == [
@@ -117,3 +178,24 @@ def test_what_is_back_and_in_use() -> None:
     assert not is_back(source, pool(held("a", 5), held("a/x", 3)), one)
     assert not is_back(source, pool(held("a", 1, 2, unsettled=True), held("a/x", 3)), one)
     assert not is_back(source, pool(), copy(b={9}))
+
+
+def test_pools_that_lie_on_it_keep_it() -> None:
+    seen = pool(replace(held("v"), volume=True), held("a"))
+    assert refuse_guests(seen) is None
+    on = (
+        Guest(pool="inner", device="/dev/zd0p1", dataset="tank/v"), Guest(pool="filed", device="/tank/a/img", dataset="tank/a"),
+        Guest(pool="filed", device="/dev/zd16", dataset=""),
+    )  # fmt: skip
+    refusal = refuse_guests(replace(seen, guests=on))
+    assert refusal is not None
+    assert refusal.why == "the pools inner, filed lie on it, and would go with it"
+    assert refusal.evidence == (
+        "inner: /dev/zd0p1 is on the volume tank/v",
+        "filed: /tank/a/img is a file in tank/a",
+        "filed: /dev/zd16 is a volume, and udev has no link that tells of which dataset (/dev/zvol)",
+    )
+    assert "`zpool export inner` and `zpool export filed`" in refusal.cure
+    alone = refuse_guests(replace(seen, guests=on[:1]))
+    assert alone is not None
+    assert alone.why == "the pool inner lies on it, and would go with it"

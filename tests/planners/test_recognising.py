@@ -47,6 +47,15 @@ def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
     assert [found.state for found in recognise([node, device("sdc")], [disk()], [])] == [State.TO_PROVE]
 
 
+def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
+    pooled = disk(content="zfs", identity="17")
+    told = one(recognise([], [pooled], [], held={"red"}))
+    assert (told.state, told.disk) == (State.HELD, pooled)
+    assert "the pool of disk red is still held, and its disk is gone" in told.says
+    assert "plug disk red in again, in any port" in told.cure
+    assert [found.state for found in recognise([device(uuid="17")], [pooled], [], held={"red"})] == [State.TO_PROVE]
+
+
 STRANGERS = [
     (device(kind="", uuid="", serial="X", answers=False), State.SILENT, "it cannot be read", "another cable"),
     (device(kind="", uuid="", serial="X"), State.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),

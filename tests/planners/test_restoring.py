@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.mounted import Mounted, leads_to, outermost
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
@@ -21,6 +22,7 @@ from orchestrator.planners.restoring import (
     Unfinished,
     choose_point,
     decide_destination,
+    refuse_mounts,
 )
 
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
@@ -149,3 +151,23 @@ def test_a_refusal_tells_what_is_there() -> None:
 
 def test_the_root_cannot_be_moved_aside() -> None:
     assert refused(decide(FULL, aside=True, destination="/")).cure == "give another destination"
+
+
+def mounted(path: bytes, *, full: bool, wanted: bool) -> Mounted:
+    return Mounted(path=path, full=full, wanted=wanted)
+
+
+def test_only_where_both_have_files_something_would_be_overwritten() -> None:
+    harmless = [mounted(b"a", full=True, wanted=False), mounted(b"b", full=False, wanted=True)]
+    assert refuse_mounts(harmless, (), destination="/srv") is None
+    both = [*harmless, mounted(b"c d", full=True, wanted=True)]
+    refusal = refused(refuse_mounts(both, (), destination="/srv/"))
+    assert (refusal.evidence, refusal.why.startswith("/srv/c d is mounted, and holds files")) == (("/srv/c d",), True)
+    assert refuse_mounts(both, (b"c d",), destination="/srv") is None, "an earlier restore has begun to fill it"
+
+
+def test_what_is_mounted_lies_where() -> None:
+    assert list(outermost([b"b/c", b"a", b"b", b"a b", b"a/x/y", b"a"])) == [b"a b", b"a", b"b"]
+    assert [leads_to(path, [b"in/deep"]) for path in (b"in", b"in/deep", b"in/deep/er", b"inner", b"i")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip

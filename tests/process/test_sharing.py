@@ -6,6 +6,8 @@ Changes things.
 import os
 import signal
 import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,19 @@ from tests.whole.sshd import Link, Sshd, link, sshd
 
 __all__ = ["link", "sshd"]
 pytestmark = pytest.mark.slow
+
+
+ASKS = """
+import sys, time
+from orchestrator.domain.command import Effect, alone
+from orchestrator.domain.place import Host
+from orchestrator.process.executor import Reader
+from orchestrator.process.sharing import shared_connections
+host = Host(name="127.0.0.1", user=sys.argv[1], port=int(sys.argv[2]))
+with shared_connections((host,), tuple(sys.argv[3:])) as options:
+    print(Reader(ssh_options=options).read(alone("echo", "here", effect=Effect.READS, host=host)).stdout, flush=True)
+    time.sleep(100)
+"""
 
 
 def whoami(host: Host) -> Pipeline:
@@ -61,6 +76,19 @@ def test_a_connection_that_broke_is_made_anew(sshd: Sshd, link: Link) -> None:
         again = reader.read(whoami(host))
         assert again.well
         assert again.stdout != first
+
+
+def test_a_run_that_is_killed_leaves_no_session_behind_for_long(sshd: Sshd) -> None:
+    """Its connection is nobody's child; the far end can only wait for it."""
+    host, options = at(sshd)
+    with subprocess.Popen([sys.executable, "-c", ASKS, host.user or "", str(host.port), *options], stdout=-1) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline()
+        assert sshd.sessions("sshd")
+        run.kill()
+    began = time.monotonic()
+    assert until(lambda: not sshd.sessions(), 25)
+    assert time.monotonic() - began > 5, "a pause of a few seconds within a run must not cost a login"
 
 
 def test_no_host_needs_no_folder(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Changes things.
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -58,19 +59,43 @@ def test_a_counted_sender_sees_that_nobody_listens_before_it_says_a_word() -> No
     assert result.last_words[0] == "1"
 
 
-def test_a_counted_slow_reader_gets_everything_and_nobody_spins(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns: list[bool] = []
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For each turn of a relay, how long it wanted to rest after it, in seconds."""
+    rests: list[float] = []
     turn = Relay.turn
 
     def counted(relay: Relay, failed: bool) -> None:
-        turns.append(failed)
         turn(relay, failed)
+        rests.append(max(0.0, relay.rests_until - time.monotonic()))
 
     monkeypatch.setattr(Relay, "turn", counted)
+    return rests
+
+
+def test_a_counted_slow_reader_gets_everything_and_nobody_spins(turns: list[float]) -> None:
     slow = python("import os, time\nn = 0\nwhile d := os.read(0, 65536): n += len(d); time.sleep(.01)\nprint(n)")
     result = Writer().stream(writes(("head", "-c", "5000000", "/dev/zero"), slow), on_bytes=lambda _: None)
     assert (result.exits, result.moved, result.last_words[1]) == ((0, 0), 5_000_000, "5000000")
     assert len(turns) < 1000
+    assert not any(turns)  # its end would wait
+
+
+SLOW = python("import os, time\nfor _ in range(400): os.write(1, bytes(65536)); time.sleep(.006)")
+
+
+def test_a_long_slow_stream_gathers_before_it_is_moved(turns: list[float]) -> None:
+    result = Writer().stream(writes(SLOW, ("wc", "-c")), on_bytes=lambda _: None)
+    assert (result.moved, result.last_words[1]) == (400 << 16, str(400 << 16))
+    assert len(turns) < 330
+    assert 0 < max(turns) <= 0.1
+
+
+def test_a_resting_stream_feels_at_once_that_nobody_reads(turns: list[float]) -> None:
+    some = python("import os, sys\nn = 0\nwhile n < 12 << 20: n += len(os.read(0, 65536))")
+    result = Writer().stream(writes(SLOW, some), on_bytes=lambda _: None)
+    assert result.exits in ((-13, 0), (1, 0))
+    assert max(turns) > 0
 
 
 def test_uncounted_bytes_are_unknown_not_zero() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.job import Job, Snapshots
-from orchestrator.domain.plan import Decision, Nothing, Plan, Step
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
 from orchestrator.domain.point import Point
 from orchestrator.domain.run import Outcome
 from orchestrator.engines.contract import Asked
@@ -35,6 +35,13 @@ class Keeps(ZfsEngine):
 
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
         return ()
+
+
+class Full(Keeps):
+    """Has no room for whatever it decides."""
+
+    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+        return Refusal(why=f"no room to {plan.summary}", evidence=("so much",), cure="less", guard="target-room")
 
 
 class Prunes(SanoidEngine):
@@ -79,3 +86,16 @@ def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
         ended = act(made, Writer(), world(), asked)
         assert ended.outcome is (Outcome.NOTHING if kind is Nothing else Outcome.DONE)
         assert told.read_text().split() == ["keep", "prune"]
+
+
+def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(history: History, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    decision = Plan(summary="send", stages=((small(f"echo sent >>{told}"),),))
+    made = journal(history, tmp_path)
+    made.job = job()
+    made.tools = replace(made.tools, engine=Full(decision))
+    ended = act(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert (ended.outcome, ended.why, ended.cure, ended.evidence) == (
+        Outcome.REFUSED, "no room to send", "less", ("so much",),
+    )  # fmt: skip
+    assert not told.exists()

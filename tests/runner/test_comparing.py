@@ -132,8 +132,20 @@ def test_a_rotten_file_is_named_with_its_snapshot(journal: Journal, tmp_path: Pa
     assert point(journal).sound is False
     report = judged(journal, told, content=True)
     assert (report.outcome, "1 rotten" in report.why, "zpool scrub" in report.cure) == (Outcome.FAILED, True, True)
+    assert report.cure.endswith("what has it sent anew is told below")
+    assert "--aside" not in report.cure, "a damaged copy fits by its guids, so nothing would be sent"
+    report = judged(journal, replace(told, heals=()), content=True)
+    assert report.cure.endswith("only another copy helps: `poolferry restore plan photos`")
     with pytest.raises(ProofFailed, match="1 rotten"):
         require_same(told, journal)
+
+
+def test_what_the_copy_lacks_before_its_newest_comes_only_from_the_beginning(journal: Journal) -> None:
+    told = compared(journal, comparison(findings=(Finding(path=b"@o", verdict=Verdict.MISSING, detail=""),)))
+    cure = judged(journal, told, content=True).cure
+    whole = journal.job.target.location.path
+    assert f"`zfs rename -u {whole} {whole}.old`" in cure
+    assert "--aside" not in cure
 
 
 def test_what_came_after_the_point_does_not_harm_it(journal: Journal) -> None:

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import Standing
+from orchestrator.domain.rotation import VISIT_WITHIN, Standing
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History, open_history
 from orchestrator.runner.disks import find_known, in_turn, members, of_set, on_disk, owes
@@ -49,7 +49,8 @@ def history(tmp_path: Path) -> Iterator[History]:
 )
 def test_a_job_on_a_disk_lies_where_the_disk_is(path: str, there: str) -> None:
     placed = on_disk(job(path=path), RED, "sdb1")
-    assert placed.target == Place(name="red", location=Location(path=there), disk="red", device="sdb1")
+    wanted = Place(name="red", location=Location(path=there), disk="red", device="sdb1", within=VISIT_WITHIN)
+    assert placed.target == wanted
     assert not placed.target.rotates
 
 

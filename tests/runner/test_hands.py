@@ -14,7 +14,7 @@ from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import Event, Moved
 from orchestrator.domain.plan import Plan, Step
-from orchestrator.domain.units import Bytes
+from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
@@ -155,11 +155,13 @@ def test_what_is_no_fault_of_the_stream_counts_for_nothing(history: History, tmp
     assert history.memory("photos") == {}
 
 
-def test_no_sizes_are_asked_where_nobody_watches(history: History, tmp_path: Path) -> None:
+def test_no_sizes_are_asked_where_nobody_watches_and_no_pace_is_judged(history: History, tmp_path: Path) -> None:
     made = journal(history, tmp_path)
     made.tools = replace(made.tools, watched=False)
     plan = Plan(summary="", stages=((sending(1, expected=None), sending(1, expected=None)),))
     assert _weighed(made, plan, Writer()) is plan
+    made.job = replace(made.job, target=replace(made.job.target, within=Seconds(60)))
+    assert [step.expected for step in _weighed(made, plan, Writer()).steps] == [1000, 1000]
 
 
 def test_a_step_before_the_look_is_part_of_the_attempt(history: History, tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.device import Device
 from orchestrator.domain.errors import NotNow, Retry
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.runner.locks import locked, points_being_read, reading
+from orchestrator.runner.locks import enrolling, locked, points_being_read, reading, visiting
 from tests.engines.rsync.given import THERE, job
+from tests.planners.rotating import device, disk
 
 
 def told(folder: Path, name: str = "photos", place: str = "backup") -> Job:
@@ -151,3 +153,39 @@ def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
     now = datetime.now(UTC).astimezone()
     assert caught.value.why in {why.format(pid, now - timedelta(minutes=ago)) for ago in (0, 1)}
     assert caught.value.cure == f"wait for it, or end it: kill {pid}"
+
+
+def test_one_visit_of_a_disk_whatever_history_it_is_for(tmp_path: Path) -> None:
+    room = str(tmp_path / "room")
+    with visiting(disk(), str(tmp_path / "a"), room):
+        with pytest.raises(NotNow, match="another visit of disk red is going on"), visiting(disk(), "/nowhere", room):
+            pass
+        with visiting(disk(identity="another"), str(tmp_path / "b"), room):
+            pass
+    with visiting(disk(), str(tmp_path / "b"), room):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("other", "busy"),
+    [
+        (device("sdc", uuid=""), False),
+        (device("sdb1", disk="sdb", uuid=""), True),
+        (device("sdc"), True),
+    ],
+    ids=["another", "a part of it", "what is on it"],
+)
+def test_a_device_is_enrolled_by_one_and_not_while_it_is_visited(tmp_path: Path, other: Device, busy: bool) -> None:
+    room = str(tmp_path / "room")
+    with enrolling(device("sdb"), str(tmp_path), room):
+        expected = pytest.raises(NotNow, match="is being enrolled or visited") if busy else contextlib.nullcontext()
+        with expected, enrolling(other, str(tmp_path), room):
+            pass
+        with pytest.raises(NotNow), visiting(disk(), str(tmp_path), room):
+            pass
+
+
+def test_who_may_not_write_below_run_has_a_lock_of_his_own(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with visiting(disk(), str(tmp_path / "state"), str(tmp_path / "file/room")):
+        assert (tmp_path / "state/locks" / f"visit-{disk().identity}").exists()

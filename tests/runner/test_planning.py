@@ -7,13 +7,16 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Keep
+from orchestrator.domain.job import Job, Keep
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.rsync import RsyncEngine
 from orchestrator.engines.shelf import engine
 from orchestrator.process.executor import Reader
 from orchestrator.process.scripted import Scripted, answer
@@ -85,6 +88,21 @@ def test_a_refusal_and_what_may_be_allowed(place: Path) -> None:
     assert isinstance(found.decision, Refusal)
     assert found.decision.guard == "source-empty"
     assert isinstance(planned(place, allowed="source-empty max-deleted").decision, Plan)
+
+
+class Full(RsyncEngine):
+    """Has no room for whatever it decides."""
+
+    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+        return Refusal(why="no room", evidence=(), cure="less", guard=None)
+
+
+def test_a_plan_for_which_there_is_no_room_is_refused(place: Path) -> None:
+    (place / "s/b").write_text("b")
+    told = job(source=Location(path=f"{place}/s"), target=Location(path=f"{place}/t"))
+    full: Any = Full()
+    found = plan_job(told, full, Reader(), UNKNOWN, state=f"{place}/state", now=NOW, allowed=frozenset())
+    assert found.decision == Refusal(why="no room", evidence=(), cure="less")
 
 
 def test_what_history_knows_counts(place: Path) -> None:

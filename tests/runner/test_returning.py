@@ -3,6 +3,7 @@
 Changes things: below tmp_path.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from orchestrator import compose
 from orchestrator.domain.command import Effect, alone
 from orchestrator.domain.job import Job
+from orchestrator.domain.kit import Kit
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Nothing, Plan, Refusal, Step
 from orchestrator.domain.point import Finding, Point, Verdict
@@ -101,7 +103,7 @@ def test_part_after_part_and_proved_once(tools: Tools, tmp_path: Path) -> None:
     assert [each.does for each in report.steps] == ["data", "quota", "mount"]
     assert report.why == "tank/photos is back: 3 snapshots of 2 datasets, as the copy by guid"
     assert (report.warnings, engine.proofs, report.points) == (("mind", "a key"), 1, ())
-    assert engine.contents == [False, False, False, False]
+    assert engine.contents == [False, False, False], "the look that finds all data there proves them too"
     assert tools.history.views.points("photos") == ()
 
 
@@ -162,3 +164,18 @@ def test_it_does_not_look_for_ever(tools: Tools, tmp_path: Path) -> None:
     job = replace(JOB, retry=replace(JOB.retry, attempts=1))
     assert run_restore(job, tools, WISH).outcome is Outcome.FAILED
     assert len(engine.wished) < 20
+
+
+def test_whose_files_would_come_back_as_another_ones_is_told(tools: Tools, tmp_path: Path) -> None:
+    """This machine's own accounts, and a kit in which one had another number."""
+    content = json.dumps({"users": {"0": "root", "987654321": "anna"}, "groups": {}})
+    warning = "user anna had the number 987654321, which is nobody now: `useradd -u 987654321 anna`"
+    tools.history.kits.keep("photos", Kit(content=content, layout="", recovery="", guids=""), tools.clock())
+    planning, _ = told(tools, *parts(tmp_path))
+    plan = plan_restore(JOB, planning, WISH)
+    assert isinstance(plan, Plan)
+    assert plan.warnings == ("mind", warning)
+    running, _ = told(tools, *parts(tmp_path))
+    assert run_restore(JOB, running, WISH).warnings == (warning, "mind", "a key")
+    compared, _ = told(tools, *parts(tmp_path))
+    assert warning not in run_restore(JOB, compared, replace(WISH, owners=False)).warnings

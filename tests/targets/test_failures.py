@@ -13,7 +13,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.process.result import Result, StopReason, broken
-from orchestrator.targets.failures import Busy, Damaged, Locked, explain
+from orchestrator.targets.failures import Busy, Damaged, Locked, NeedsCheck, TooNew, explain
 
 # Words as util-linux, e2fsprogs, cryptsetup and OpenZFS of Debian 12 and 13 say them.
 SAID = [
@@ -24,8 +24,15 @@ SAID = [
     ("cryptsetup", 2, "No key available with this passphrase.", Locked),
     ("cryptsetup", 1, "Failed to open key file.", Locked),
     ("zfs", 255, "Key load error: Incorrect key provided for 'poolferry-red'.", Locked),
-    ("e2fsck", 4, "red: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.", Damaged),
-    ("zpool", 1, "cannot import 'x': pool is formatted using an unsupported feature", Damaged),
+    ("e2fsck", 4, "red: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.", NeedsCheck),
+    (
+        "mount",
+        32,
+        "mount: /run/poolferry/disks/red: mount(2) system call failed: Structure needs cleaning.",
+        NeedsCheck,
+    ),
+    ("zpool", 1, "cannot import 'x': pool is formatted using an unsupported feature", TooNew),
+    ("zpool", 1, "cannot import 'x': unsupported version or feature", TooNew),
     ("zpool", 1, "cannot import 'x': pool was previously in use from another system.", Damaged),
     ("mount", 32, "mount: /run/poolferry/disks/red: can't read superblock on /dev/sdb.", Damaged),
     ("dd", 1, "dd: fsync failed for '/m/x': Input/output error", Damaged),

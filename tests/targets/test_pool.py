@@ -2,11 +2,13 @@
 
 import pytest
 
-from orchestrator.domain.errors import OrchestratorError
-from orchestrator.process.result import Result
+from orchestrator.domain.errors import OrchestratorError, Stalled
+from orchestrator.process.result import Result, StopReason
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.targets import commands, pool
+from orchestrator.targets.failures import Hangs
 from orchestrator.targets.making import key_format, make_pool
+from orchestrator.targets.marker import read_properties_pipeline
 from tests.planners.rotating import RED_UUID, device, disk
 
 GUID, VDEV = "15440512953407512343", "7712345678901234567"
@@ -139,6 +141,7 @@ def deep(label: str) -> Scripted:
         str(commands.label_pipeline("/dev/mapper/poolferry-red+look")): answer(label.encode()),
         str(commands.vdev_pipeline("red")): answer(STATUS.encode()), str(commands.node_table("red")): answer(b"0 9 crypt\n"),
         str(commands.pool_health("red")): answer(f"{GUID}\tONLINE\n".encode()),
+        str(commands.pool_is_read_only("red")): answer(b"on\n"),
     }  # fmt: skip
     return Scripted(
         [*told.items(), (lambda pipeline: pipeline.effect > 0, answer()), (lambda _: True, answer(exits=(1,)))]
@@ -159,6 +162,22 @@ def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led()
     ]  # fmt: skip
 
 
+def test_a_look_asks_nothing_that_it_knows() -> None:
+    """It is part of the time between the plug and the first byte."""
+    said = {
+        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.node_table("red")): answer(exits=(1,)),
+        str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"), str(read_properties_pipeline("poolferry-red")): answer(exits=(1,)),
+    }  # fmt: skip
+    used = Scripted([*said.items(), (lambda pipeline: pipeline.effect > 0, answer())])
+    assert pool.peek(RED, device("sdb"), used) is None
+    assert did(used) == [
+        "dmsetup create poolferry-red --table '0 9 linear /dev/sdb 0'",
+        str(commands.import_pool(GUID, "red", read_only=True)),
+        "zpool export poolferry-red",
+    ], "the device of ours is gone already, as this script has it"
+    assert len(used.asked) == 9
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_a_pool_in_a_container_is_led_back_only_when_its_label_in_there_is_the_same(same: bool) -> None:
     used = deep(LABEL if same else LABEL.replace(VDEV, "1"))
@@ -175,3 +194,47 @@ def test_a_pool_in_a_container_is_led_back_only_when_its_label_in_there_is_the_s
     ]
     assert "--readonly" in look[1]
     assert any("reload poolferry-red+disk" in line for line in did(used)) is same
+
+
+def leaving(*, here: int = 0, export: Result | None = None) -> Scripted:
+    """A pool that is written, with its disk or (`here` 1) without it."""
+    told = {
+        commands.pool_is_read_only("red"): answer(b"off\n"), commands.node_table("red"): answer(b"0 9 linear 8:16 0\n"),
+        commands.number_is_here("8:16"): answer(exits=(here,)), commands.sync_pool("red"): answer(),
+        commands.pool_health("red"): answer(b"1\tONLINE\n"), commands.export_pool("red"): export or answer(),
+        commands.remove_node("red"): answer(),
+    }  # fmt: skip
+    return Scripted({str(pipeline): result for pipeline, result in told.items()})
+
+
+def test_a_pool_is_written_out_and_its_disk_looked_for_before_it_is_exported() -> None:
+    used = leaving()
+    pool.detach(RED, used)
+    said = [str(each) for each in used.asked]
+    here, sync, export = (
+        "test -e /sys/dev/block/8:16",
+        "zpool sync poolferry-red",
+        "zpool export poolferry-red",
+    )
+    assert [each for each in said if each in (here, sync, export)] == [here, sync, here, export]
+    assert said[-1] == "dmsetup remove --retry poolferry-red"
+
+
+def test_a_pool_whose_disk_is_gone_is_neither_written_out_nor_exported() -> None:
+    used = leaving(here=1)
+    with pytest.raises(OrchestratorError, match="disk red was pulled out"):
+        pool.detach(RED, used)
+    assert did(used) == []
+
+
+def test_an_export_that_does_not_end_is_told_from_all_other_silence() -> None:
+    stalled = Result(exits=(None,), last_words=("",), stopped=StopReason.STALLED)
+    with pytest.raises(Hangs):
+        pool.detach(RED, leaving(export=stalled))
+
+
+def test_a_pool_that_does_not_answer_is_not_taken_for_one_that_is_not_there() -> None:
+    silent = Result(exits=(None,), last_words=("",), stopped=StopReason.TIMED_OUT)
+    used = Scripted({str(commands.pool_is_read_only("red")): silent})
+    with pytest.raises(Stalled, match="zpool did not end"):
+        pool.is_held(RED, used)

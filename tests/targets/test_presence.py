@@ -26,7 +26,7 @@ def node(name: str, kind: str = "disk", **more: Any) -> dict[str, Any]:
     told = {
         "kname": name, "path": f"/dev/{name}", "size": 1 << 30, "type": kind, "ro": False, "rm": False, "hotplug": False,
         "tran": None, "serial": None, "model": None, "wwn": None, "fstype": None, "uuid": None, "label": None,
-        "pttype": None, "mountpoints": [None],
+        "pttype": None, "mountpoints": [None], "hctl": None,
     }  # fmt: skip
     return {**told, **more}
 
@@ -69,6 +69,15 @@ def test_partitions_have_what_their_disk_tells_and_what_was_made_on_them() -> No
 def test_what_may_be_pulled_out(told: dict[str, Any], external: bool) -> None:
     assert parse_tree(tree(node("sda", **told)))[0].external is external
     assert not parse_tree(tree(node("sr0", "rom", hotplug=True)))[0].external
+
+
+def test_disks_behind_one_bridge_are_in_one_case() -> None:
+    dock = [
+        node("sdb", tran="usb", hctl="6:0:0:0", children=[node("sdb1", "part")]),
+        node("sdc", tran="usb", hctl="6:0:0:1"),
+    ]
+    found = parse_tree(tree(*dock, node("sdd", tran="usb", hctl="7:0:0:0"), node("sde", tran="sas", hctl="6:0:0:2")))
+    assert [each.case for each in found] == ["6:0:0", "6:0:0", "6:0:0", "7:0:0", ""]
 
 
 def test_a_device_that_is_on_two_disks_is_told_once() -> None:

@@ -97,6 +97,13 @@ class Sshd:
         self._server.wait()
         self._server = None
 
+    @property
+    def pid(self) -> int:
+        """The server's own process. Raises: ValueError while it does not run."""
+        if self._server is None:
+            raise ValueError("it does not run")
+        return self._server.pid
+
     def sessions(self, program: str = "") -> list[int]:
         """The processes that serve connections, the eldest first: all, or those of a program, such as "rsync".
 

@@ -6,7 +6,6 @@ Changes things: below tmp_path, and on loop devices.
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,9 @@ import pytest
 from orchestrator.history.store import open_history
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import House, Ran, trees_equal
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
 
 
 @pytest.fixture
@@ -114,13 +116,6 @@ def test_the_page_brings_everything_back_by_hand(tmp_path: Path, points: bool) -
     assert trees_equal(lost, house.source)
 
 
-@pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
-    yield made
-    made.close()
-
-
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
     device = drawer.enrolled("red")
@@ -134,3 +129,33 @@ def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
     assert any("disks readopt" in line for line in told["next"])
     assert drawer.digest("red") == before, "the disk is only read"
     assert drawer.full("red") in (new.config / "targets.toml").read_text()
+
+
+def test_from_a_copy_on_a_host(tmp_path: Path, sshd: Sshd) -> None:
+    """A machine that has nothing: neither configuration nor the host's key, which somebody gives it."""
+    house = House(tmp_path)
+    house.write("a/one", "one")
+    house.write("two", "two")
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe)
+    assert house.run().outcome == "done"
+    (tmp_path / "new").mkdir()
+    new = another(tmp_path)
+    new.environment |= {"HOME": str(tmp_path / "new")}
+    place = sshd.url(house.target)
+    failed = bootstrap(new, place)
+    assert failed.code == 1, failed
+    told = subprocess.run(new.argv("restore", "bootstrap", place), env=new.environment, capture_output=True, text=True)
+    assert (
+        f"`ssh -p {sshd.port} {sshd.user}@127.0.0.1 true` must end well without a question" in told.stdout + told.stderr
+    )
+    words = [word for each in sshd.pipe["ssh-options"] for word in ("--ssh-option", each)]  # type: ignore[attr-defined]
+    for wrong, why in ((tmp_path / "source", "there is no kit"), (tmp_path / "none", "is no folder there, and")):
+        failed = bootstrap(new, sshd.url(wrong), *words)
+        assert (failed.code, why in failed["error"]) == (1, True), failed
+    found = bootstrap(new, place, *words)
+    assert (found.code, found["jobs"], found["runs"]) == (0, ["photos"], 1), found
+    lost = house.source.rename(tmp_path / "lost")
+    ended = new.call("restore", "run", "photos", "--to", str(house.source))
+    assert (ended.code, ended.outcome) == (0, "done"), ended
+    assert trees_equal(lost, house.source)
+    assert new.run().outcome == "nothing-to-do"

@@ -24,13 +24,6 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
 @pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def dock(tmp_path: Path) -> Iterator[Dock]:
     (tmp_path / "state" / "notes").mkdir(parents=True)
     with open_history(str(tmp_path / "state" / "history.sqlite")) as history:

@@ -3,21 +3,16 @@
 Changes things.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.whole.drawer import Drawer, missing
+from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-@pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
-    yield made
-    made.close()
+def overdue(drawer: Drawer) -> list[str]:
+    return sorted(drawer.run("disks", "--json").value["sets"][0]["overdue"])
 
 
 def test_disks_that_are_away(drawer: Drawer) -> None:
@@ -49,7 +44,7 @@ def test_disks_that_are_away(drawer: Drawer) -> None:
     assert f"nobody waits for disk {left} until " in drawer.run("disks").out
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
-    assert list(drawer.run("disks", "--json").value["sets"][0]["overdue"]) == [taken]
+    wait_until(lambda: overdue(drawer) == [taken], 10)
     assert drawer.run("disks", "snooze", left, "--off").code == 0
-    assert sorted(drawer.run("disks", "--json").value["sets"][0]["overdue"]) == sorted([taken, left])
+    assert overdue(drawer) == sorted([taken, left])
     assert drawer.run("disks", "snooze", left).code == drawer.run("disks", "snooze", left, "--for", "soon").code == 2

@@ -5,7 +5,6 @@ Changes things.
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
-
-
-@pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
-    yield made
-    made.close()
 
 
 def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: Drawer) -> None:
@@ -326,7 +318,8 @@ def test_two_visits_of_one_disk_do_not_meet(drawer: Drawer) -> None:
     going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), 30)
     second = drawer.scan()["visits"]["red"]
-    assert (second["ending"], "another visit of disk" in second["why"]) == ("refused", True)
+    assert (second["ending"], second["state"]) == ("refused", "being-visited")
+    assert "another visit of disk" in second["why"]
     (visit,) = json.loads(going.communicate(timeout=60)[0])["visits"]
     assert (visit["ending"], visit["safe"]) == ("done", True)
 

@@ -4,21 +4,12 @@ Changes things.
 """
 
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.whole.drawer import Drawer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
-
-
-@pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
-    yield made
-    made.close()
 
 
 def test_the_disk_that_is_here_is_drilled(drawer: Drawer) -> None:

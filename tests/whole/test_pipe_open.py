@@ -198,12 +198,12 @@ def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls
                 os.kill(pid, signal.SIGSTOP)
 
     try:
-        result = ends.stream(pipeline, on_tick=tick, stall_after=Seconds(2))
+        result = ends.stream(pipeline, on_tick=tick, stall_after=Seconds(6))
     finally:
         for pid in frozen:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    assert frozen
+    assert frozen, result
     assert result.stopped is StopReason.STALLED
 
 

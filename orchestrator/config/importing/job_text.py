@@ -1,10 +1,9 @@
 """A job file as it is put together, and its text. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
 from orchestrator.config.starting import quoted
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 
 Value = str | bool | int | tuple[str, ...]
 

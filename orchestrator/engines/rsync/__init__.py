@@ -9,12 +9,12 @@ from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
-from orchestrator.engines.rsync.options import RsyncOptions, mistakes
+from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
 from orchestrator.engines.rsync.words import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.process.executor import Reader
@@ -104,6 +104,12 @@ class RsyncEngine:
         from orchestrator.engines.rsync import failures
 
         return failures.explain(broken)
+
+    def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+        """The plan, warned of what may not fit."""
+        from orchestrator.engines.rsync.room import warn_of_room
+
+        return warn_of_room(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room
 
     def room(self, world: World) -> str:
         from orchestrator.engines.rsync.room import tell_room

@@ -132,9 +132,15 @@ def append_command(
     )
 
 
-def restore_command(tree: Location, to: Location, job: Job, *, folder: bool) -> Command:
-    """Brings a point, a folder of it or one file back; a folder becomes exactly what the point holds."""
+def restore_command(
+    tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = ()
+) -> Command:
+    """Brings a point, a folder of it or one file back; a folder becomes exactly what the point holds.
+
+    `left_out`: what is mounted there is neither written nor removed, not even its own folder's owner and time.
+    """
     only = ["--delete-delay", f"--exclude=/{RESTORING}"] if folder else []
+    only += [f"--exclude={text(_rule(b'/' + path))}" for path in left_out]
     only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",

@@ -164,6 +164,15 @@ def parse_source(text: bytes) -> SourceSeen:
     return SourceSeen(exists=True, directory=True, device=own, mounted=own != parent, empty=not rest.startswith(b"x"))
 
 
+def split_looks(text: bytes) -> tuple[bytes, bytes]:
+    """What look_at_both_command printed: the source's part, the target's."""
+    head, zero, rest = text.partition(b"\0")
+    if not head.startswith(b"d"):
+        return head + zero, rest
+    filled, end, rest = rest.partition(b"\0")
+    return head + zero + filled + end, rest
+
+
 def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
     """What look_at_target_command printed. Half-copied files and damaged entries come from looks of their own.
 

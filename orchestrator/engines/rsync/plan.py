@@ -1,12 +1,12 @@
 """What an rsync run does, decided from what was seen. Pure."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, steps

@@ -1,6 +1,8 @@
 """How much room a copy needed and its target had, as far as the look could tell. Pure."""
 
 from orchestrator.domain.changes import Changes
+from orchestrator.domain.plan import Plan
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.rsync.words import World
 
@@ -12,6 +14,19 @@ def tell_room(world: World) -> str:
         return ""
     told = [_bytes(changes, target.free_bytes, again=target.work), _inodes(changes, target.free_inodes)]
     return "; ".join(each for each in told if each)
+
+
+def warn_of_room(world: World, plan: Plan) -> Plan:
+    """The plan, with a warning where more is to be copied than is free. Why no refusal: nobody knows before what holes and the
+    target's compression make of it; nor, after an interrupted copy, how much of it is there."""
+    moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
+    if moving is None or free is None or moving <= free or world.target.work:
+        return plan
+    warning = (
+        f"{show_size(moving)} are to be copied, and {show_size(free)} are free on the target: it fits only if that stores it "
+        "in less"
+    )
+    return replace(plan, warnings=(*plan.warnings, warning))
 
 
 def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:

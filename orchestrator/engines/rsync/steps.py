@@ -1,13 +1,12 @@
 """The stages of an rsync plan, each step with its commands, its reason and its proof. Pure."""
 
-from dataclasses import replace
-
 from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Recording, Step
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +13,7 @@ from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.options import options_of
@@ -48,9 +48,8 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
     run = runner(reader)
     here, there = survey_programs(job, run)
-    target, source_text = _side_by_side(
-        lambda: survey_target(job, run), lambda: run(scripts.look_at_source_command(job.source))
-    )
+    source_text, target_text = _look_at_both(job, reader)
+    target = _target_seen(job, run, target_text)
     source = parse.parse_source(source_text)
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
@@ -70,6 +69,18 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
         changes = replace(changes, entries_before=None, files_before=None)
     return World(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes
+    )
+
+
+def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
+    """What source and target print of themselves: by one command where both are here. Raises: OrchestratorError."""
+    source, root, run = job.source, job.target.location, runner(reader)
+    if source.host is None and root.host is None:
+        both = reader.read(Pipeline(stages=(scripts.look_at_both_command(source, root),)))
+        if both.well:
+            return parse.split_looks(both.stdout)
+    return _side_by_side(  # also where both failed: each by itself tells what is wrong
+        lambda: run(scripts.look_at_source_command(source)), lambda: run(scripts.look_at_target_command(root))
     )
 
 
@@ -133,8 +144,11 @@ def _mirror_damaged(text: bytes) -> bool:
 
 def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
     """What the target holds, with half-copied files and damaged entries when there are any."""
+    return _target_seen(job, run, run(scripts.look_at_target_command(job.target.location)))
+
+
+def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSeen:
     root = job.target.location
-    text = run(scripts.look_at_target_command(root))
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)
     half = _survey_half_copied(job, run) if seen.work else ()

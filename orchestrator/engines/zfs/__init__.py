@@ -31,7 +31,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.result import Broken
 
 if TYPE_CHECKING:
-    from orchestrator.domain.command import Pipeline
+    from orchestrator.domain.command import Command, Pipeline
     from orchestrator.domain.kit import Kit
     from orchestrator.domain.leaving import KitFacts, PoolSeen
     from orchestrator.domain.rehearsal import Part, Rehearsal
@@ -95,6 +95,12 @@ class ZfsEngine:
 
         return weigh(plan, reader)
 
+    def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+        """The plan, or why its target has no room for it. Reads."""
+        from orchestrator.engines.zfs.room import check_room
+
+        return check_room(job, world, plan, asked, reader)
+
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
         return survey_points(job, reader)
 
@@ -145,6 +151,13 @@ class ZfsEngine:
         )
         return Both(world=world, able=(source, target))
 
+    def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
+        """The copy alone, for a drill. Reads. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.digesting import Both
+        from orchestrator.engines.zfs.survey import survey_copy
+
+        return Both(world=survey_copy(job, reader), able=None, away=away)
+
     def plan_comparison(
         self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
     ) -> Comparison | Refusal:
@@ -173,6 +186,11 @@ class ZfsEngine:
         judged = comparing.judge(Case(seen.job, world, asked), point=None)
         both = digesting.Both(world=world, able=seen.able)
         return judged if isinstance(judged, Refusal) else digesting.plan(seen.job, both, judged, asked)
+
+    def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
+        from orchestrator.engines.zfs.returning_look import survey_owners
+
+        return survey_owners(kit, to, reader)
 
     def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> "Shown | Refusal":
         from orchestrator.engines.zfs.showing import survey_files
@@ -213,11 +231,19 @@ class ZfsEngine:
 
         return heal(Case(job, seen.world, asked), copy, source)
 
-    def plan_rehearsal(self, job: Job, seen: Any, asked: Asked, *, whole: bool) -> "Rehearsal | Refusal":
+    def plan_rehearsal(
+        self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None
+    ) -> "Rehearsal | Refusal":
         """What a drill makes of the copy. Pure."""
         from orchestrator.engines.zfs.rehearsing import plan_rehearsal
 
-        return plan_rehearsal(job, seen, asked, whole=whole)
+        return plan_rehearsal(job, seen, asked, whole=whole, kit=kit)
+
+    def rehearsal_check(self, job: Job, rehearsal: "Rehearsal", folder: str, owner: "Command") -> "Command | Refusal":
+        """The owner's own look at what came back. Pure."""
+        from orchestrator.engines.zfs.rehearsing import check_command
+
+        return check_command(job, rehearsal, folder, owner)
 
     def rehearsal_listing(self, job: Job, rehearsal: "Rehearsal", part: "Part", keeps: str) -> Step:
         """Lists the files of a part. Pure."""
@@ -260,6 +286,11 @@ class ZfsEngine:
         from orchestrator.engines.zfs.leaving import survey_held
 
         return survey_held(job, asked, reader)
+
+    def survey_home(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
+        from orchestrator.engines.zfs.leaving import survey_home
+
+        return survey_home(job, asked, reader)
 
     def read_kit(self, content: str, pool: str) -> "KitFacts":
         from orchestrator.engines.zfs.kit_comparing import read_kit

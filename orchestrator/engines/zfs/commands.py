@@ -3,12 +3,11 @@
 import math
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 from orchestrator.engines.zfs import scripts
 from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Line, Side
 
@@ -16,7 +15,7 @@ from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Encryption, Flags
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer wants room for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},{FLAGS}"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
 _TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
 # What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
@@ -132,6 +131,28 @@ def weigh_command(sends: Iterable[Command], where: At) -> Command:
     return script(scripts.WEIGH, *words, effect=Effect.READS, where=where)
 
 
+def room_command(root: Location, near: str) -> Command:
+    """Prints what the room at the dataset `near` is made of, at the root or above it, and the root's snapshots."""
+    pool = root.path.partition("/")[0]
+    return script(scripts.ROOM, pool, near, root.path, effect=Effect.READS, where=At(host=root.host))
+
+
+def packs_command(root: Location) -> Command:
+    """Prints how each dataset compresses."""
+    words = ("get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,value", "compression", root.path)
+    return zfs(*words, effect=Effect.READS, where=At(host=root.host))
+
+
+def destroy_command(root: Location, names: Iterable[str]) -> Command:
+    """Destroys snapshots of a copy, in the datasets below it too; only shown, never run."""
+    return zfs("destroy", "-r", f"{root.path}@{','.join(names)}", effect=Effect.DESTROYS, where=At(host=root.host))
+
+
+def dry_destroy_command(root: Location, names: Iterable[str]) -> Command:
+    """Prints what that would free, and destroys nothing (-n)."""
+    return zfs("destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=At(host=root.host))
+
+
 def sent(command: Command) -> tuple[str, ...] | None:
     """What follows the word `send` in a sending command; None for any other."""
     return command.argv[command.argv.index("send") + 1 :] if "send" in command.argv else None
@@ -245,7 +266,7 @@ def _memory(pipe: Pipe) -> str:
 def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
     """The sending end; on a host with its own buffer, where there is mbuffer."""
     if side.root.host is not None and side.mbuffer:
-        return script(scripts.SEND, _memory(pipe), *words, effect=Effect.READS, where=at(side))
+        return script(scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=at(side))
     return zfs(*words, effect=Effect.READS, where=at(side))
 
 
@@ -279,7 +300,7 @@ def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
     """The receiving end; on a host with its own buffer, where there is mbuffer."""
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     if side.root.host is not None and side.mbuffer:
-        return script(scripts.RECEIVE, _memory(pipe), *words, effect=effect, where=at(side))
+        return script(scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=at(side))
     return zfs(*words, effect=effect, where=at(side))
 
 

@@ -63,7 +63,7 @@ def path_of(dataset: str, snapshot: Snapshot) -> bytes:
 
 
 def _judge_copy(case: Case) -> Judged:
-    newest = {name: common for name in case.names if (common := _newest_common(case, name))}
+    newest = {name: common for name in case.names if (common := newest_common(case, name))}
     # createtxg counts for the whole pool: what was there when the newest common snapshot was taken should be there too.
     reached = max((common.source.createtxg for common in newest.values()), default=0)
     findings: list[Finding] = []
@@ -104,7 +104,8 @@ def _known(case: Case, name: str) -> bool:
     return there is not None and find_base(case.world.source.datasets[name], there) is not None
 
 
-def _newest_common(case: Case, name: str) -> Common | None:
+def newest_common(case: Case, name: str) -> Common | None:
+    """The newest snapshot of a dataset that both sides hold."""
     there = _there(case, name)
     if there is None:
         return None
@@ -179,7 +180,7 @@ def _remarks(case: Case, late: list[str]) -> Iterator[str]:
         yield f"of older snapshots only what is there was looked at: {why}"
     if case.gone:
         yield f"left alone, as the source no longer has it: {_first(case.gone)}"
-    bookmarked = [name for name in case.names if _newest_common(case, name) is None and _known(case, name)]
+    bookmarked = [name for name in case.names if newest_common(case, name) is None and _known(case, name)]
     if bookmarked:
         yield f"the source keeps only a bookmark of what the target holds newest, so contents cannot be compared: {_first(bookmarked)}"
 

@@ -1,16 +1,16 @@
 """Looks whether what was sent is there, and how large what will be sent is. Reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Plan, Proof, Step
-from orchestrator.domain.units import Bytes, show_count
+from orchestrator.domain.quick import replace
+from orchestrator.domain.units import Bytes, Seconds, show_count
 from orchestrator.engines.zfs import commands, parse
-from orchestrator.engines.zfs.survey import run, understood
+from orchestrator.engines.zfs.survey import PATIENCE, run, understood
 from orchestrator.engines.zfs.words import Snapshot, SnapshotPresent
 from orchestrator.process.executor import Reader
 
@@ -84,15 +84,15 @@ def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Sna
             yield f"{proof.dataset} has {there[-1].name} after {proof.snapshot}, from elsewhere"
 
 
-def weigh(plan: Plan, reader: Reader) -> Plan:
+def weigh(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:
     """The plan with the sizes that dry sends tell, of the first 50 sends. A size that cannot be told stays unknown."""
-    sends = [step for step in plan.steps if step.copies and _sender(step) is not None][:WEIGHED]
+    sends = [step for step in plan.steps if step.copies and sender_of(step) is not None][:WEIGHED]
     sizes: dict[int, int | None] = {}
     for group in _by_host(sends):
-        first = _sender(group[0])
+        first = sender_of(group[0])
         if first is None:
             continue
-        for step, size in zip(group, _weighed(group, first.host, reader), strict=False):
+        for step, size in zip(group, _weighed(group, first.host, reader, patience), strict=False):
             sizes[id(step)] = size
     return replace(plan, stages=tuple(tuple(_with_size(step, sizes) for step in stage) for stage in plan.stages))
 
@@ -102,22 +102,22 @@ def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
     return step if size is None else replace(step, expected=Bytes(size))
 
 
-def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader) -> Sequence[int | None]:
-    senders = [sender for step in steps if (sender := _sender(step)) is not None]
+def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience: Seconds) -> Sequence[int | None]:
+    senders = [sender for step in steps if (sender := sender_of(step)) is not None]
     where = commands.At(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
-    result = run(reader, commands.weigh_command(senders, where))
+    result = run(reader, commands.weigh_command(senders, where), patience=patience)
     return parse.parse_sizes(result.stdout.decode("utf-8", "surrogateescape").splitlines())
 
 
 def _by_host(steps: Iterable[Step]) -> Iterable[Sequence[Step]]:
     groups: dict[Host | None, list[Step]] = {}
     for step in steps:
-        sender = _sender(step)
+        sender = sender_of(step)
         groups.setdefault(sender.host if sender else None, []).append(step)
     return groups.values()
 
 
-def _sender(step: Step) -> Command | None:
+def sender_of(step: Step) -> Command | None:
     """The sending end of a step's stream."""
     if not isinstance(step.work, Pipeline):
         return None

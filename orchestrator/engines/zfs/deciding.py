@@ -1,8 +1,7 @@
 """What one dataset gets: nothing, the deeds of its lane in order, or a refusal. Pure."""
 
-from dataclasses import replace
-
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs import divergence
 from orchestrator.engines.zfs.bases import Base, find_base

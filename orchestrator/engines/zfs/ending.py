@@ -15,7 +15,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs import commands
 from orchestrator.engines.zfs.case import parent_of
 from orchestrator.engines.zfs.commands import at
-from orchestrator.engines.zfs.returning import Seen, Value
+from orchestrator.engines.zfs.returning_words import Seen, Value
 from orchestrator.engines.zfs.words import FLAGS, PLACEHOLDER, Kind
 
 CANMOUNT = "canmount"

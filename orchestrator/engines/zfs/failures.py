@@ -9,7 +9,6 @@ Pure.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from orchestrator.domain.errors import (
     Evidence,
@@ -21,6 +20,7 @@ from orchestrator.domain.errors import (
     Stopped,
     Unexplained,
 )
+from orchestrator.domain.quick import replace
 from orchestrator.engines.zfs.sayings import GOES_ON, TABLE
 from orchestrator.process.result import Broken, Result, StopReason
 

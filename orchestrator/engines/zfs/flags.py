@@ -6,9 +6,8 @@ sent raw stays sealed; what was not lies readable on the target, so that needs c
 Pure.
 """
 
-from dataclasses import replace
-
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.quick import replace
 from orchestrator.engines.zfs.case import Case
 from orchestrator.engines.zfs.words import Dataset, Flags, World
 

@@ -11,7 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.kit import Kit
 from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
-from orchestrator.engines.zfs import commands, layout, recovery
+from orchestrator.engines.zfs import commands, layout, owners, recovery
 from orchestrator.engines.zfs.commands import At
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.parse import Unreadable, ancestors
@@ -19,11 +19,13 @@ from orchestrator.engines.zfs.survey import run, understood
 from orchestrator.process.executor import Reader
 
 # Arguments: pool, root, what lies above it. Keys are never asked for; what only root may see is left out for others.
+# Before OpenZFS 2.2 devices have no properties, and only zdb tells: it asks root, and a cache file that has the pool.
 _LOOK = r"""
 p=$1; r=$2; shift 2
 printf "=status\n"; zpool status -P "$p" || exit
 printf "=pool\n"; zpool get -Hp -o property,value,source all "$p" || exit
-printf "=ashift\n"; zdb -C "$p" 2>/dev/null | grep ashift
+printf "=ashift\n"; if a=$(zpool get -Hp -o value ashift "$p" all-vdevs 2>/dev/null); then printf "%s\n" "$a"
+else zdb -C "$p" 2>/dev/null | grep ashift; fi
 printf "=links\n"; [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
 printf "=datasets\n"; zfs get -Hp -t filesystem,volume -o name,property,value,received,source all "$@" || exit
 zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$r" || exit
@@ -119,7 +121,8 @@ def make_kit(job: Job, now: datetime, found: Found) -> Kit:
         "create": layout.shown(create), "layout": [[vdev.depth, vdev.name] for vdev in vdevs], "datasets": datasets,
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
         "above": [recovery.create_line(name, told) for name, told in above],
-        "users": _numbers(found, "=users"), "groups": _numbers(found, "=groups"),
+        "own": recovery.create_line(job.source.path, _own(datasets.get(job.source.path, {}))),
+        **owners.people(found.parts),
     }  # fmt: skip
     return Kit(
         content=json.dumps(content, indent=1, sort_keys=True),
@@ -164,11 +167,6 @@ def _ashift(found: Found) -> int:
     """The largest of all devices: what is made smaller stays slow for ever."""
     numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
     return max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
-def _numbers(found: Found, part: str) -> dict[str, str]:
-    entries = (line.split(":") for line in found.parts.get(part, ()))
-    return {entry[2]: entry[0] for entry in entries if len(entry) > 2}
 
 
 def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:

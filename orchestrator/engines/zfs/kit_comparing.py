@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.leaving import KitFacts
+from orchestrator.engines.zfs.owners import changed
 
 # Facts of the moment, or of a dataset's making anew; and our own marks.
 _NOT_TOLD = frozenset("guid used origin mounted encryptionroot keystatus".split())
@@ -21,7 +22,7 @@ def read_kit(kit: str, pool: str) -> KitFacts:
         words = words.replace(small, "ashift=12 ")
     return KitFacts(
         top_guid=int(told["value"]) if told else None, create=words, above=tuple(content.get("above", ())),
-        guids=_guids(content["snapshots"]),
+        guids=_guids(content["snapshots"]), own=content.get("own", ""),
     )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 def compare(before: str, now: str) -> tuple[str, ...]:
     """One line for each difference: datasets, what was set on them, and snapshots by guid."""
     then, today = json.loads(before), json.loads(now)
-    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *_people(then, today))
+    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed(then, today))
 
 
 def _datasets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -69,12 +70,3 @@ def _snapshots(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _people(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Files know their owners by number alone."""
-    for kind, what in (("users", "user"), ("groups", "group")):
-        for number, name in sorted(then.get(kind, {}).items()):
-            called = now.get(kind, {}).get(number)
-            if called != name:
-                yield f"{what} {name} had the number {number}, which is {called or 'nobody'} now"

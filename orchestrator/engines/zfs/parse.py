@@ -204,6 +204,7 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
+        used=parse_number(value.get("used") or "-"),
     )  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """What a zfs run does: decided from what was seen, dataset by dataset, then put into stages. Pure."""
 
-from dataclasses import replace
-
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.quick import replace
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import telling, transport
 from orchestrator.engines.zfs.case import Case, parent_of

@@ -1,10 +1,12 @@
 """Drills of datasets: clones of a copy's newest snapshots, or a real receive of them, and how files in them are compared.
 
-The clones lie beside the copy, flat below one dataset that carries our mark; only what carries it is ever destroyed.
+The clones lie beside the copy, flat below one dataset that carries our mark; only what carries it is ever destroyed. What is
+encrypted and has no key here is tried as it lies: its raw stream is read, or received; no file of it is ever seen.
 
 Pure.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 
 from orchestrator.domain.command import Command, Effect, Pipeline
@@ -12,12 +14,15 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal, Step
 from orchestrator.domain.rehearsal import Part, Rehearsal
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked, Comparison, Pair
-from orchestrator.engines.zfs import commands, comparing, digesting
+from orchestrator.engines.zfs import commands, digesting, scripts
 from orchestrator.engines.zfs.case import Case
 from orchestrator.engines.zfs.commands import At, at
-from orchestrator.engines.zfs.comparing import Common, path_of
+from orchestrator.engines.zfs.comparing import path_of
 from orchestrator.engines.zfs.digesting import Both
+from orchestrator.engines.zfs.drillable import Drillable, drillable, recorded, vouched
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.trying import place_of
 from orchestrator.engines.zfs.words import Flags, Kind, Side
@@ -68,52 +73,111 @@ cd /; sync -f "$d/m"
 """
 
 
+# Arguments: snapshot, bytes. A sender whose reader has enough ends badly; one that ends by itself has sent all.
+_RAW = r"""
+r=$({ { zfs send -w "$1"; printf "s %s\n" "$?" >&4; } | head -c "$2" | wc -c | sed "s/^ */n /" >&4; } 4>&1)
+n=$(printf "%s\n" "$r" | sed -n "s/^n //p"); s=$(printf "%s\n" "$r" | sed -n "s/^s //p")
+[ "$n" = "$2" ] || [ "$s" = 0 ] || exit 1
+"""
+# Arguments: snapshot, guid.
+_GUID = r"""
+g=$(zfs get -Hpo value guid "$1") || exit
+[ "$g" = "$2" ] || { printf "%s has the guid %s, and should have %s\n" "$1" "$g" "$2" >&2; exit 1; }
+"""
+# Arguments: a folder, then datasets each with the folder below it, a dash, and a program, which runs there.
+_CHECK = r"""
+t=$1; shift; mkdir -p "$t" || exit
+while [ "$1" != - ]; do mkdir -p "$t/$2" && mount -t zfs "$1" "$t/$2" || exit; shift 2; done
+shift; cd "$t" && exec "$@"
+"""
+
+
 def container_of(job: Job) -> Location:
     """The dataset below which a drill's clones lie."""
     place = place_of(job)
     return Location(path=f"{place.path.rpartition('/')[0]}/{PLACE}/{job.name}", host=place.host)
 
 
-def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool) -> Rehearsal | Refusal:
-    """The newest snapshots that both sides hold, cloned beside the copy; `whole`: received in [drill] scratch."""
-    judged = comparing.judge(Case(job, both.world, asked), point=None)
-    if isinstance(judged, Refusal):
-        return judged
+def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
+    """The newest snapshots that both sides hold, cloned beside the copy; `whole`: received in [drill] scratch.
+
+    What the source has no more is compared with what was recorded of it: bookmarks, and `kit`, the newest recovery kit.
+    """
+    case = Case(job, both.world, asked)
+    found = drillable(case, both.away)
+    if isinstance(found, Refusal):
+        return found
     scratch = job.drill.scratch
     if whole and (scratch is None or scratch.startswith("/")):
         why = "a drill of whole datasets receives them, and no dataset is named for that"
         return Refusal(why=why, evidence=(), cure='[drill] scratch = "tank/drill": a dataset of this machine')
-    chosen = [one for one in judged.newest if not _left_out(both, one, whole=whole)]
-    if not chosen:
-        why = "nothing of the copy can be drilled: " + _why_left(both, judged.newest, whole=whole)
+    sealed = [one for one in found if one.locked or (whole and one.there.encrypted)]
+    chosen = [one for one in found if one not in sealed and not one.volume]
+    if not chosen and not sealed:
+        why = "nothing of the copy can be drilled: volumes have no files"
         return Refusal(why=why, evidence=(), cure=f"poolferry verify {job.name} --content tells more")
+    known = recorded(kit, case)
+    if wrong := [one for one in (*chosen, *sealed) if vouched(one, known) is False]:
+        return _refuse_other(job, wrong[0], known)
     root = Location(path=f"{scratch}/{job.name}") if whole and scratch else container_of(job)
     side = both.world.target
     where = At(sudo=options_of(job).sudo) if whole else at(side)
     parts = tuple(_part(both, one, root, number) for number, one in enumerate(chosen))
-    made = [_made(job, both, one, part, where, whole=whole) for one, part in zip(chosen, parts, strict=True)]
+    made = [_made(job, both, one, part.scratch, where, whole=whole) for one, part in zip(chosen, parts, strict=True)]
+    tried = tuple(_tried(job, both, sealed, root, where, len(parts), whole=whole))
+    left = [one for one in found if one.volume and one not in sealed]
     return Rehearsal(
-        point=judged.point or chosen[0].target.name, parts=parts, of=len(judged.newest),
-        make=tuple((step,) for step in (*_containers(root, where), *made)),
-        drop=drop_step(root, where), where=root,
-        left_out=_why_left(both, judged.newest, whole=whole) if len(chosen) < len(judged.newest) else "",
+        point=next((one.target.name for one in found if not one.dataset), found[0].target.name), parts=parts, of=len(found),
+        make=tuple((step,) for step in (*(_containers(root, where) if made or whole else ()), *made)),
+        drop=drop_step(root, where), where=root, left_out="volumes have no files" if left else "",
+        sealed=tried, proves=_proves(job, side, sealed, whole=whole), remarks=tuple(_remarks(chosen, known)),
     )  # fmt: skip
 
 
-def _left_out(both: Both, one: Common, *, whole: bool) -> str:
-    """Why a dataset is not drilled; empty: it is."""
-    dataset = both.world.target.datasets[one.dataset]
-    if dataset.kind is Kind.VOLUME:
-        return "volumes have no files"
-    if dataset.encrypted and (whole or not dataset.key_loaded):
-        return "what is encrypted is read only in clones, with its key loaded"
-    source = both.world.source.datasets[one.dataset]
-    return "the source's key is not loaded" if source.encrypted and not source.key_loaded else ""
+def _refuse_other(job: Job, one: Drillable, known: Mapping[str, Mapping[str, int]]) -> Refusal:
+    """The copy is not what was recorded; no reading could make that good."""
+    name, told = one.target.name, known[one.dataset][one.target.name]
+    return Refusal(
+        why=f"{one.dataset or 'the copy'}{one.target.mark} is another snapshot than the source had under that name",
+        evidence=(f"guid {one.target.guid} in the copy, {told} in the newest recovery kit",),
+        cure=f"`zpool history` of the copy's pool tells who made @{name}; `poolferry restore plan {job.name}` names other copies",
+        outcome=Outcome.FAILED,
+    )  # fmt: skip
 
 
-def _why_left(both: Both, newest: tuple[Common, ...], *, whole: bool) -> str:
-    told = dict.fromkeys(filter(None, (_left_out(both, one, whole=whole) for one in newest)))
-    return "; ".join(told)
+def _remarks(chosen: list[Drillable], known: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """What has to be known of parts that are not compared with the source."""
+    alone = [one for one in chosen if one.alone]
+    for why in dict.fromkeys(one.alone for one in alone):
+        group = [one for one in alone if one.alone == why]
+        yield f"{show_count(len(group), 'dataset')} could only be compared with the copy itself, as {why}"
+    sure = [one for one in alone if one.source is None and vouched(one, known)]
+    if sure:
+        yield f"by guid {show_count(len(sure), 'snapshot')} of those {'is' if len(sure) == 1 else 'are'} what the source had"
+    if unsure := [one for one in alone if vouched(one, known) is None]:
+        yield f"nothing tells whether {_first(unsure)} is what the source had: neither a bookmark nor a recovery kit knows its guid"
+
+
+def _first(found: list[Drillable]) -> str:
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0].dataset}{found[0].target.mark}{more}"
+
+
+def _proves(job: Job, side: Side, sealed: list[Drillable], *, whole: bool) -> str:
+    """What trying sealed datasets proves; no more than that."""
+    if not sealed:
+        return ""
+    many, pool = show_count(len(sealed), "encrypted dataset"), side.root.path.partition("/")[0]
+    if whole:
+        return (
+            f"{many} came as {'it lies' if len(sealed) == 1 else 'they lie'}, and {'its' if len(sealed) == 1 else 'their'} "
+            "snapshots by guid; whether the files are right only somebody with the key can see there"
+        )
+    return (
+        f"of {many} without {'its' if len(sealed) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
+        f"each raw stream was read; only a scrub (zpool scrub {pool}) and a trial receive (poolferry drill {job.name} --whole) "
+        "prove all of it"
+    )
 
 
 def _containers(root: Location, where: At) -> Iterator[Step]:
@@ -125,30 +189,63 @@ def _containers(root: Location, where: At) -> Iterator[Step]:
         yield _step(f"make {path}, if it is not there", why, Pipeline(stages=(made,)))
 
 
-def _part(both: Both, one: Common, root: Location, number: int) -> Part:
+def _part(both: Both, one: Drillable, root: Location, number: int) -> Part:
+    source, copy = both.world.source, both.world.target
+    alone = bool(one.alone)
+    compared = copy.full(one.dataset) + one.target.mark
+    if one.source is not None and not alone:
+        compared = source.full(one.dataset) + one.source.mark
     return Part(
-        name=path_of(one.dataset, one.target),
-        number=number,
-        source=both.world.source.full(one.dataset) + one.source.mark,
-        scratch=f"{root.path}/{number}",
-    )
+        name=path_of(one.dataset, one.target), number=number, source=compared, scratch=f"{root.path}/{number}", alone=alone
+    )  # fmt: skip
 
 
-def _made(job: Job, both: Both, one: Common, part: Part, where: At, *, whole: bool) -> Step:
+def _made(job: Job, both: Both, one: Drillable, scratch: str, where: At, *, whole: bool) -> Step:
     copy = both.world.target
     snapshot = copy.full(one.dataset) + one.target.mark
-    if not whole:
-        given = ("-o", "mountpoint=legacy", "-o", "canmount=noauto", "-o", "readonly=off")
-        clone = commands.zfs("clone", *given, snapshot, part.scratch, effect=Effect.WRITES, where=where)
-        return _step(f"clone {snapshot}", "a drill reads it, and writes only into the clone", Pipeline(stages=(clone,)))
-    send = commands.send_command(commands.full_words(snapshot, Flags(), properties=False), copy, job.pipe)
-    words = ("receive", "-u", "-o", "mountpoint=legacy", "-o", "canmount=noauto", part.scratch)
-    receive = commands.zfs(*words, effect=Effect.WRITES, where=where)
+    if whole:
+        return _received(job, both, one, scratch, where, Flags())
+    given = ("-o", "mountpoint=legacy", "-o", "canmount=noauto", "-o", "readonly=off")
+    clone = commands.zfs("clone", *given, snapshot, scratch, effect=Effect.WRITES, where=where)
+    return _step(f"clone {snapshot}", "a drill reads it, and writes only into the clone", Pipeline(stages=(clone,)))
+
+
+def _received(job: Job, both: Both, one: Drillable, scratch: str, where: At, flags: Flags) -> Step:
+    copy = both.world.target
+    snapshot = copy.full(one.dataset) + one.target.mark
+    send = commands.send_command(commands.full_words(snapshot, flags, properties=False), copy, job.pipe)
+    unmounted = () if one.volume else ("-o", "mountpoint=legacy", "-o", "canmount=noauto")
+    receive = commands.zfs("receive", "-u", *unmounted, scratch, effect=Effect.WRITES, where=where)
     work = Pipeline(stages=(send, commands.buffer_command(job.pipe, lanes=1), receive))
     return Step(
-        does=f"send {snapshot}, the whole, into {part.scratch}", why="a drill of all of it", lane="drill", work=work,
+        does=f"send {snapshot}, the whole, into {scratch}", why="a drill of all of it", lane="drill", work=work,
         expected=None, copies=True,
     )  # fmt: skip
+
+
+def _tried(
+    job: Job, both: Both, sealed: list[Drillable], root: Location, where: At, first: int, *, whole: bool
+) -> Iterator[Step]:
+    """What is tried of datasets whose files nobody can read here."""
+    side = both.world.target
+    for number, one in enumerate(sealed, first):
+        snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
+        if whole:
+            yield _received(job, both, one, scratch, where, Flags(raw=True))
+            arrived = commands.script(
+                _GUID, scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
+            )
+            yield _step(
+                f"look for guid {one.target.guid} in {scratch}",
+                "it shall be the same snapshot",
+                Pipeline(stages=(arrived,)),
+            )
+        else:
+            read = commands.script(_RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=at(side))
+            why = "each block's checksum is proved by reading it, without the key"
+            yield _step(
+                f"read {snapshot} as it lies, {show_size(job.drill.size)} of it at most", why, Pipeline(stages=(read,))
+            )
 
 
 def drop_step(root: Location, where: At) -> Step:
@@ -190,12 +287,44 @@ def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int,
             if part.number in names or not names:
                 yield Pair(
                     name=part.name,
-                    source=listed(part, both.world.source, part.source, "source"),
+                    source=listed(part, both.world.target if part.alone else both.world.source, part.source, "source"),
                     target=listed(part, scratch, part.scratch, "scratch"),
                 )
 
     read = tuple((pair,) for pair in pairs())
     return Comparison(point=rehearsal.point, checked=0, datasets=len(read), findings=(), stages=read)
+
+
+def check_command(job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
+    """The owner's own look at what came back, in a folder where only it sees that mounted. Refuses: it came back on a host."""
+    if rehearsal.where.host is not None:
+        cure = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
+        return Refusal(
+            why=f"the clones lie on {rehearsal.where.host.name}, and check-command is of this machine",
+            evidence=(),
+            cure=cure,
+        )
+    places = [
+        word for part in rehearsal.parts for word in (part.scratch, os.fsdecode(part.name.partition(b"@")[0]) or ".")
+    ]
+    told = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
+    line = scripts.one_line(_CHECK)
+    sudo = ("sudo", "-n") if options_of(job).sudo else ()
+    argv = (
+        *sudo,
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+        "sh",
+        "-c",
+        f"{scripts.PATH}; {line}",
+        "sh",
+        folder,
+        *places,
+        "-",
+    )
+    return Command(argv=(*argv, "env", *told, *owner.argv), effect=Effect.WRITES)
 
 
 def _scratch_side(job: Job, rehearsal: Rehearsal) -> Side:

@@ -8,7 +8,6 @@ Pure.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from orchestrator.domain.job import Job, Keep
@@ -16,58 +15,23 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Decision, Plan, Refusal
 from orchestrator.domain.point import Point
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Chain, Return, Wished
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import steps, telling
 from orchestrator.engines.zfs.bases import find_base
 from orchestrator.engines.zfs.case import parent_of
-from orchestrator.engines.zfs.digesting import Able
 from orchestrator.engines.zfs.marks import cursor_keeper
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import decide
+from orchestrator.engines.zfs.returning_words import Cursor, Seen, is_ours
 from orchestrator.engines.zfs.words import Dataset, Decided, SetAside, Side, Snapshot, World
 
 ASIDE = "aside"
 # A recursive snapshot bears one name everywhere, though the datasets may get it some seconds apart.
 _TOGETHER = timedelta(hours=1)
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A property's value; the one that came with a stream, whatever lies over it now; and where the value is from."""
-
-    value: str
-    received: str | None
-    source: str
-
-
-Values = Mapping[str, Mapping[str, Value]]
-Cursor = tuple[str, str, int]  # dataset, bookmark, guid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """Copy and destination. `job`: the one made up for the way back; `world`: the copy, up to the point, is its source.
-
-    `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
-    properties of both by dataset; `mounts`: who is mounted where, at the destination. `able`: contents were asked for.
-    `cursors`: what the source remembered for its targets, as its last recovery kit tells. `inside`: files in a pool's own
-    dataset, where that is the destination; None: nobody looked.
-    """
-
-    job: Job
-    world: World
-    homeward: bool
-    copied: Values
-    home: Values
-    mounts: Mapping[str, str]
-    bare: tuple[str, ...] = ()
-    able: tuple[Able, Able] | None = field(default=None)
-    cursors: tuple[Cursor, ...] = ()
-    inside: tuple[str, ...] | None = None
 
 
 def returning(job: Job, wished: Wished) -> Job:
@@ -188,11 +152,6 @@ def _carry(seen: Seen, decided: Decided, aside: tuple[SetAside, ...], asked: Ask
         parallel=options_of(seen.job).parallel,
         refusals=decided.refusals,
     )
-
-
-def is_ours(dataset: Dataset) -> bool:
-    """Whether a dataset is what an earlier restore left: not whole, or not settled yet."""
-    return dataset.flags is not None and dataset.flags.backup
 
 
 def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refusal:

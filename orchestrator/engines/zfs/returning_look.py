@@ -1,29 +1,33 @@
 """Looks at a copy and at where it shall return to: what a run looks at, and all properties of both. Reads."""
 
+import json
 from collections.abc import Iterable
-from dataclasses import replace
 
 from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Wished
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import commands, rooting
+from orchestrator.engines.zfs import commands, owners, rooting
 from orchestrator.engines.zfs.commands import At
 from orchestrator.engines.zfs.digesting import Able, able_command, parse_able
 from orchestrator.engines.zfs.parse import Unreadable
-from orchestrator.engines.zfs.returning import Seen, Value, cursors_of, is_homeward, returning, up_to
+from orchestrator.engines.zfs.returning import cursors_of, is_homeward, returning, up_to
+from orchestrator.engines.zfs.returning_words import Seen, Value
 from orchestrator.engines.zfs.survey import run, side_by_side, survey, understood
 from orchestrator.engines.zfs.words import World
 from orchestrator.process.executor import Reader
 
-# Argument: the root. Nothing of a root that is not there; then who is mounted where. `all` does not tell the salt.
+# Argument: the root. Nothing of a root that is not there; then who is mounted where. `all` does not tell the salt. zfs tells each
+# mountpoint below the folder that the pool was imported for, received ones too: a disk's own folder is none of the source's.
 _PROPERTIES = r"""
 printf "=properties\n"; exec 3>&1
 e=$(zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$1" 2>&1 >&3) || case $e in
 *"does not exist"*|*"no such pool"*) ;; *) printf "%s\n" "$e" >&2; exit 1;;
 esac
 zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source pbkdf2salt "$1" 2>/dev/null
+printf "=altroot\n"; zpool get -H -o value altroot "${1%%/*}" 2>/dev/null
 printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts; printf "=end\n"
 """
 Told = tuple[dict[str, dict[str, Value]], dict[str, str]]
@@ -41,6 +45,17 @@ def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: boo
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_of(job, wished),
         inside=_inside(world, reader),
     )  # fmt: skip
+
+
+def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
+    """Accounts that have other numbers where data return than the kit tells; nobody is asked where it tells none.
+
+    Raises: OrchestratorError.
+    """
+    then = json.loads(kit)
+    if not then.get("users") and not then.get("groups"):
+        return ()
+    return owners.warnings(then, owners.parse_people(run(reader, owners.people_command(to.host)).stdout))
 
 
 def _inside(world: World, reader: Reader) -> tuple[str, ...] | None:
@@ -71,28 +86,40 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
     """
     told: dict[str, dict[str, Value]] = {}
     mounts: dict[str, str] = {}
-    part = ""
+    part = altroot = ""
     for line in lines:
         text = line.decode("utf-8", "surrogateescape")
-        if text in ("=properties", "=mounts", "=end"):
+        if text in ("=properties", "=altroot", "=mounts", "=end"):
             part = text
         elif part == "=properties":
             fields = text.split("\t")
             if len(fields) == 5 and f"{fields[0]}/".startswith(f"{root.path}/"):
                 told.setdefault(fields[0][len(root.path) + 1 :], {})[fields[1]] = _value(*fields[2:])
+        elif part == "=altroot":
+            altroot = text.rstrip("/") if text.startswith("/") else ""
         elif part == "=mounts" and text:
             what, _, where = text.partition(" ")
-            mounts[_unescaped(where)] = _unescaped(what)
+            mounts[unescaped(where)] = unescaped(what)
     if part != "=end":
         raise Unreadable("the properties ended too early")
+    for own in told.values():
+        if altroot and (told_so := own.get("mountpoint")):
+            received = told_so.received and _outside(told_so.received, altroot)
+            own["mountpoint"] = replace(told_so, received=received, outside=_outside(told_so.value, altroot))
     return told, mounts
+
+
+def _outside(mountpoint: str, altroot: str) -> str:
+    """A mountpoint as it is wherever else the pool is imported."""
+    inside = f"{mountpoint}/".startswith(f"{altroot}/")
+    return (mountpoint[len(altroot) :] or "/") if inside else mountpoint
 
 
 def _value(value: str, received: str, source: str) -> Value:
     return Value(value=value, received=None if received == "-" else received, source=source)
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     r"""A field of /proc/mounts, in which blanks are written as \040. Source: fstab(5)."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)

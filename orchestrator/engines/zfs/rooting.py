@@ -11,16 +11,16 @@ Pure.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Plan, Refusal, Step
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs import commands
 from orchestrator.engines.zfs.commands import At, at
 from orchestrator.engines.zfs.flags import has_its_own_key
-from orchestrator.engines.zfs.returning import Seen, is_ours
+from orchestrator.engines.zfs.returning_words import Seen, is_ours
 from orchestrator.engines.zfs.words import PLACEHOLDER, Bookmark, Dataset, Side, Snapshot, World
 
 _SHOWN = 5

@@ -128,14 +128,15 @@ e=$(printf "%s\\n" "$e" | grep -v FINE); [ -z "$e" ] || { printf "%s\\n" "$e" >&
 HOLD = _IN_EIGHT.replace("WORD", "hold").replace("FINE", '-e "^$" -e "tag already exists"')
 RELEASE = _IN_EIGHT.replace("WORD", "release").replace("FINE", '-e "^$" -e "no such tag" -e "does not exist"')
 
-# Arguments: mbuffer's words, a dash, those of zfs. The sender's own status comes out, unless its reader is to blame.
+# Arguments: mbuffer's memory, seconds of patience, the words of zfs. The sender's own status comes out, unless its reader is
+# to blame. Why patience: a machine that lost its power tells nobody, and sshd would wait for two hours for it.
 SEND = """
-n=$1; shift; exec 3>&1
-s=$({ { zfs "$@" 3>&- 4>&-; echo $? >&4; } | mbuffer -q -s 128k -m "$n" >&3 3>&- 4>&-; } 4>&1); m=$?
+n=$1; w=$2; shift 2; exec 3>&1
+s=$({ { zfs "$@" 3>&- 4>&-; echo $? >&4; } | mbuffer -q -s 128k -m "$n" -W "$w" >&3 3>&- 4>&-; } 4>&1); m=$?
 case $s in 0|141) exit "$m";; *) exit "$s";; esac
 """
 RECEIVE = """
-n=$1; shift; mbuffer -q -s 128k -m "$n" | zfs "$@"
+n=$1; w=$2; shift 2; mbuffer -q -s 128k -m "$n" -W "$w" | zfs "$@"
 """
 ZFS = """
 zfs "$@"
@@ -190,6 +191,12 @@ while [ $# -ge 4 ]; do
 o=$(case $2 in "") zfs send "$1n" "$4";; -t) zfs send "$1n" -t "$3";; *) zfs send "$1n" "$2" "$3" "$4";; esac 2>/dev/null)
 printf "%s\\nsize\\t-\\n" "$o" | grep -m 1 "^size"; shift 4;
 done; :
+"""
+# Arguments: the pool, the nearest dataset, the root. Prints properties, then name, createtxg and creation of the root's snapshots.
+ROOM = """
+zpool get -Hp -o property,value freeing "$1" || exit
+zfs get -Hp -o property,value available,compression,dedup "$2" || exit
+[ "$2" != "$3" ] || zfs list -Hp -r -t snapshot -o name,createtxg,creation "$3"
 """
 # Arguments: datasets and snapshots. Prints name, property and value: of snapshots the guid, of datasets their newest snapshot.
 # What is not there is not printed.

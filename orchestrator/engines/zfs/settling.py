@@ -7,10 +7,10 @@ Pure.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from orchestrator.domain.command import Effect
 from orchestrator.domain.plan import Decision, Nothing, Plan, Step
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs import commands
 from orchestrator.engines.zfs.commands import at
@@ -27,7 +27,7 @@ from orchestrator.engines.zfs.ending import (
     wanted,
 )
 from orchestrator.engines.zfs.flags import has_its_own_key
-from orchestrator.engines.zfs.returning import Seen, Value, is_ours
+from orchestrator.engines.zfs.returning_words import Seen, Value, is_ours
 from orchestrator.engines.zfs.rooting import is_pool, kept, kept_lines
 from orchestrator.engines.zfs.words import Dataset, Flags, Kind
 
@@ -148,7 +148,7 @@ def _set(seen: Seen, dataset: str) -> Iterator[Step]:
             or name in stays
         ):
             continue
-        if now is None or (now.received != told.received and now.value != told.received):
+        if now is None or told.received not in (now.received, now.value, now.outside):
             words.append(f"{name}={told.received}")
     if is_own_root(seen, dataset) and (place := key_place(seen, dataset)) not in (
         "prompt",

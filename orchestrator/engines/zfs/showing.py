@@ -58,7 +58,7 @@ def _holds_below(path: bytes, dataset: str) -> bool:
 
 
 def _points(job: Job, dataset: Location, reader: Reader) -> tuple[Point, ...]:
-    from dataclasses import replace
+    from orchestrator.domain.quick import replace
 
     return survey_points(replace(job, target=replace(job.target, location=dataset)), reader)
 

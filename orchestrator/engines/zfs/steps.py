@@ -1,13 +1,13 @@
 """Turns what was decided into steps with exact commands. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
 
 from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Step
+from orchestrator.domain.quick import replace
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import commands, stuck, transport

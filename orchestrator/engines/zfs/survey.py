@@ -57,6 +57,15 @@ def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> Wo
     )
 
 
+def survey_copy(job: Job, reader: Reader) -> World:
+    """The copy alone, for what can be done while the source cannot be looked at: that side has no datasets here.
+
+    Raises: OrchestratorError.
+    """
+    target, _ = _Looking(job, reader).at(job.target.location, target=True, above=False)
+    return World(source=Side(root=job.source, pool_guid=0, version=()), target=target)
+
+
 def newest_is_enough(source: Side, target: Side) -> bool:
     """Whether the newest snapshot of each copy says all that a plan asks of them: the source knows it, so it is the base.
 
@@ -124,10 +133,10 @@ def _evidence(command: Command, result: Result) -> Evidence:
     return Evidence(lines=(str(command),), exits=result.exits, last_words=result.last_words, host=host)
 
 
-def run(reader: Reader, command: Command) -> Result:
+def run(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> Result:
     """The result of a command that only reads, in time and well. Raises: OrchestratorError."""
     pipeline = Pipeline(stages=(command,))
-    result = reader.read(pipeline, limit=LIMIT, timeout=PATIENCE)
+    result = reader.read(pipeline, limit=LIMIT, timeout=patience)
     if not result.well:
         raise explain(broken(pipeline, result, reader.ssh_options))
     return result

@@ -4,7 +4,6 @@ Only what lies in that place and has our mark on it is ever destroyed. Reads.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestrator.domain.command import Command, Effect, Pipeline
@@ -13,6 +12,7 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal, Step
 from orchestrator.domain.point import Point
+from orchestrator.domain.quick import replace
 from orchestrator.domain.returning import Wished
 from orchestrator.domain.scratch import Scratch
 from orchestrator.domain.units import show_count

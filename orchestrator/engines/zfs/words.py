@@ -7,13 +7,12 @@ Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, field
 
 FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `Flags` spells it
 PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
@@ -86,7 +85,7 @@ class Dataset:
     `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
     `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
     `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder, and no properties have
-    come to it since: the first that come clear all that is set on it.
+    come to it since: the first that come clear all that is set on it. `used`: bytes, with all that lies below it.
     """
 
     name: str
@@ -106,6 +105,7 @@ class Dataset:
     flags: Flags | None = None
     placeholder: bool = False
     bare: bool = False
+    used: int | None = None
 
     @property
     def newest(self) -> Snapshot | None:

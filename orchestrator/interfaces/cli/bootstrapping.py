@@ -3,18 +3,28 @@
 Changes things.
 """
 
+from collections.abc import Sequence
+
 import click
 
 from orchestrator import compose
-from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
+from orchestrator.interfaces.cli.options import Command, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 
 @click.command("bootstrap", cls=Command, short_help="Take over configuration and history from a kit.")
 @click.argument("place")
 @click.option("--plan", is_flag=True, help="only tell what is there; write nothing")
 @click.option("--aside", is_flag=True, help="a configuration and history that are here are renamed and kept")
+@click.option(
+    "--ssh-option",
+    "options",
+    multiple=True,
+    metavar="WORD",
+    help="for ssh, where PLACE is on a host: -i and then a file, each with this before it",
+)
 @pass_frame
-def bootstrap(frame: Frame, place: str, plan: bool, aside: bool) -> int:
+def bootstrap(frame: Frame, place: str, plan: bool, aside: bool, options: Sequence[str]) -> int:
     """Find our kit at PLACE and take it over: a device (/dev/disk/by-id/…), a dataset (vault/poolferry-kit), or a folder
     with copies of files; the latter two also on ssh://user@host/. PLACE is only read.
     """
@@ -22,7 +32,7 @@ def bootstrap(frame: Frame, place: str, plan: bool, aside: bool) -> int:
     from orchestrator.interfaces.text import iso
     from orchestrator.interfaces.wording import reason_lines
 
-    kit, where = bootstrapping.find_kit(place, frame.log), frame.where
+    kit, where = bootstrapping.find_kit(place, frame.log, options), frame.where
     last = kit.last
     value = {
         "place": place, "folder": kit.folder, "host": last.host if last else None, "runs": kit.runs, "jobs": list(kit.jobs),

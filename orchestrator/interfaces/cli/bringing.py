@@ -12,9 +12,10 @@ import click
 from orchestrator import compose
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.bootstrapping import bootstrap
-from orchestrator.interfaces.cli.frame import Command, Frame, Group, complete_job, pass_frame
+from orchestrator.interfaces.cli.options import Command, Group, complete_job, pass_frame
 from orchestrator.interfaces.cli.rebuilding import pool
-from orchestrator.interfaces.cli.running import opened, visits_of, worst
+from orchestrator.interfaces.desk import opened, visits_of, worst
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,19 +56,20 @@ def verify(frame: Frame, job: Sequence[str], point: str | None, *, source: bool,
     if point and len(jobs) != 1:
         raise click.UsageError("--point needs one job")
     around = Around(frame.where, known.jobs, door.say)
-    done, cured = list[Verified](), list[list[dict[str, Any]]]()
+    done, cured, at = list[Verified](), list[list[dict[str, Any]]](), list["Job"]()
     with opened(frame) as desk, visits_of(frame, desk, known) as visits:
 
         def read(placed: "Job", absent: "NotNow | None") -> "RunReport":
             if absent is not None:
                 raise absent
+            at.append(placed)
             done.append(desk.do(placed, verify_job, point=point, against_source=source, content=content))
             return done[-1].report
 
         for one in jobs:
             report = visits.run(one, read) if visits else read(one, None)
             show_report(frame, report, report_lines(report))
-            heal(frame, one, done[-1].point, done[-1].reading.findings if done[-1].reading else (), cured)
+            heal(frame, at[-1], done[-1].point, done[-1].reading.findings if done[-1].reading else (), cured)
             around.changed()
             if desk.stopped:
                 break
@@ -143,8 +145,21 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
         decision = desk.do(declared, plan_restore, wish)
     steps = [] if isinstance(decision, Refusal) else decision.steps
     lines = decision_lines(declared.name, decision, [step_commands(step) for step in steps])
-    frame.answer({"job": declared.name, **decision_value(decision)}, lines)
+    value = {"job": declared.name, **decision_value(decision)}
+    if origin is None:
+        value["others"] = _weigh(frame, declared, wish, lines)
+    frame.answer(value, lines)
     return 3 if isinstance(decision, Refusal) else 0
+
+
+def _weigh(frame: Frame, job: "Job", wish: "Wish", lines: list[str]) -> list[dict[str, Any]]:
+    """The copies of other jobs, disks and places that would bring back something newer; each with what to say or do."""
+    from orchestrator.interfaces.copies import better, find_copies, newer_lines, newer_values
+
+    name = None if wish.point in (None, "latest") else wish.point
+    others = better(find_copies(frame, job, at=wish.at, name=name), job, at=wish.at, name=name)
+    lines += newer_lines(others)
+    return newer_values(others)
 
 
 def _choice(frame: Frame, job: "Job", *, point: str | None, at: str | None) -> int:

@@ -11,7 +11,8 @@ import click
 from orchestrator import compose
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.enrolling import eject, enroll
-from orchestrator.interfaces.cli.frame import Frame, GroupWithUsual, pass_frame
+from orchestrator.interfaces.cli.options import GroupWithUsual, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import Disk, Known, RotationSet
     from orchestrator.domain.run import RunReport
     from orchestrator.history.disks import Disks
-    from orchestrator.interfaces.cli.running import Desk
+    from orchestrator.interfaces.desk import Desk
     from orchestrator.interfaces.visits import Arrivals
     from orchestrator.runner.visiting import Visited
 
@@ -145,10 +146,11 @@ def snooze(frame: Frame, disk: str, span: str | None, note: str, *, off: bool) -
 def _stands(frame: Frame, disk: str, standing: str, told: str) -> int:
     from orchestrator.domain.rotation import Standing
     from orchestrator.runner.disks import of_set
+    from orchestrator.runner.locks import visiting
 
     known = frame.configuration()
     rotation, own = _rotation(known, disk)
-    with compose.open_history(frame.where) as history:
+    with visiting(own, frame.where.state), compose.open_history(frame.where) as history:
         remembered = _remembered(own, history.disks)
         with history.together():
             history.disks.stands(remembered.disk, Standing(standing))
@@ -181,7 +183,7 @@ def retire(frame: Frame, disk: str) -> int:
 @pass_frame
 def readopt(frame: Frame, disk: str) -> int:
     """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Erases nothing."""
-    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.desk import opened
     from orchestrator.interfaces.visits import dock
     from orchestrator.runner.enrolling import readopt as readopted
 
@@ -198,8 +200,8 @@ def readopt(frame: Frame, disk: str) -> int:
 @pass_frame
 def attach(frame: Frame, disk: str) -> int:
     """Attach a disk and leave it so, to look at it or to restore from it; `disks eject` lets it go."""
-    from orchestrator.domain.errors import OrchestratorError
-    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.domain.errors import NotNow, OrchestratorError
+    from orchestrator.interfaces.desk import opened
     from orchestrator.interfaces.visits import Arrivals, dock
     from orchestrator.planners.recognising import State
     from orchestrator.runner.disks import of_set, on_disk
@@ -208,7 +210,7 @@ def attach(frame: Frame, disk: str) -> int:
     known = frame.configuration()
     rotation, own = _rotation(known, disk)
     with opened(frame) as desk:
-        arrivals = Arrivals(known, dock(frame.where, desk.history, say=door.say, log=frame.log))
+        arrivals = Arrivals(known, dock(frame.where, desk.history, say=door.say, log=frame.log), awake=True)
         found = next((each for each in arrivals.found if each.disk == own), None)
         if found is None:
             raise OrchestratorError(f"disk {disk} is not here", cure="plug it in")
@@ -216,7 +218,8 @@ def attach(frame: Frame, disk: str) -> int:
             raise OrchestratorError(found.says, cure=found.cure)
         stay = begin_visit(found, arrivals.dock)
         if not isinstance(stay, Stay):
-            raise OrchestratorError(stay.why, cure=stay.cure)
+            kind = NotNow if stay.seen is State.VISITED else OrchestratorError
+            raise kind(stay.why, cure=stay.cure)
         stay.leave()
     places = {job.name: str(on_disk(job, own).target.location) for job in of_set(rotation, known.jobs)}
     lines = [f"{name} is at {place}" for name, place in places.items()]
@@ -234,7 +237,7 @@ def attach(frame: Frame, disk: str) -> int:
 @pass_frame
 def scan(frame: Frame, disk: Sequence[str], why: str, identity: str | None) -> int:
     """Look which disks are plugged in, and run on each of ours all jobs of its set, one disk after the other."""
-    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.desk import opened
     from orchestrator.interfaces.visits import Arrivals, dock, recognised_value, visited_value
 
     known = frame.configuration()
@@ -245,7 +248,9 @@ def scan(frame: Frame, disk: Sequence[str], why: str, identity: str | None) -> i
         if not disk:
             return 0
     with opened(frame) as desk:
-        arrivals = Arrivals(known, dock(frame.where, desk.history, say=door.say, log=frame.log))
+        # Not for udev: the disk that is woken would be one that was plugged in, and wake the next.
+        used = dock(frame.where, desk.history, say=door.say, log=frame.log)
+        arrivals = Arrivals(known, used, awake=identity is None)
         others = [each for each in arrivals.strangers() if not disk or (each.disk and each.disk.name in disk)]
         for each in others:
             door.say(f"{each.says}; {each.cure}")
@@ -265,7 +270,7 @@ def _visits(
     """The visits of all disks of a set that are here, one after the other."""
     from orchestrator.domain.run import Outcome
     from orchestrator.interfaces.around import Around
-    from orchestrator.interfaces.cli.running import reader, tell
+    from orchestrator.interfaces.desk import reader, tell
     from orchestrator.interfaces.visits import call_safe_hooks, visited_lines
     from orchestrator.runner.disks import in_turn, of_set, owes
     from orchestrator.runner.run import run_job
@@ -305,12 +310,13 @@ def _visits(
 
 
 def _code(ended: "Sequence[Visited]") -> int:
-    """Failed over refused over fine."""
-    from orchestrator.interfaces.cli.running import worst
+    """Failed over refused over waiting for another visit over fine."""
+    from orchestrator.interfaces.desk import worst
+    from orchestrator.planners.recognising import State
     from orchestrator.runner.visiting import Ending
 
     codes = {Ending.DONE: 0, Ending.REFUSED: 3}
-    return worst([codes.get(each.ending, 1) for each in ended])
+    return worst([75 if each.seen is State.VISITED else codes.get(each.ending, 1) for each in ended])
 
 
 disks.add_command(enroll)

@@ -10,8 +10,9 @@ import click
 
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.bringing import heal, show_report
-from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
-from orchestrator.interfaces.cli.running import opened, visits_of, worst
+from orchestrator.interfaces.cli.options import Command, complete_job, pass_frame
+from orchestrator.interfaces.desk import drill_value, opened, visits_of, worst
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.domain.errors import NotNow
@@ -44,19 +45,20 @@ def drill(frame: Frame, job: Sequence[str], *, whole: bool, prove: bool, seed: i
         raise click.UsageError(f"{', '.join(alone)}: copies nothing, so there is nothing to drill")
     wish = DrillWish(whole=whole, proves=prove, seed=seed)
     around, ended = Around(frame.where, known.jobs, door.say), list["DrillEnd"]()
-    cured: list[list[dict[str, Any]]] = []
+    cured, at = list[list[dict[str, Any]]](), list["Job"]()
     with opened(frame) as desk, visits_of(frame, desk, known) as visits:
 
         def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
             if absent is not None:
                 raise absent
+            at.append(placed)
             ended.append(desk.do(placed, drill_job, wish))
             return ended[-1].report
 
         for one in jobs:
             report = visits.run(one, do) if visits else do(one, None)
             tell_drill(frame, report)
-            heal(frame, one, ended[-1].drilled.point, ended[-1].findings, cured)
+            heal(frame, at[-1], ended[-1].drilled.point, ended[-1].findings, cured)
             around.changed()
             if desk.stopped:
                 break
@@ -71,14 +73,6 @@ def tell_drill(frame: Frame, report: "RunReport") -> None:
     from orchestrator.interfaces.wording import report_lines
 
     show_report(frame, report, report_lines(report))
-
-
-def drill_value(end: "DrillEnd") -> dict[str, Any]:
-    """A drill for JSON."""
-    from orchestrator.interfaces.drills import drilled_value
-    from orchestrator.runner.telling import report_value
-
-    return {**report_value(end.report), "drill": drilled_value(end.drilled)}
 
 
 COMMANDS: tuple[click.Command, ...] = (drill,)

@@ -10,7 +10,8 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
+from orchestrator.interfaces.cli.options import Command, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
@@ -102,7 +103,7 @@ def _refused(frame: Frame, name: str, refusal: "Refusal") -> int:
 
 def _enrolled(frame: Frame, wish: "Wish", device: "Device", key_file: str | None, note: str) -> int:
     from orchestrator.domain.plan import Refusal
-    from orchestrator.interfaces.cli.running import opened
+    from orchestrator.interfaces.desk import opened
     from orchestrator.interfaces.visits import dock
     from orchestrator.runner.enrolling import enroll as enrolled
 
@@ -155,10 +156,13 @@ def eject(frame: Frame, disk: str) -> int:
     """Let go of a disk that is still attached, and say when it may be pulled out."""
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.rotation import POOL
+    from orchestrator.interfaces.visits import leave_the_case
+    from orchestrator.planners.recognising import held_alone
     from orchestrator.process.executor import Writer
+    from orchestrator.runner.locks import visiting
     from orchestrator.targets import medium
     from orchestrator.targets.letting_go import let_go
-    from orchestrator.targets.presence import survey_devices
+    from orchestrator.targets.presence import held, survey_devices
 
     known = frame.configuration()
     found = [(each, own) for each in known.sets for own in each.disks if own.name == disk]
@@ -169,10 +173,15 @@ def eject(frame: Frame, disk: str) -> int:
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
     # What lies above it is ours, and may have the same identity: the device below a pool.
     devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL}")]
+    if not devices and own.name in held([own]):
+        lost = held_alone(own)
+        raise OrchestratorError(lost.says, cure=lost.cure)
     if len(devices) != 1:
         raise OrchestratorError(f"disk {disk} is not here" if not devices else f"disk {disk} is there twice", cure="")
-    medium.detach(own, writer)
-    hinders = let_go(devices[0], writer, power_off=rotation.power_off)
-    lines = [f"NOT SAFE TO REMOVE: {disk}: {hinders}"] if hinders else [f"SAFE TO REMOVE: {own.called}"]
-    frame.answer({"disk": disk, "safe": not hinders, "why": hinders}, lines)
-    return 1 if hinders else 0
+    with visiting(own, frame.where.state):
+        medium.detach(own, writer)
+        told = let_go(devices[0], writer, power_off=rotation.power_off)
+    safe = f"SAFE TO REMOVE: {own.called}" + (f". {leave_the_case(told.beside)}" if told.beside else "")
+    lines = [f"NOT SAFE TO REMOVE: {disk}: {told.hinders}"] if told.hinders else [safe]
+    frame.answer({"disk": disk, "safe": not told.hinders, "why": told.hinders, "beside": told.beside}, lines)
+    return 1 if told.hinders else 0

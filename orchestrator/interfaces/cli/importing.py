@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
+from orchestrator.interfaces.cli.options import Command, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 _USUAL = "/etc/sanoid/sanoid.conf"
 _FILE = click.Path(dir_okay=False, exists=True, allow_dash=True)

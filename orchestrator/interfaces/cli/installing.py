@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import compose
-from orchestrator.interfaces.cli.frame import Frame, Group, pass_frame
+from orchestrator.interfaces.cli.options import Group, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
+from orchestrator.interfaces.cli.options import Command, complete_job, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.domain.kit import Kit

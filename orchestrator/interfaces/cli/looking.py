@@ -11,7 +11,8 @@ import click
 from orchestrator import compose
 from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.bringing import export
-from orchestrator.interfaces.cli.frame import Command, Frame, GroupWithUsual, complete_job, pass_frame
+from orchestrator.interfaces.cli.options import Command, GroupWithUsual, complete_job, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
@@ -48,7 +49,7 @@ def status(frame: Frame, job: Sequence[str]) -> int:
 
 
 def _sets(known: "Configuration", names: set[str], views: "Views") -> "tuple[dict[str, Any], list[str], bool]":
-    """How the rotation sets of these names stand: for --json, as lines, and whether one of them or a disk is late."""
+    """How the rotation sets of these names stand: for --json, as lines, and whether one of them or a disk is not well."""
     from orchestrator.interfaces.disks import sets_lines, sets_value
     from orchestrator.interfaces.text import printable
     from orchestrator.interfaces.visits import set_standing
@@ -56,7 +57,8 @@ def _sets(known: "Configuration", names: set[str], views: "Views") -> "tuple[dic
     sets, now = [each for each in known.sets if each.name in names], compose.now()
     health = [set_standing(each, known.jobs, views, now=now).health for each in sets]
     lines = ["", *(printable(line) for line in sets_lines(sets, known.jobs, views, now))]
-    return sets_value(sets, known.jobs, views, now), lines, any(each.late or each.overdue for each in health)
+    bad = any(each.late or each.overdue or each.ailing for each in health)
+    return sets_value(sets, known.jobs, views, now), lines, bad
 
 
 @click.command(cls=Command)

@@ -6,7 +6,8 @@ Changes things.
 import click
 
 from orchestrator import compose
-from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
+from orchestrator.interfaces.cli.options import Command, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 
 @click.command(cls=Command, short_help="Numbers for Prometheus.")

@@ -10,7 +10,8 @@ import click
 from orchestrator import compose
 from orchestrator.domain.units import Seconds
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Frame, GroupWithUsual, pass_frame
+from orchestrator.interfaces.cli.options import GroupWithUsual, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +43,7 @@ def send_notices(frame: Frame) -> int:
 
     For machines without the daemon: called by cron each quarter of an hour, it also notices what does not run at all.
     """
-    from orchestrator.interfaces.around import anybody_listens
+    from orchestrator.interfaces.ears import anybody_listens
     from orchestrator.interfaces.noticing import tell_what_changed
 
     machine, jobs, trouble = compose.machine(frame.where), frame.configuration().jobs, list[str]()

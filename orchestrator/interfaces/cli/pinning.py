@@ -9,8 +9,9 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces.cli.bringing import show_report
-from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
-from orchestrator.interfaces.cli.running import opened, worst
+from orchestrator.interfaces.cli.options import Command, complete_job, pass_frame
+from orchestrator.interfaces.desk import opened, worst
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job

@@ -10,15 +10,18 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Command, Frame, pass_frame
-from orchestrator.interfaces.cli.running import Desk, opened
+from orchestrator.interfaces.cli.options import Command, pass_frame
+from orchestrator.interfaces.desk import Desk, opened
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
-    from orchestrator.domain.leaving import KitFacts, Leaving, Standing
+    from orchestrator.domain.leaving import Copy, KitFacts, Leaving, Standing
     from orchestrator.domain.place import Location
     from orchestrator.domain.run import RunReport
-    from orchestrator.interfaces.rebuilding import Here, Part
+    from orchestrator.interfaces.evacuating import Here
+    from orchestrator.interfaces.rebuilding import Part
+    from orchestrator.interfaces.stays import Stays
 
 DONE, REFUSED, WAITS, FAILED = 0, 3, 75, 1
 
@@ -32,24 +35,41 @@ DONE, REFUSED, WAITS, FAILED = 0, 3, 75, 1
     metavar="DATASET",
     help="this may be lost; with a slash at its end, all below it too (repeatable)",
 )
+@click.option(
+    "--trust",
+    multiple=True,
+    metavar="DISK",
+    help="a disk that is away counts by what history knows was proved on it (repeatable)",
+)
 @click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
 @pass_frame
-def pool(frame: Frame, name: str, plan: bool, lose: Sequence[str], content: bool) -> int:
+def pool(frame: Frame, name: str, plan: bool, lose: Sequence[str], trust: Sequence[str], content: bool) -> int:
     """Is all of it elsewhere? You destroy and create it; then all of it is brought back, compared, and each target told.
 
     Say the same command again after each of your own steps, and after any cut: it goes on where it was.
     """
+    from orchestrator.interfaces.stays import Stays
+
+    known = {disk.name for rotation in frame.configuration().sets for disk in rotation.disks}
+    if strange := [disk for disk in trust if disk not in known]:
+        raise click.UsageError(f"--trust {strange[0]}: targets.toml declares no disk of that name")
     if plan:
-        return Rebuilding(frame, None, name, lose, content=content).tell()
-    with opened(frame) as desk:
-        return Rebuilding(frame, desk, name, lose, content=content).tell()
+        with Stays(frame, None) as stays:
+            return Rebuilding(frame, None, stays, name, lose, trust, content=content).tell()
+    with opened(frame) as desk, Stays(frame, desk) as stays:
+        return Rebuilding(frame, desk, stays, name, lose, trust, content=content).tell()
 
 
 class Rebuilding:
     """One call of the command. Without a desk nothing is changed."""
 
-    def __init__(self, frame: Frame, desk: Desk | None, name: str, lose: Sequence[str], *, content: bool) -> None:
-        self._frame, self._desk, self._name, self._lose, self._content = frame, desk, name, tuple(lose), content
+    def __init__(
+        self, frame: Frame, desk: Desk | None, stays: "Stays", name: str, lose: Sequence[str], trust: Sequence[str], *,
+        content: bool,
+    ) -> None:  # fmt: skip
+        self._frame, self._desk, self._stays, self._name = frame, desk, stays, name
+        self._lose, self._trust, self._content = tuple(lose), tuple(trust), content
+        self._since = compose.now()
         self.value: dict[str, Any] = {"pool": name, "steps": []}
 
     def tell(self) -> int:
@@ -65,13 +85,15 @@ class Rebuilding:
             door.answer([f"{number}. {title}: {state}", *(f"     {line}" for line in lines)])
 
     def _go_on(self) -> int:
-        from orchestrator.interfaces import rebuilding
+        from orchestrator.interfaces import evacuating, rebuilding
 
         with self._frame.views() as views:
-            here = rebuilding.look(self._frame, self._name, views)
-            known, kits = views.rebuilds.of(self._name), rebuilding.remembered(here, views)
-        kits = dict(known.kits) if known else kits
-        told = rebuilding.facts(here, kits)
+            known = views.rebuilds.of(self._name)
+            files = rebuilding.files_of(known.kits) if known else ()
+            self._since = known.begun_at if known else compose.now()
+            here = evacuating.look(self._frame, self._name, views, self._stays, files)
+            kits = dict(known.kits) if known else rebuilding.remembered(here, views)
+        told = rebuilding.facts(self._name, kits)
         self._lose = tuple(dict.fromkeys((*self._lose, *(known.lost if known else ()))))
         if here.pool.guid is not None and not rebuilding.is_anew(here, known, told):
             return self._old(here)
@@ -91,19 +113,22 @@ class Rebuilding:
     # Before it goes.
 
     def _old(self, here: "Here") -> int:
-        from orchestrator.interfaces import rebuilding
-        from orchestrator.planners.leaving import refuse_leaving
+        from orchestrator.interfaces import evacuating, rebuilding
+        from orchestrator.planners.leaving import refuse_guests, refuse_leaving
 
-        leaving = rebuilding.judged(here, self._lose)
+        leaving = evacuating.judged(here, self._lose, self._trust)
         self.value["datasets"] = [_standing_value(one) for one in leaving.standings]
-        refusal = refuse_leaving(here.pool, leaving)
-        if refusal is not None:
-            lines = [*leaving_lines(leaving), refusal.why, f"what to do: {refusal.cure}"]
+        own = evacuating.own_place(self._frame, here.pool)
+        lost, guests = refuse_leaving(here.pool, leaving), refuse_guests(here.pool)
+        if refusals := [each for each in (lost, guests, own) if each is not None]:
+            lines = leaving_lines(leaving)
+            for each in refusals:  # what is lost stands in the lines of the datasets
+                lines += [each.why, *(() if each is lost else each.evidence), f"what to do: {each.cure}"]
             self._step(1, "is all of it elsewhere", "no", lines)
             return REFUSED
         self._step(1, "is all of it elsewhere", "yes", leaving_lines(leaving))
         kits = self._remember(here)
-        return self._to_make(rebuilding.lines_to_make(self._name, rebuilding.facts(here, kits), there=True))
+        return self._to_make(rebuilding.lines_to_make(self._name, rebuilding.facts(self._name, kits), there=True))
 
     def _remember(self, here: "Here") -> dict[str, str]:
         from orchestrator.interfaces import rebuilding
@@ -135,31 +160,36 @@ class Rebuilding:
         self.value["parts"] = [rebuilding.part_value(part) for part in found]
         if code is not DONE or self._desk is None:
             return code
-        lines = rebuilding.differences(self._frame, here, kits, self._lose)
+        made = rebuilding.survey_kits(self._frame, here)
+        lines = rebuilding.differences(self._frame, here, kits, made, self._lose)
         self.value["differences"] = list(lines)
         self._step(4, "is it as it was", f"{len(lines)} differences" if lines else "yes", lines)
-        self._chains()
+        self._chains(here)
         if any("not there" in line for line in lines):
             return FAILED
-        rebuilding.fresh_kits(self._frame, here, self._desk.history)
+        rebuilding.keep_kits(self._desk.history, made)
         self._desk.history.rebuilds.end(self._name, compose.now())
         return DONE
 
     def _parts(self, here: "Here", told: "dict[str, KitFacts]") -> "tuple[int, list[Part]]":
         """Each source in turn, until one of them cannot be brought back now."""
-        from dataclasses import replace
+        from orchestrator.domain.quick import replace
+        from orchestrator.interfaces import evacuating, rebuilding
 
-        from orchestrator.interfaces import rebuilding
+        def found() -> "tuple[Part, ...]":
+            with self._frame.views() as views:
+                return rebuilding.parts(here, told, lambda job: rebuilding.came_back(job, views, self._since))
 
         ends: list[Part] = []
-        for place, _ in enumerate(rebuilding.parts(here, told)):
-            part = rebuilding.parts(here, told)[place]
+        for place, _ in enumerate(found()):
+            part = found()[place]
             if self._desk is not None and not part.back and part.job is not None:
-                report = self._restore(self._desk, part.job, part.source)
-                here = replace(here, pool=rebuilding.look_at_pool(self._frame, self._name, part.job))
-                part = rebuilding.parts(here, told)[place]
+                report = self._restore(self._desk, part.job, part.source, rebuilding.came_as_datasets(here))
+                here = replace(here, pool=evacuating.look_at_pool(self._frame, self._name))
+                part = found()[place]
                 if not part.back or report.warnings:
-                    self._step(3, f"bring {part.source} back", report.outcome.value, [report.why, *report.warnings])
+                    told_why = filter(None, (report.why, *report.warnings, report.cure))
+                    self._step(3, f"bring {part.source} back", report.outcome.value, list(told_why))
                     return (FAILED if report.outcome.value != "done" else WAITS), [*ends, part]
             ends.append(part)
             self._step(3, f"bring {part.source} back", *_part_told(part))
@@ -167,19 +197,27 @@ class Rebuilding:
                 return WAITS, ends
         return DONE, ends
 
-    def _restore(self, desk: Desk, job: "Job", source: "Location") -> "RunReport":
+    def _restore(self, desk: Desk, job: "Job", source: "Location", stays: tuple[str, ...]) -> "RunReport":
         from orchestrator.runner.restore import run_restore
         from orchestrator.runner.wishes import Wish
 
-        return desk.do(job, run_restore, Wish(to=source, content=self._content))
+        report = desk.do(job, run_restore, Wish(to=source, content=self._content, stays=stays, owners=False))
+        self._stays.did(job.target.disk, report)
+        return report
 
-    def _chains(self) -> None:
+    def _chains(self, here: "Here") -> None:
         from orchestrator.domain.place import Location
         from orchestrator.interfaces.chains import link_lines, link_values, links
 
         found = links(self._frame, Location(path=self._name))
         self.value["chains"] = link_values(found)
-        self._step(5, "what the next runs go on from", "told", [line.strip() for line in link_lines(found)])
+        anew = [
+            f"{job.name} to {job.target.name}: its copies lay here; poolferry run {job.name} sends them anew"
+            for job in here.homes
+        ]
+        self.value["anew"] = [job.name for job in here.homes]
+        lines = [line.strip() for line in link_lines(found)]
+        self._step(5, "what the next runs go on from", "told", [*lines, *anew])
 
 
 def _part_told(part: "Part") -> tuple[str, list[str]]:
@@ -189,7 +227,8 @@ def _part_told(part: "Part") -> tuple[str, list[str]]:
             "plug in, attach or import one, and say the same command again",
         ]
     known = f", as of {part.copy.known_at:%Y-%m-%d %H:%M} UTC" if part.copy.known_at else ""
-    return ("it is back" if part.back else "to be done"), [f"from {part.copy.place} ({part.copy.job}{known})"]
+    point = f", point {part.copy.point}" if part.copy.point else ""
+    return ("it is back" if part.back else "to be done"), [f"from {part.copy.called} ({part.copy.job}{point}{known})"]
 
 
 def leaving_lines(leaving: "Leaving") -> list[str]:
@@ -197,23 +236,48 @@ def leaving_lines(leaving: "Leaving") -> list[str]:
     lines = [f"{one.dataset}: {_standing_line(one)}" for one in leaving.standings]
     for copy in leaving.unseen:
         known = f"; history knows it as of {copy.known_at:%Y-%m-%d %H:%M} UTC" if copy.known_at else ""
-        lines.append(f"not counted: {copy.job} on {copy.place} ({copy.why}{known})")
+        lines.append(f"not counted: {copy.job} on {copy.called} ({copy.why}{known})")
     return lines
 
 
 def _standing_line(one: "Standing") -> str:
     from orchestrator.domain.units import show_count
+    from orchestrator.planners.leaving import KITS
 
-    held = ", ".join(f"{count} on {place} ({job})" for job, place, count in one.copies)
+    held = [f"{count} on {_holder(copy)}" for copy, count in one.copies]
+    held += [
+        f"its files on {copy.called} ({copy.job}, point {copy.point})"
+        for copy in one.files
+        if not copy.files[one.dataset]
+    ]
+    nothing = "recovery kits alone, made anew by the next runs" if one.dataset.endswith(f"/{KITS}") else "empty"
+    kept = f"; it holds the copies of job {', '.join(one.keeps)}" if one.keeps else ""
     may = ", and may be lost" if one.lost and one.let_go else ""
+    if not one.snapshots:
+        told = f"{'; '.join(held)}{'; ' if held and one.lost else ''}{one.lost}" or nothing
+        return f"{told}{kept}{may}"
     if not held:
-        return f"{one.lost or 'empty'}{may}"
-    return f"{show_count(one.snapshots, 'snapshot')}: {held}{f'; {one.lost}' if one.lost else ''}{may}"
+        return f"{one.lost}{kept}{may}"
+    return f"{show_count(one.snapshots, 'snapshot')}: {', '.join(held)}{f'; {one.lost}' if one.lost else ''}{kept}{may}"
+
+
+def _holder(copy: "Copy") -> str:
+    """The place and the job; of a disk that is away, of when that is."""
+    if copy.held is not None or copy.known_at is None:
+        return f"{copy.called} ({copy.job})"
+    return f"{copy.called} ({copy.job}; not looked at: as history knows it, as of {copy.known_at:%Y-%m-%d %H:%M} UTC)"
 
 
 def _standing_value(one: "Standing") -> dict[str, Any]:
-    copies = [{"job": job, "place": place, "snapshots": count} for job, place, count in one.copies]
+    copies = [
+        {"job": copy.job, "place": copy.place, "where": copy.where or None, "disk": copy.disk or None,
+         "seen": copy.held is not None, "snapshots": count} for copy, count in one.copies
+    ]  # fmt: skip
+    files = [
+        {"job": copy.job, "place": copy.place, "where": copy.where or None, "point": copy.point,
+         "lacks": copy.files[one.dataset] or None} for copy in one.files
+    ]  # fmt: skip
     return {
-        "dataset": one.dataset, "snapshots": one.snapshots, "copies": copies, "lost": one.lost or None,
-        "may_be_lost": one.let_go,
+        "dataset": one.dataset, "snapshots": one.snapshots, "copies": copies, "files": files, "keeps": list(one.keeps),
+        "lost": one.lost or None, "may_be_lost": one.let_go,
     }  # fmt: skip

@@ -3,37 +3,20 @@
 Changes things.
 """
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator import compose
-from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
+from orchestrator.interfaces.cli.options import Command, complete_job, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
-
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
-    from orchestrator.domain.run import RunReport
-    from orchestrator.domain.units import Bytes
-    from orchestrator.history.store import History
-    from orchestrator.interfaces.progress import Progress
-    from orchestrator.interfaces.visits import Visits
     from orchestrator.process.stop import Stop
-    from orchestrator.runner.drilling import DrillEnd
     from orchestrator.runner.planning import Planned
-    from orchestrator.runner.tools import Tools
-    from orchestrator.runner.visiting import Read, Reread
-
-P = ParamSpec("P")
-T = TypeVar("T")
-_WORST = (1, 3, 75, 0)
 
 allow_option = click.option(
     "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"
@@ -128,191 +111,11 @@ def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "P
 @pass_frame
 def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owed: bool, why: str | None) -> int:
     """Run jobs, one after the other: copy, prove, record."""
-    from orchestrator.domain.run import EXIT, Outcome
-    from orchestrator.interfaces.around import Around
-    from orchestrator.runner.telling import report_value
-
     if not job and not owed:
         raise click.UsageError("Missing argument 'JOB...'.")
-    known = frame.configuration()
-    declared = tuple(known.job(name) for name in dict.fromkeys(job))
-    around = Around(frame.where, known.jobs, door.say)
-    reports, values, codes = list["RunReport"](), list[dict[str, Any]](), list[int]()
-    with (
-        opened(frame) as desk,
-        visits_of(frame, desk, known, read_again=True) as visits,
-        _asked(frame, desk, known, declared, why=None if owed else why or asked_by()) as asked,
-    ):
-        for one, reason in asked:
-            begun = around.begins(one)
-            drills: list[DrillEnd] = []
-            reports.append(_run(desk, visits, one, reason, _allowed(allow, aside=aside), drills))
-            for each in (reports[-1], *(end.report for end in drills)):
-                if not frame.json and not (frame.quiet and EXIT[each.outcome] in (0, 75)):
-                    tell(each)
-            if not one.copies and not frame.json and reports[-1].outcome is Outcome.FAILED:
-                _heal_pool(known, one, reports[-1])
-            codes += [EXIT[end.report.outcome] for end in drills]
-            values.append(_with_drill(report_value(reports[-1]), drills))
-            around.ended(one, reports[-1], begun)
-            if desk.stopped:
-                break
-    not_begun = [] if owed else [one.name for one in declared[len(reports) :]]
-    if not_begun:
-        door.say(f"not begun: {', '.join(not_begun)}")
-    if frame.json:
-        door.answer_value(_value(values, several=owed or len(declared) > 1))
-    return worst([*codes, *(EXIT[report.outcome] for report in reports)])
+    from orchestrator.interfaces.running import run_jobs
 
-
-def _asked(
-    frame: Frame, desk: "Desk", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
-) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":
-    """The jobs to run, each with why. `why` None: those that owe a run, of these jobs or of all."""
-    from contextlib import nullcontext
-
-    if why is not None:
-        return nullcontext([(one, why) for one in declared])
-    from orchestrator.interfaces.daemon.by_timer import owed_runs
-
-    parallel, names = compose.machine(frame.where).clock.parallel, [one.name for one in declared]
-    return owed_runs(frame.where, known.jobs, names, desk.history, parallel=parallel)
-
-
-def visits_of(
-    frame: Frame, desk: "Desk", known: "Configuration", *, read_again: bool = False
-) -> "AbstractContextManager[Visits | None]":
-    """Visits of removable disks, where there are any: those attached are let go at the end.
-
-    `read_again`: before that, copies are read again as far as their set's budget goes.
-    """
-    if not known.sets:
-        from contextlib import nullcontext
-
-        return nullcontext()
-    from orchestrator.interfaces.visits import Visits, dock, show_visited
-
-    return Visits(
-        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited,
-        read=reader(frame, desk) if read_again else None,
-    )  # fmt: skip
-
-
-def reader(frame: Frame, desk: "Desk") -> "Read":
-    """Reads copies again, within a budget, and tells of it."""
-
-    def read(job: "Job", /, *, budget: "Bytes") -> "Reread":
-        from orchestrator.runner.rereading import reread_job
-
-        done = desk.do(job, reread_job, budget=budget)
-        if not frame.json and not frame.quiet:
-            tell(done.report)
-        return done
-
-    return read
-
-
-def _run(
-    desk: "Desk", visits: "Visits | None", job: "Job", why: str, allowed: frozenset[str], drills: "list[DrillEnd]"
-) -> "RunReport":
-    """One run, and the drill that is due after it, while the disk is here."""
-    from orchestrator.runner.run import run_job
-
-    def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
-        report = desk.do(placed, run_job, why=why, allowed=allowed, absent=absent)
-        if placed.drill.asked and report.outcome.well and not desk.stopped:
-            from orchestrator.runner.drilling import drill_when_due
-
-            drills.extend(filter(None, [desk.do(placed, drill_when_due)]))
-        return report
-
-    return visits.run(job, do) if visits else do(job, None)
-
-
-def _with_drill(value: dict[str, Any], drills: "list[DrillEnd]") -> dict[str, Any]:
-    """A run's value with that of the drill after it, where there was one."""
-    if not drills:
-        return value
-    from orchestrator.interfaces.cli.drilling import drill_value
-
-    return {**value, "drill": drill_value(drills[-1])}
-
-
-def _heal_pool(known: "Configuration", job: "Job", report: "RunReport") -> None:
-    """Which jobs have what a pool lost."""
-    from orchestrator.planners.healing import heal_pool
-
-    door.answer([f"  to heal {line}" for line in heal_pool(report.evidence, known.jobs, job.source)])
-
-
-def tell(report: "RunReport") -> None:
-    """How a run ended, for people."""
-    from orchestrator.interfaces.wording import report_lines
-
-    door.answer(report_lines(report))
-
-
-def _value(reports: list[dict[str, Any]], *, several: bool) -> dict[str, Any]:
-    return {"runs": reports} if several else reports[0]
-
-
-def worst(codes: Sequence[int]) -> int:
-    """The exit code of several runs: failed over refused over waiting over fine."""
-    return next(code for code in _WORST if code in (*codes, 0))
-
-
-def asked_by() -> str:
-    """Why a run began, for history."""
-    return "by hand" if sys.stdin is not None and sys.stdin.isatty() else "by a command"
-
-
-class Desk:
-    """Open history, progress and signals, for the commands that do something."""
-
-    def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
-        self.history = history
-        self._frame = frame
-        self._shown = shown
-        self.stopped = False
-
-    def do(
-        self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
-    ) -> T:
-        """Calls `deed` with the job and its tools, while signals ask it to stop.
-
-        Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
-        """
-        if job.target.rotates and "absent" not in more:
-            raise compose.unplaced(job)
-        from orchestrator.interfaces.signals import heard_by
-
-        stop = compose.stop_for(job)
-        with heard_by(stop) as heard, self._shown, compose.connections(job) as ssh_options:
-            tools = compose.make_tools(
-                job, self._frame.where, self.history, tell=self._shown.tell, log=self._shown.log, stop=stop,
-                ssh_options=ssh_options, watched=self._shown.watched,
-            )  # fmt: skip
-            done = deed(job, tools, *arguments, **more)
-        self.stopped = bool(heard)
-        return done
-
-
-class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
-    """A desk as long as it is needed."""
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-
-    def __enter__(self) -> Desk:
-        from orchestrator.interfaces.progress import progress
-
-        frame = self._frame
-        self._history = compose.open_history(frame.where)
-        shown = progress(quiet=frame.quiet, verbose=frame.verbose, monotonic=compose.monotonic)
-        return Desk(frame, self._history, shown)
-
-    def __exit__(self, *_: object) -> None:
-        self._history.close()
+    return run_jobs(frame, job, why=why, allowed=_allowed(allow, aside=aside), owed=owed)
 
 
 COMMANDS: tuple[click.Command, ...] = (plan, run)

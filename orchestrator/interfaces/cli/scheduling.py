@@ -10,7 +10,8 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Command, Frame, complete_job, pass_frame
+from orchestrator.interfaces.cli.options import Command, complete_job, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from datetime import datetime

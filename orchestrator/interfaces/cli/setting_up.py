@@ -10,7 +10,8 @@ import click
 
 from orchestrator import compose
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Command, Frame, Group, pass_frame
+from orchestrator.interfaces.cli.options import Command, Group, pass_frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration

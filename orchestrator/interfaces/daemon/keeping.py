@@ -9,12 +9,11 @@ Changes things.
 import contextlib
 import os
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.quick import dataclass, replace
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration

@@ -5,13 +5,13 @@ Changes things.
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.domain.due import Absence, Away, Owed
 from orchestrator.domain.errors import HistoryError
 from orchestrator.domain.machine import INHIBITS
+from orchestrator.domain.quick import replace
 from orchestrator.domain.schedule import Cron, Daily, parse_normal
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.history.store import History

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.interfaces.around import anybody_listens
+from orchestrator.interfaces.ears import anybody_listens
 
 if TYPE_CHECKING:
     from orchestrator.interfaces.daemon.keeping import Kept

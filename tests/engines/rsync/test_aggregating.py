@@ -244,6 +244,7 @@ def keeps_links_together(made: Lanes, entries: list[Entry]) -> None:
 def test_real_copies_side_by_side_make_the_same_tree(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     build(source)
+    target.mkdir()  # as the step before the lanes does
     made = collected(listed(os.fsencode(source))).lanes(3)
     assert isinstance(made, Lanes)
     assert len(made.lanes) == 3

@@ -208,6 +208,10 @@ def test_a_restore_removes_what_came_later_but_not_its_own_marks() -> None:
     assert "--exclude=x" not in argv
     assert argv[-2:] == (tree.path + "/", "/srv/back/")
     assert "--exclude=/.poolferry" in restore_command(ROOT, to, mirror(), folder=True).argv
+    left = restore_command(tree, to, job(), folder=True, left_out=(b"sub", b"in/[a] b")).argv
+    assert {"--exclude=/sub", r"--exclude=/in/\[a\] b"} <= set(left), (
+        "what is mounted there is neither written nor removed"
+    )
     one = restore_command(Location(path=THERE.path, host=HOST), to, job(), folder=False).argv
     assert not {"--delete-delay", "--whole-file"} & set(one)
     assert one[-2:] == ("root@backup:/backup/photos", "/srv/back")

@@ -16,7 +16,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.lanes import Lanes
 from orchestrator.engines.rsync.survey import runner, survey, survey_points, survey_target
 from orchestrator.engines.rsync.words import World
@@ -220,12 +220,14 @@ STATS = b"Number of files: 1 (dir: 1)\nTotal transferred file size: 0 bytes\nLit
 TARGET = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
+BOTH = scripts.look_at_both_command(job().source, job().target.location)
+
+
 def scripted(look: Any) -> Scripted:
     """A local job whose look ends like this."""
     return Scripted(
         [
-            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
-            (str(scripts.look_at_target_command(job().target.location)), answer(TARGET)),
+            (str(BOTH), answer(b"d 1 2 \0x\0" + TARGET)),
             (lambda pipeline: pipeline.stages[0].argv[0] == "rsync", look),
         ]
     )
@@ -258,8 +260,7 @@ def listing(ended: Result) -> Scripted:
     """A first copy whose listing ends so."""
     return Scripted(
         [
-            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
-            (str(scripts.look_at_target_command(job().target.location)), answer(b"ap\0")),
+            (str(BOTH), answer(b"d 1 2 \0x\0" + b"ap\0")),
             (lambda pipeline: pipeline.stages[0].argv[0] == "find", ended),
         ]
     )
@@ -284,6 +285,26 @@ def test_a_folder_that_cannot_be_listed_is_left_to_the_copy() -> None:
 def test_files_with_holes_are_seen_by_their_blocks(size: int, blocks: int, holes: bool) -> None:
     told = answer(b"a//f\t%d\t1\t7\t%d\0" % (size, blocks))
     assert survey(job(), Asked(now=NOW, notes="/n"), listing(told)).holes is holes
+
+
+@pytest.mark.parametrize("source", [b"a\0", b"f\0", b"d 1 2 \0x\0", b"d 1 2 \0\0"])
+def test_one_look_at_both_tells_what_a_look_at_each_does(source: bytes) -> None:
+    assert parse.split_looks(source + TARGET) == (source, TARGET)
+
+
+def test_when_the_look_at_both_fails_each_is_asked_by_itself() -> None:
+    reader = Scripted(
+        [
+            (str(BOTH), answer(exits=(1,))),
+            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
+            (
+                str(scripts.look_at_target_command(job().target.location)),
+                answer(exits=(1,), words="cd: Permission denied"),
+            ),
+        ]
+    )
+    with pytest.raises(PermissionDenied):
+        survey(job(), Asked(now=NOW, notes="/n"), reader)
 
 
 def test_both_programs_are_asked_for_a_far_side() -> None:

@@ -12,7 +12,8 @@ from orchestrator.domain.point import Point
 from orchestrator.domain.returning import Return, Wished
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import returning
-from orchestrator.engines.zfs.returning import Seen, Values, up_to
+from orchestrator.engines.zfs.returning import up_to
+from orchestrator.engines.zfs.returning_words import Seen, Values
 from orchestrator.engines.zfs.words import World
 from tests.engines.zfs.running import Ferry, asked, ferry
 from tests.world import Pool

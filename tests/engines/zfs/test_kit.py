@@ -58,7 +58,11 @@ tank/data/photos	poolferry:x	y	-	local
 """
 
 
-def told(*, status: str = STATUS, datasets: str = DATASETS) -> bytes:
+BY_ZDB = "            ashift: 9\n            ashift: 12\n"
+BY_ZPOOL = "0\n9\n9\n9\n12\n"  # the root, a mirror and its disks, a disk; of caches and spares it tells nothing
+
+
+def told(*, status: str = STATUS, datasets: str = DATASETS, ashift: str = BY_ZPOOL) -> bytes:
     links = "".join(f"{name}\t../..{to.removeprefix('/dev')}\n" for name, to in LINKS.items())
     return f"""=status
 {status}=pool
@@ -66,9 +70,7 @@ autotrim	on	local
 cachefile	none	local
 size	1	-
 =ashift
-            ashift: 9
-            ashift: 12
-=links
+{ashift}=links
 {links}=datasets
 {datasets}=marks
 tank/data/photos@b	22	2
@@ -111,6 +113,12 @@ def test_a_part_that_somebody_made_stays_a_part() -> None:
     assert (
         layout.by_id("/dev/sda1", {**links, "/dev/disk/by-id/ata-OWN-part9": "/dev/sda9"}) == "/dev/disk/by-id/ata-OWN"
     )
+
+
+@pytest.mark.parametrize("ashift", [BY_ZDB, BY_ZPOOL])
+def test_the_largest_blocks_of_all_devices_stay(ashift: str) -> None:
+    assert made(ashift=ashift).layout.startswith("zpool create -o ashift=12 ")
+    assert made(ashift="").layout.startswith("zpool create -o autotrim=on ")
 
 
 def test_what_is_in_it() -> None:

@@ -7,16 +7,20 @@ import pytest
 
 from orchestrator.domain.leaving import Held
 from orchestrator.engines.zfs.kit_comparing import compare, read_kit
-from orchestrator.engines.zfs.leaving import parse_pool, pool_command
+from orchestrator.engines.zfs.leaving import is_one_pool, parse_pool, pool_command
 from orchestrator.engines.zfs.parse import Unreadable
+from orchestrator.engines.zfs.words import Side
+from tests.engines.zfs.sides import COPY, SOURCE, world
 
 TOLD = """=datasets
 tank\tfilesystem\t11\t98304\t-\t-
 tank/a b\tfilesystem\t12\t0\tLceb\t-
 tank/v\tvolume\t13\t5\tLce\ton
 =snapshots
-tank/a b@one\t21
-tank/a b@two\t22
+tank/a b@one\t21\t1700000000
+tank/a b@two\t22\t1700000001
+=mounts
+tank/a\\040b /srv/a\\040b
 =end
 """
 
@@ -30,6 +34,7 @@ def test_a_pool_with_its_snapshots() -> None:
     assert [(one.volume, one.unsettled, one.written) for one in seen.datasets] == [
         (False, False, 98304), (False, True, 0), (True, True, 5),
     ]  # fmt: skip
+    assert (seen.taken[21].timestamp(), seen.mounts) == (1700000000, (("tank/a b", "/srv/a b"),))
     assert parse_pool("tank", "=end\n").guid is None
     assert pool_command("tank").argv[-1] == "tank"
 
@@ -37,6 +42,13 @@ def test_a_pool_with_its_snapshots() -> None:
 def test_a_listing_that_was_cut_is_no_empty_pool() -> None:
     with pytest.raises(Unreadable):
         parse_pool("tank", TOLD.removesuffix("=end\n"))
+
+
+@pytest.mark.parametrize(("here", "there", "one"), [(7, 7, True), (7, 8, False), (0, 0, False), (0, 7, False)])
+def test_a_copy_on_the_same_pool_is_none(here: int, there: int, *, one: bool) -> None:
+    """By its guid, as a host may be this machine under another name."""
+    sides = [Side(root=root, pool_guid=guid, version=()) for root, guid in ((SOURCE, here), (COPY, there))]
+    assert is_one_pool(world(*sides)) is one
 
 
 def setting(value: str) -> dict[str, str]:
@@ -73,14 +85,17 @@ def test_what_is_as_it_was() -> None:
     assert compare(kit(), kit(snapshots=[*json.loads(kit())["snapshots"], ["tank/a@three", "23", "9"]])) == ()
 
 
+BERT = "user anna had the number 1000, which is bert now: make anna, then `chown -hR --from=1000 anna` on what returns"
+
+
 @pytest.mark.parametrize(
     ("more", "line"),
     [
         ({"datasets": {"tank": json.loads(kit())["datasets"]["tank"]}}, "tank/a is not there"),
         ({"snapshots": [["tank/a@two", "99", "8"], ["tank/a@one", "21", "3"]]}, "tank/a: @two is not there, by guid"),
         ({"snapshots": []}, "tank/a: @two, @one are not there, by guid"),
-        ({"users": {"1000": "bert"}}, "user anna had the number 1000, which is bert now"),
-        ({"users": {}}, "user anna had the number 1000, which is nobody now"),
+        ({"users": {"1000": "bert"}}, BERT),
+        ({"users": {}}, "user anna had the number 1000, which is nobody now: `useradd -u 1000 anna`"),
     ],
 )
 def test_what_is_not(more: dict[str, Any], line: str) -> None:

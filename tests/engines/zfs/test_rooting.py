@@ -8,7 +8,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Nothing, Plan, Refusal
 from orchestrator.domain.returning import Return, Wished
 from orchestrator.engines.zfs import returning, rooting, settling
-from orchestrator.engines.zfs.returning import Seen, Value
+from orchestrator.engines.zfs.returning_words import Seen, Value
 from orchestrator.engines.zfs.words import Flags, FullSend
 from tests.engines.zfs.coming_back import COPY, WayBack, forward, way_back
 from tests.engines.zfs.running import Cut, asked, encrypt

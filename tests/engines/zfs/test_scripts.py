@@ -74,6 +74,27 @@ def test_a_far_receivers_status_comes_out(shell: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (7, "data receive|-s|v/x y|")
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_far_end_whose_other_end_is_gone_ends_by_itself(shell: str, tmp_path: Path) -> None:
+    """A machine that lost its power closes nothing: bytes do not come any more, or nobody takes them."""
+    variables = with_zfs(tmp_path / "bin", "case $1 in send) exec cat /dev/zero;; *) exec cat >/dev/null;; esac")
+
+    def impatient(command: Command) -> list[str]:
+        return ["2" if word == "600" else word for word in in_shell(shell, command)]
+
+    receive = impatient(commands.receive_command(("receive", "v/x"), FAR, SMALL))
+    send = impatient(commands.send_command(("send", "t@a"), FAR, SMALL))
+    with (
+        subprocess.Popen(receive, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables) as receiving,
+        subprocess.Popen(send, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables) as sending,
+    ):
+        assert receiving.stdin
+        receiving.stdin.write(b"the beginning of a stream")
+        receiving.stdin.flush()
+        receiving.wait(30)
+        assert sending.wait(30) != 0
+
+
 # (what zfs says and ends with, whether the step is fine)
 TAG, GONE, HELD = "tag already exists on this dataset", "dataset does not exist", "no such tag on this dataset"
 

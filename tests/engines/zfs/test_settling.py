@@ -13,8 +13,9 @@ from orchestrator.engines.zfs import settling
 from orchestrator.engines.zfs.commands import put_aside
 from orchestrator.engines.zfs.marks import Keeper, cursor_name
 from orchestrator.engines.zfs.parse import Unreadable
-from orchestrator.engines.zfs.returning import Seen, Value, cursors_of, returning
+from orchestrator.engines.zfs.returning import cursors_of, returning
 from orchestrator.engines.zfs.returning_look import parse_properties, properties_command
+from orchestrator.engines.zfs.returning_words import Seen, Value
 from orchestrator.engines.zfs.words import Dataset, Flags, Kind
 from tests.engines.zfs.sides import COPY, SOURCE, A, dataset, job, side
 from tests.engines.zfs.sides import world as seen_world
@@ -85,6 +86,16 @@ def test_what_no_stream_brought_is_set() -> None:
     found = lines(settling.plan(seen(copied={"": came}, home={"": arrived(compression="lz4")})))
     assert found[-1] == "zfs set quota=1000 'user:x=a b' tank/photos"
     assert "zfs inherit -S quota tank/photos" not in found
+
+
+def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again() -> None:
+    """As after `zpool import -R /mnt`: zfs tells what was set with that folder before it."""
+    copied = {"": received(mountpoint="/srv/photos")}
+    there = Value(value="/mnt/srv/photos", received=None, source="local", outside="/srv/photos")
+    home = arrived() | {"mountpoint": there}
+    assert not [line for line in lines(settling.plan(seen(copied=copied, home={"": home}))) if "mountpoint" in line]
+    bare = home | {"mountpoint": replace(there, value="/mnt/photos", outside="/photos")}
+    assert "zfs set mountpoint=/srv/photos tank/photos" in lines(settling.plan(seen(copied=copied, home={"": bare})))
 
 
 def test_it_comes_to_an_end() -> None:
@@ -237,6 +248,30 @@ def test_properties_and_mounts_are_read() -> None:
         "x y": {"user:a": Value(value="one", received="two", source="local")},
     }
     assert mounts == {"/tank/photos/x y": "tank/photos/x y", "/proc": "proc"}
+
+
+@pytest.mark.parametrize(
+    ("told", "outside"),
+    [
+        ("/run/poolferry/disks/red/srv/docs", "/srv/docs"), ("/run/poolferry/disks/red", "/"), ("none", "none"),
+        ("/run/poolferry/disks/redder/x", "/run/poolferry/disks/redder/x"),
+    ],
+)  # fmt: skip
+def test_a_mountpoint_is_told_as_it_is_outside_of_the_disks_own_folder(told: str, outside: str) -> None:
+    """As zfs 2.3 told it of a copy on a disk whose pool was imported with -R."""
+    listing = f"""=properties
+tank/photos\tmountpoint\tnone\t{told}\tlocal
+=altroot
+/run/poolferry/disks/red
+=mounts
+=end"""
+    properties, _ = parse_properties(listing.encode().split(b"\n"), SOURCE)
+    mountpoint = properties[""]["mountpoint"]
+    assert (mountpoint.received, mountpoint.outside, mountpoint.value) == (outside, "none", "none")
+    bare, _ = parse_properties(
+        listing.replace("=altroot\n/run/poolferry/disks/red", "=altroot\n-").encode().split(b"\n"), SOURCE
+    )
+    assert bare[""]["mountpoint"].received == told
 
 
 @pytest.mark.parametrize("cut", [LISTING[:40], b"", LISTING.replace(b"=end\n", b"")])

@@ -85,7 +85,7 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
     assert words(source) == (
         "sudo", "tank", "tank/photos", "-d1", "-d0",
-        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,poolferry:flags",
+        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,used,poolferry:flags",
         "name,guid,createtxg,creation", "snapshot,bookmark", "no", "tank",
     )  # fmt: skip
     assert words(target)[3:5] == ("-d1", "-d0")

@@ -1,73 +1,15 @@
-"""What every command shares: the options that stand before or after it, and its way to speak.
+"""What every command shares: the options that stand before or after it.
 
 Changes things.
 """
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from orchestrator import compose
-from orchestrator.interfaces import door
-
-if TYPE_CHECKING:
-    from orchestrator.config.models import Configuration
-    from orchestrator.domain.job import Job
-    from orchestrator.history.views import Views
-
-
-@dataclass(slots=True, kw_only=True)
-class Frame:
-    """What was asked for besides the command itself."""
-
-    config: str | None = None
-    state: str | None = None
-    json: bool = False
-    verbose: bool = False
-    quiet: bool = False
-    version: bool = False
-
-    @property
-    def where(self) -> compose.Directories:
-        """Where configuration and state lie."""
-        return compose.directories(self.config, self.state, os.environ, root=os.geteuid() == 0)
-
-    def configuration(self) -> "Configuration":
-        """All jobs and places. Raises: DeclarationError."""
-        return compose.configuration(self.where)
-
-    def jobs(self, names: Sequence[str]) -> "tuple[Job, ...]":
-        """The jobs of these names, each once; without a name all. Raises: DeclarationError."""
-        known = self.configuration()
-        return tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
-
-    def views(self) -> "Views":
-        """A look into the history. Raises: HistoryError."""
-        return compose.open_views(self.where)
-
-    def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
-        """The result: the object with --json, else the lines."""
-        if self.json:
-            door.answer_value(value)
-        else:
-            door.answer(lines() if callable(lines) else lines)
-
-    def log(self, line: str) -> None:
-        """A command line that is about to run, where somebody wants to see it."""
-        if self.verbose:
-            door.say(f"+ {line}")
-
-    def repeat(self, command: str) -> str:
-        """A command of ours as one would type it, with the same directories."""
-        import shlex
-
-        told = [("--config", self.config), ("--state", self.state)]
-        options = [f"{option} {shlex.quote(value)}" for option, value in told if value]
-        return " ".join(["poolferry", command, *options])
+from orchestrator.interfaces.frame import Frame
 
 
 def _take(context: click.Context, parameter: click.Parameter, value: object) -> None:

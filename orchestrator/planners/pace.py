@@ -4,17 +4,20 @@ Pure.
 """
 
 from collections import deque
+from collections.abc import Callable
 
+from orchestrator.domain.events import Moved
 from orchestrator.domain.units import show_duration, show_size
 
 _WINDOW = 30.0
 
 
 class Pace:
-    """The pace of one step over the last half minute. Units: seconds of a monotonic clock, bytes."""
+    """The pace of one step over a window of time, half a minute when not told. Units: seconds of a monotonic clock, bytes."""
 
-    def __init__(self, begun: float) -> None:
+    def __init__(self, begun: float, window: float = _WINDOW) -> None:
         self.begun = begun
+        self.window = window
         self.done = 0
         self.expected: int | None = None
         self._seen: deque[tuple[float, int]] = deque([(begun, 0)])
@@ -25,7 +28,7 @@ class Pace:
         self.expected = expected
         if at > self._seen[-1][0]:
             self._seen.append((at, done))
-        while len(self._seen) > 2 and self._seen[0][0] < at - _WINDOW:
+        while len(self._seen) > 2 and self._seen[0][0] < at - self.window:
             self._seen.popleft()
 
     @property
@@ -52,3 +55,32 @@ class Pace:
         rate = f", {show_size(int(self.rate))}/s" if self.rate else ""
         left = f", {show_duration(self.left_s)} left" if self.left_s is not None else ""
         return f"{percent}{show_size(self.done)}{of}{rate}{left}"
+
+
+class Count:
+    """The pace of what is counted now: one step, or all copying steps of a run, whose count goes on from step to step."""
+
+    def __init__(self, monotonic: Callable[[], float], window: float = _WINDOW) -> None:
+        self._monotonic = monotonic
+        self._window = window
+        self._whole = False
+        self.pace = Pace(monotonic(), window)
+
+    def restart(self) -> None:
+        """Something else is counted from now on."""
+        self._whole = False
+        self.pace = Pace(self._monotonic(), self._window)
+
+    def step_begun(self) -> bool:
+        """Whether a step's begin begins a count."""
+        if not self._whole:
+            self.restart()
+        return not self._whole
+
+    def moved(self, event: Moved) -> Pace:
+        """The pace with what was moved by now."""
+        if (self._whole and not event.whole) or event.done < self.pace.done:
+            self.restart()
+        self._whole = event.whole
+        self.pace.moved(self._monotonic(), event.done, event.expected)
+        return self.pace

@@ -8,16 +8,24 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from orchestrator.interfaces import door
-from orchestrator.interfaces.cli.frame import Frame
+from orchestrator.interfaces.frame import Frame
 
 if TYPE_CHECKING:
     from orchestrator.domain.errors import DeclarationError, OrchestratorError
 
 FAILED, WRONG, WAITING = 1, 2, 75
 DEBUG = "POOLFERRY_DEBUG"
+
+
+class WrongUsage(Exception):
+    """The words of a command line are not understood. `usage`: what would be, if that is known."""
+
+    def __init__(self, why: str, cure: str, usage: str | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.cure = cure
+        self.usage = usage
 
 
 class End:
@@ -32,11 +40,9 @@ def explained(frame: Frame) -> Iterator[End]:
     end = End()
     try:
         yield end
-    except click.UsageError as error:
+    except WrongUsage as error:
         end.code = _usage(frame, error)
-    except click.ClickException as error:
-        end.code = _tell(frame, WRONG, error.format_message())
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         end.code = _tell(frame, FAILED, "interrupted")
     except OSError as error:
         end.code = _system(frame, error)
@@ -67,13 +73,10 @@ def _tell(frame: Frame, code: int, text: str, cure: str = "", evidence: tuple[st
     return code
 
 
-def _usage(frame: Frame, error: click.UsageError) -> int:
-    if error.ctx is not None:
-        door.say(error.ctx.get_usage())
-        cure = f"see {error.ctx.command_path} --help"
-    else:
-        cure = "see poolferry --help"
-    return _tell(frame, WRONG, error.format_message(), cure)
+def _usage(frame: Frame, error: WrongUsage) -> int:
+    if error.usage is not None:
+        door.say(error.usage)
+    return _tell(frame, WRONG, error.why, error.cure)
 
 
 def _mistakes(frame: Frame, error: "DeclarationError") -> int:

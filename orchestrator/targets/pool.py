@@ -22,24 +22,26 @@ _WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property r
 
 
 def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
-    """The marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError.
+    """The marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as it was.
 
-    A pool that lost its disk, and is still there, is led to the disk again, and stays imported.
+    The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
+    disk, and is still there, is led to the disk again, and stays imported.
     """
     mode = _mode(disk, writer)
     if mode == _WRITTEN:
         come_back(disk, device, writer)
         return _marker(disk, writer)
     _take_away(disk, writer, mode)
-    imported = False
     try:
-        _make_node(disk, device, writer, read_only=True)
-        do(writer, commands.import_pool(_guid(disk), disk.name, read_only=True))
-        imported = True
+        _make_node(disk, device, writer)
+        _import(disk, writer, read_only=True)
         _load_keys(disk, writer, try_only=True)
-        return _marker(disk, writer)
-    finally:
-        _take_away(disk, writer, _READ if imported else _mode(disk, writer))
+        found = _marker(disk, writer)
+    except BaseException:
+        detach(disk, writer)
+        raise
+    _close(disk, writer, _READ)
+    return found
 
 
 def _marker(disk: Disk, reader: Reader) -> Marker | None:
@@ -58,12 +60,17 @@ def _mode(disk: Disk, reader: Reader) -> bytes | None:
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:
-    """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was."""
+    """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was.
+
+    Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
+    a pool of this guid.
+    """
     if is_held(disk, writer):
         return
     try:
-        _make_node(disk, device, writer)
-        do(writer, commands.import_pool(_guid(disk), disk.name, read_only=False))
+        if not _has_node(disk, writer):
+            _make_node(disk, device, writer)
+        _import(disk, writer, read_only=False)
         _load_keys(disk, writer)
     except OrchestratorError:
         tidy(disk, writer)
@@ -83,13 +90,22 @@ def _guid(disk: Disk) -> str:
     return disk.inside or disk.identity
 
 
-def _make_node(disk: Disk, device: Device, writer: Writer, *, read_only: bool = False) -> None:
-    """The device of ours below the pool; with LUKS it lies below the container. Raises: OrchestratorError, Locked among them."""
+def _has_node(disk: Disk, reader: Reader) -> bool:
+    return says(reader, commands.node_table(_lowest(disk))) is not None
+
+
+def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
+    """The device of ours that leads to the disk. Raises: OrchestratorError."""
     sectors = int(look(writer, commands.sectors_pipeline(device.path)))
     do(writer, commands.make_node(device.path, sectors, _lowest(disk)))
+
+
+def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
+    """With LUKS the device of ours lies below the container. Raises: OrchestratorError, Locked among them."""
     if disk.inside is not None:
         path = f"/dev/mapper/{commands.node(_lowest(disk))}"
         do(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
+    do(writer, commands.import_pool(_guid(disk), disk.name, read_only=read_only))
 
 
 def _lowest(disk: Disk) -> str:
@@ -130,7 +146,14 @@ def detach(disk: Disk, writer: Writer) -> None:
 
 
 def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
-    """The same for a pool of which it is known how it is imported.
+    """The same for a pool of which it is known how it is imported."""
+    _close(disk, writer, mode)
+    if _has_node(disk, writer):
+        do(writer, commands.remove_node(_lowest(disk)))
+
+
+def _close(disk: Disk, writer: Writer, mode: bytes | None) -> None:
+    """Exports it and locks its container.
 
     Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
     a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
@@ -145,8 +168,6 @@ def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
         _export(disk, writer, works)
     if disk.inside is not None and says(writer, commands.node_table(disk.name)) is not None:
         do(writer, commands.lock(disk.name))
-    if says(writer, commands.node_table(_lowest(disk))) is not None:
-        do(writer, commands.remove_node(_lowest(disk)))
 
 
 def _still_here(disk: Disk, writer: Writer) -> None:

@@ -120,8 +120,7 @@ def test_keys_of_replicas_that_were_sent_raw_are_not_asked_for(root: bytes, belo
     red = disk(identity=GUID, content="zfs", key_file="/keys/red")
     load = commands.load_keys("red", "/keys/red", below=below)
     script = Scripted({
-        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"),
-        str(commands.make_node("/dev/sdb", 9, "red")): answer(),
+        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"),
         str(commands.import_pool(GUID, "red", read_only=False)): answer(), str(commands.encryption_root("red")): answer(root),
         str(load): answer(),
     })  # fmt: skip
@@ -133,11 +132,12 @@ LOCKED = disk(identity=RED_UUID, inside=GUID, content="zfs", key_file="/keys/red
 DEEP = device("sdc", kind="crypto_LUKS", uuid=RED_UUID)
 
 
-def deep(label: str) -> Scripted:
-    """What happens to a pool in a container; every deed ends well."""
+def deep(label: str, *, led: bool = True) -> Scripted:
+    """What happens to a pool in a container; every deed ends well. `led`: a device of ours leads to the disk."""
     table = commands.node_table("red+disk")
     told = {
-        str(commands.sectors_pipeline(DEEP.path)): answer(b"2097152\n"), str(table): answer(b"0 2097152 linear 8:16 0\n"),
+        str(commands.sectors_pipeline(DEEP.path)): answer(b"2097152\n"),
+        str(table): answer(b"0 2097152 linear 8:16 0\n") if led else answer(exits=(1,)),
         str(commands.label_pipeline("/dev/mapper/poolferry-red+look")): answer(label.encode()),
         str(commands.vdev_pipeline("red")): answer(STATUS.encode()), str(commands.node_table("red")): answer(b"0 9 crypt\n"),
         str(commands.pool_health("red")): answer(f"{GUID}\tONLINE\n".encode()),
@@ -149,12 +149,15 @@ def deep(label: str) -> Scripted:
 
 
 def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led() -> None:
-    used = deep(LABEL)
+    used = deep(LABEL, led=False)
     pool.attach(LOCKED, DEEP, used)
     made, opened, imported = did(used)
     assert made == "dmsetup create poolferry-red+disk --table '0 2097152 linear /dev/sdc 0'"
     assert opened.endswith("--key-file /keys/red /dev/mapper/poolferry-red+disk poolferry-red")
     assert "zpool import -d /dev/mapper/poolferry-red -N" in imported
+    used = deep(LABEL)
+    pool.attach(LOCKED, DEEP, used)
+    assert did(used) == [opened, imported], "the device that a look left is taken"
     used = deep(LABEL)
     pool.detach(LOCKED, used)
     assert did(used) == [
@@ -174,8 +177,20 @@ def test_a_look_asks_nothing_that_it_knows() -> None:
         "dmsetup create poolferry-red --table '0 9 linear /dev/sdb 0'",
         str(commands.import_pool(GUID, "red", read_only=True)),
         "zpool export poolferry-red",
-    ], "the device of ours is gone already, as this script has it"
-    assert len(used.asked) == 9
+    ], "the device of ours stays for what follows"
+    assert len(used.asked) == 8
+
+
+def test_a_look_that_fails_leaves_nothing() -> None:
+    said = [
+        (str(commands.pool_is_read_only("red")), answer(exits=(1,))), (str(commands.sectors_pipeline("/dev/sdb")), answer(b"9")),
+        (str(commands.import_pool(GUID, "red", read_only=True)), answer(exits=(1,), words="cannot import")),
+        (lambda pipeline: pipeline.effect > 0, answer()), (lambda _: True, answer(b"0 9 linear 8:16 0\n")),
+    ]  # fmt: skip
+    used = Scripted(said)
+    with pytest.raises(OrchestratorError):
+        pool.peek(RED, device("sdb"), used)
+    assert did(used)[-1] == "dmsetup remove --retry poolferry-red"
 
 
 @pytest.mark.parametrize("same", [True, False])

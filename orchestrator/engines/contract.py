@@ -127,6 +127,7 @@ class Engine(Protocol):
     wants_datasets: bool
     stays: bool  # works on the source alone, so its jobs name no target
     without: tuple[str, ...]  # sections of a job file, and keys as "pipe.transport", that mean nothing to it
+    guards: tuple[str, ...]  # what of its own may pass once, by --allow
     later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
     def mistakes(

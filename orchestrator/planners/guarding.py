@@ -15,6 +15,7 @@ from orchestrator.domain.quick import dataclass
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"
+GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, *(name.replace("_", "-") for name in Guard.__annotations__))
 EXAMPLES = 20
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, parse_limit
 from orchestrator.domain.plan import Refusal
-from orchestrator.planners.guarding import EXAMPLES, decide_guard
+from orchestrator.planners.guarding import EXAMPLES, GUARDS, decide_guard
 
 QUIET = Changes(entries_before=100, files_before=80, entries_now=100, deleted=0, changed=0, created=0)
 GUARD = Guard(
@@ -27,6 +27,7 @@ def decide(look: Changes, guard: Guard = GUARD, *allowed: str) -> Refusal | None
 def refused(look: Changes, guard: Guard = GUARD, *allowed: str) -> Refusal:
     refusal = decide(look, guard, *allowed)
     assert refusal is not None
+    assert refusal.guard in GUARDS
     return refusal
 
 

@@ -182,12 +182,12 @@ def test_a_look_asks_nothing_that_it_knows() -> None:
 
 
 def test_a_look_that_fails_leaves_nothing() -> None:
-    said = [
-        (str(commands.pool_is_read_only("red")), answer(exits=(1,))), (str(commands.sectors_pipeline("/dev/sdb")), answer(b"9")),
-        (str(commands.import_pool(GUID, "red", read_only=True)), answer(exits=(1,), words="cannot import")),
-        (lambda pipeline: pipeline.effect > 0, answer()), (lambda _: True, answer(b"0 9 linear 8:16 0\n")),
-    ]  # fmt: skip
-    used = Scripted(said)
+    said = {
+        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"),
+        str(commands.import_pool(GUID, "red", read_only=True)): answer(exits=(1,), words="cannot import"),
+        str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"),
+    }  # fmt: skip
+    used = Scripted([*said.items(), (lambda pipeline: pipeline.effect > 0, answer())])
     with pytest.raises(OrchestratorError):
         pool.peek(RED, device("sdb"), used)
     assert did(used)[-1] == "dmsetup remove --retry poolferry-red"

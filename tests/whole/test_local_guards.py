@@ -224,3 +224,14 @@ def test_a_refusal_during_an_interrupted_copy_leaves_it_alone(house: House) -> N
     shutil.rmtree(house.source / "a")
     os.mkdir(house.source / "b")
     refused(house, "max-deleted")
+
+
+def test_a_guard_that_is_none_is_a_mistake_of_the_line(house: House) -> None:
+    files(house, "a", 3)
+    house.job()
+    for command in ("run", "plan"):
+        told = house.call(command, "photos", "--allow", "max-delted")
+        assert told.code == 2
+        assert "no guard 'max-delted' for photos: expected one of max-changed, " in told["error"]
+        assert house.call(command, "photos", "--aside").code == 2, "datasets alone are set aside"
+    assert not house.points()

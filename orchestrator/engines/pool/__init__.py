@@ -49,6 +49,7 @@ class PoolEngine:
     without: tuple[str, ...] = (
         "keep", "snapshots", "verify", "guard", "drill", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",
     )  # fmt: skip
+    guards: tuple[str, ...] = ()
     later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
 
     def mistakes(

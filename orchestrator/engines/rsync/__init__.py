@@ -34,6 +34,7 @@ class RsyncEngine:
     wants_datasets = False
     stays = False
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
+    guards: tuple[str, ...] = ("target-new", "target-in-use")
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
 
     def mistakes(

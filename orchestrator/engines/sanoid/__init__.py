@@ -47,6 +47,7 @@ class SanoidEngine:
     wants_datasets = True
     stays = True
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport")
+    guards: tuple[str, ...] = ()
     later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
 
     def mistakes(

@@ -52,6 +52,7 @@ class ZfsEngine:
     wants_datasets = True
     stays = False
     without: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ("aside", "abort", "target-room")
     later: tuple[str, ...] = (
         "orchestrator.engines.zfs.plan",
         "orchestrator.engines.zfs.steps",

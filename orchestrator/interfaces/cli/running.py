@@ -27,9 +27,21 @@ aside_option = click.option(
 )
 
 
-def _allowed(allow: Sequence[str], *, aside: bool) -> frozenset[str]:
-    """What may pass once."""
-    return frozenset((*allow, "aside") if aside else allow)
+def _allowed(frame: Frame, names: Sequence[str], allow: Sequence[str], *, aside: bool) -> frozenset[str]:
+    """What may pass once. Raises: UsageError for what stops none of the jobs."""
+    asked = frozenset((*allow, "aside") if aside else allow)
+    if not asked:
+        return asked
+    from orchestrator.engines.shelf import engine
+    from orchestrator.planners.guarding import GUARDS
+
+    known = frame.configuration()
+    engines = [engine(job.engine) for job in map(known.job, names)] or [engine(job.engine) for job in known.jobs]
+    there = {guard for each in engines for guard in (*each.guards, *(() if "guard" in each.without else GUARDS))}
+    if unknown := sorted(asked - there):
+        guards = f"expected one of {', '.join(sorted(there))}" if there else "nothing guards it"
+        raise click.UsageError(f"no guard {unknown[0]!r} for {' and '.join(names) or 'any job'}: {guards}")
+    return asked
 
 
 @click.command(cls=Command, short_help="Look and decide; change nothing.")
@@ -51,7 +63,7 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
         return _plan_without_a_disk(frame, known, declared)
     stop = compose.stop_for(None)
     with heard_by(stop):
-        planned = _look(frame, declared, stop, _allowed(allow, aside=aside))
+        planned = _look(frame, declared, stop, _allowed(frame, (job,), allow, aside=aside))
     decision, keeping = planned.decision, [(each.point.name, each.reason) for each in planned.going]
     refused = isinstance(decision, Refusal)
     steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]
@@ -115,7 +127,7 @@ def run(frame: Frame, job: Sequence[str], allow: Sequence[str], aside: bool, owe
         raise click.UsageError("Missing argument 'JOB...'.")
     from orchestrator.interfaces.running import run_jobs
 
-    return run_jobs(frame, job, why=why, allowed=_allowed(allow, aside=aside), owed=owed)
+    return run_jobs(frame, job, why=why, allowed=_allowed(frame, job, allow, aside=aside), owed=owed)
 
 
 COMMANDS: tuple[click.Command, ...] = (plan, run)

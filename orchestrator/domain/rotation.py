@@ -84,6 +84,14 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Whether copies may be written to a disk: it, and nothing else, lies where they go. `ails`: why nothing more can be."""
+
+    attached: bool
+    ails: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What history knows of a disk. Serial, model and wwn are advice only: what bridges tell is not to be relied on.
 

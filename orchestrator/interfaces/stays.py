@@ -62,7 +62,7 @@ class Stays:
             return "it is not plugged in"
         if found.state is not State.TO_PROVE:
             return found.says
-        if medium.is_attached(disk, found.device, reader):
+        if medium.use(disk, found.device, reader).attached:
             return ""
         if self._desk is None:
             return f"it is plugged in, and is not attached only to look: poolferry disks attach {disk.name}"

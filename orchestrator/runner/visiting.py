@@ -186,9 +186,10 @@ class Stay:
             there = _present(self._device, self._dock)
             if there is None:
                 raise OrchestratorError(f"disk {self.disk.name} was pulled out", cure="plug it in again")
-            if ails := medium.ails(self.disk, self._dock.writer):
-                raise OrchestratorError(ails, cure=_check(self._device))
-            if not medium.is_attached(self.disk, there, self._dock.writer):
+            use = medium.use(self.disk, there, self._dock.writer)
+            if use.ails:
+                raise OrchestratorError(use.ails, cure=_check(self._device))
+            if not use.attached:
                 raise OrchestratorError(
                     f"disk {self.disk.name} is not attached any more: somebody else let it go",
                     cure="unplug it and plug it in again",
@@ -228,7 +229,7 @@ class Stay:
         if _present(self._device, self._dock) is None:
             return self._pulled_out()
         try:
-            ails = medium.ails(self.disk, writer)
+            ails = medium.use(self.disk, self._device, writer).ails
             medium.detach(self.disk, writer)
             hangs = asleep.socket_of(self._device.disk)
             released = let_go(self._device, writer, power_off=power_off)

@@ -4,7 +4,7 @@ import json
 
 from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.domain.rotation import Disk, Marker, Use
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.process.result import broken
 from orchestrator.targets import commands
@@ -81,26 +81,22 @@ def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
     do(writer, *write_file_pipelines(commands.mountpoint(disk.name), given))
 
 
-def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
-    """Whether the disk, and nothing else, is mounted where copies go, and can be written. `device` None: it is not here."""
-    found = says(reader, commands.mounted_pipeline(disk.name))
-    if found is None or device is None:
-        return False
-    (there,) = json.loads(found)["filesystems"]
-    wanted = device.path if disk.inside is None else f"/dev/mapper/{commands.node(disk.name)}"
-    return there["source"] == wanted and "rw" in there["options"].split(",")
-
-
-def ails(disk: Disk, reader: Reader) -> str:
-    """What the kernel met in the filesystem, where that ends all writing; empty: nothing."""
+def use(disk: Disk, device: Device, reader: Reader) -> Use:
+    """Whether the disk is mounted where copies go, and what the kernel met in its filesystem, where that ends all writing."""
     found = says(reader, commands.mounted_pipeline(disk.name))
     if found is None:
-        return ""
+        return Use(attached=False)
     (there,) = json.loads(found)["filesystems"]
+    wanted = device.path if disk.inside is None else f"/dev/mapper/{commands.node(disk.name)}"
+    writable = "rw" in there["options"].split(",")
+    return Use(attached=there["source"] == wanted and writable, ails=_ails(disk, there, reader, writable=writable))
+
+
+def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) -> str:
     kernel_name = (says(reader, commands.is_here(there["source"])) or b"").decode().strip()
     # Since Linux 6.12 an ext4 that lets nobody write any more still calls itself rw; but it counts the errors.
     counted = says(reader, commands.ext4_errors(kernel_name)) if there["fstype"] == "ext4" else None
-    if "rw" in there["options"].split(",") and counted in (None, b"0\n"):
+    if writable and counted in (None, b"0\n"):
         return ""
     return (
         f"the kernel met damage in the filesystem of disk {disk.name}, or the disk failed to write, and nothing more can be "

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from orchestrator.domain.device import Device
-from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.domain.rotation import Disk, Marker, Use
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.targets import filesystem, pool
 
@@ -29,22 +29,17 @@ def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
     _of(disk).mark(disk, marker, writer, notes)
 
 
-def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
-    """Whether copies may be written: it is here, and the disk and nothing else lies where they go."""
+def use(disk: Disk, device: Device, reader: Reader) -> Use:
+    """Whether copies may be written to a disk that is here."""
     if disk.content == "zfs":
-        return pool.is_attached(disk, device, reader)
-    return filesystem.is_attached(disk, device, reader)
+        return pool.use(disk, device, reader)
+    return filesystem.use(disk, device, reader)
 
 
 def prepare(disk: Disk, path: str, writer: Writer) -> None:
     """What must be there before a job's copies can lie below `path` on the disk. Raises: OrchestratorError."""
     if disk.content == "zfs":
         pool.prepare(disk, path.rpartition("/")[0], writer)
-
-
-def ails(disk: Disk, reader: Reader) -> str:
-    """Why nothing more can be written to an attached disk that is here; empty: it can."""
-    return str(_of(disk).ails(disk, reader))
 
 
 def is_held(disk: Disk, reader: Reader) -> bool:

@@ -11,7 +11,7 @@ import re
 from orchestrator.domain.device import Device
 from orchestrator.domain.errors import OrchestratorError, Stalled
 from orchestrator.domain.quick import dataclass
-from orchestrator.domain.rotation import Disk, Marker
+from orchestrator.domain.rotation import Disk, Marker, Use
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.targets import commands
 from orchestrator.targets.failures import Hangs
@@ -120,18 +120,13 @@ def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
     do(writer, write_properties_pipeline(pool, marker), commands.sync_pool(disk.name))
 
 
-def is_attached(disk: Disk, device: Device | None, reader: Reader) -> bool:
-    """Whether the pool is imported and works. `device` None: it is not here."""
-    told = says(reader, commands.pool_health(disk.name))
-    return device is not None and told is not None and told.split() == [_guid(disk).encode(), b"ONLINE"]
-
-
-def ails(disk: Disk, reader: Reader) -> str:
-    """What OpenZFS says of a pool that does not work; empty: it does."""
+def use(disk: Disk, device: Device, reader: Reader) -> Use:
+    """Whether the pool is imported, and what OpenZFS says of one that does not work."""
+    del device
     told = (says(reader, commands.pool_health(disk.name)) or b"").decode().split()
     if len(told) < 2 or told[1] == "ONLINE":
-        return ""
-    return f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write"
+        return Use(attached=told[:1] == [_guid(disk)])
+    return Use(attached=False, ails=f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write")
 
 
 def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
@@ -215,7 +210,7 @@ def come_back(disk: Disk, device: Device, writer: Writer) -> None:
     if label is None or label.pool != _guid(disk) or label.vdev != ours or not label.active:
         raise _not_the_same(disk, "its label is not that of the pool that lost it")
     do(writer, *commands.lead_node(device.path, sectors, _lowest(disk)), commands.clear_pool(disk.name))
-    if not is_attached(disk, device, writer):
+    if not use(disk, device, writer).attached:
         told = says(writer, commands.pool_health(disk.name)) or b"nothing"
         raise OrchestratorError(
             f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",

@@ -131,6 +131,11 @@ def works(number: str) -> str:
     return f"/sys/dev/block/{number}/stat"
 
 
+def works_of(kernel_name: str) -> str:
+    """The same by the name that the kernel gives the device."""
+    return f"/sys/class/block/{kernel_name}/stat"
+
+
 def number_is_here(number: str) -> Pipeline:
     """An exit other than 0: the kernel knows no device of that number, as 8:16. Why not by its name: a table has none."""
     return alone("test", "-e", f"/sys/dev/block/{number}", effect=Effect.READS)

@@ -40,7 +40,7 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
     except BaseException:
         detach(disk, writer)
         raise
-    _close(disk, writer, _READ)
+    _close(disk, writer, _READ, commands.works_of(device.name))
     return found
 
 
@@ -142,19 +142,18 @@ def detach(disk: Disk, writer: Writer) -> None:
 
 def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
     """The same for a pool of which it is known how it is imported."""
-    _close(disk, writer, mode)
+    _close(disk, writer, mode, _works(disk, writer) if mode else "")
     if _has_node(disk, writer):
         do(writer, commands.remove_node(_lowest(disk)))
 
 
-def _close(disk: Disk, writer: Writer, mode: bytes | None) -> None:
-    """Exports it and locks its container.
+def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
+    """Exports it and locks its container. `works`: the kernel's file of what the disk below has done.
 
     Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
     a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
     other yank.
     """
-    works = _works(disk, writer) if mode else ""
     if mode == _WRITTEN:
         _still_here(disk, writer)
         write_out(writer, commands.sync_pool(disk.name), works)

@@ -14,7 +14,7 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.engines.zfs import commands, layout, owners, recovery
 from orchestrator.engines.zfs.commands import At
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.parse import Unreadable, ancestors
+from orchestrator.engines.zfs.parse import Unreadable, ancestors, outside
 from orchestrator.engines.zfs.survey import run, understood
 from orchestrator.process.executor import Reader
 
@@ -133,11 +133,17 @@ def make_kit(job: Job, now: datetime, found: Found) -> Kit:
 
 
 def _datasets(found: Found) -> dict[str, dict[str, Any]]:
-    """By whole name, what was set on a dataset, and the facts that it cannot be made again without."""
+    """By whole name, what was set on a dataset, and the facts that it cannot be made again without.
+
+    Mountpoints are told as the pool holds them, without the folder that it happens to be imported for.
+    """
     told: dict[str, dict[str, Any]] = {}
+    altroot = next((value for name, value, _ in found.rows("=pool", 3) if name == "altroot"), "-")
     for name, kind, value, received, source in found.rows("=datasets", 5):
         if source in _SET or received != "-" or kind in _FACTS:
             told.setdefault(name, {})[kind] = {"value": value, "received": received, "source": source}
+    for mountpoint in (own["mountpoint"] for own in told.values() if "mountpoint" in own):
+        mountpoint |= {kind: outside(mountpoint[kind], altroot) for kind in ("value", "received")}
     return told
 
 

@@ -54,6 +54,13 @@ class Look:
     wire: Wire | None = None
 
 
+def outside(mountpoint: str, altroot: str) -> str:
+    """A mountpoint as it is wherever else its pool is imported. `altroot`: the pool's property; "-" where it has none."""
+    folder = altroot.rstrip("/")
+    inside = altroot.startswith("/") and f"{mountpoint}/".startswith(f"{folder}/")
+    return (mountpoint[len(folder) :] or "/") if inside else mountpoint
+
+
 def parse_version(text: str) -> tuple[int, ...]:
     """The numbers of a version such as "2.3.9-0+deb13u1"; () where there are none."""
     match = _VERSION.search(text)

@@ -12,7 +12,7 @@ from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import commands, owners, rooting
 from orchestrator.engines.zfs.commands import At
 from orchestrator.engines.zfs.digesting import Able, able_command, parse_able
-from orchestrator.engines.zfs.parse import Unreadable
+from orchestrator.engines.zfs.parse import Unreadable, outside
 from orchestrator.engines.zfs.returning import cursors_of, is_homeward, returning, up_to
 from orchestrator.engines.zfs.returning_words import Seen, Value
 from orchestrator.engines.zfs.survey import run, side_by_side, survey, understood
@@ -96,23 +96,17 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
             if len(fields) == 5 and f"{fields[0]}/".startswith(f"{root.path}/"):
                 told.setdefault(fields[0][len(root.path) + 1 :], {})[fields[1]] = _value(*fields[2:])
         elif part == "=altroot":
-            altroot = text.rstrip("/") if text.startswith("/") else ""
+            altroot = text
         elif part == "=mounts" and text:
             what, _, where = text.partition(" ")
             mounts[unescaped(where)] = unescaped(what)
     if part != "=end":
         raise Unreadable("the properties ended too early")
     for own in told.values():
-        if altroot and (told_so := own.get("mountpoint")):
-            received = told_so.received and _outside(told_so.received, altroot)
-            own["mountpoint"] = replace(told_so, received=received, outside=_outside(told_so.value, altroot))
+        if altroot.startswith("/") and (told_so := own.get("mountpoint")):
+            received = told_so.received and outside(told_so.received, altroot)
+            own["mountpoint"] = replace(told_so, received=received, outside=outside(told_so.value, altroot))
     return told, mounts
-
-
-def _outside(mountpoint: str, altroot: str) -> str:
-    """A mountpoint as it is wherever else the pool is imported."""
-    inside = f"{mountpoint}/".startswith(f"{altroot}/")
-    return (mountpoint[len(altroot) :] or "/") if inside else mountpoint
 
 
 def _value(value: str, received: str, source: str) -> Value:

@@ -133,6 +133,16 @@ def test_what_is_in_it() -> None:
     assert found.layout == content["create"]
 
 
+def test_mountpoints_are_told_without_the_folder_that_the_pool_is_imported_for() -> None:
+    rows = "tank\tmountpoint\t/mnt\t-\tlocal\ntank/data\tmountpoint\t/mnt/srv\t/mnt/old\tlocal\ntank/data/photos\tmountpoint\tlegacy\t-\tlocal\n"
+    look = told(datasets=rows).replace(b"autotrim\ton\tlocal\n", b"autotrim\ton\tlocal\naltroot\t/mnt\tlocal\n")
+    content = json.loads(kit.make_kit(job(source=Location(path="tank/data/photos")), NOW, kit.parse_look(look)).content)
+    mounted = {name: told["mountpoint"] for name, told in content["datasets"].items()}
+    assert [told["value"] for told in mounted.values()] == ["/", "/srv", "legacy"]
+    assert mounted["tank/data"]["received"] == "/old"
+    assert "altroot" not in content["create"]
+
+
 def test_the_page_tells_what_lies_above_and_where_keys_are_but_no_key() -> None:
     page = made().recovery
     assert (

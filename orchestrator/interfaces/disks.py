@@ -90,7 +90,11 @@ def last_visits(views: Views) -> dict[str, Visit]:
 def held_lines(rotation: RotationSet) -> list[str]:
     """What is said of pools that lost their disk."""
     here, waiting = plugged_in(rotation), held(rotation.disks)
-    found = (held_alone(disk) for disk in rotation.disks if disk.name in waiting and disk.name not in here)
+    found = (
+        held_alone(disk, hangs=waiting[disk.name])
+        for disk in rotation.disks
+        if disk.name in waiting and disk.name not in here
+    )
     return [f"{each.says}; {each.cure}" for each in found]
 
 

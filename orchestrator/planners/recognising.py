@@ -6,7 +6,7 @@ has its own sentence (what was found, what it means) and cure. Nothing is writte
 Pure.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from orchestrator.domain.device import Device
@@ -14,6 +14,12 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, Marker, Standing
 
 UNPLUG = "it may be unplugged"
+# OpenZFS keeps a pool whose disk went in the middle of an export, and the lock that every look at any pool waits for.
+HANGS = "hangs in the kernel, as the disk was pulled out while it was let go"
+RESTART = (
+    "restart this machine, then plug the disk in again: what was copied is kept, and the copy goes on; until then other pools "
+    "may not answer either"
+)
 _ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
 
 
@@ -53,12 +59,13 @@ class Recognised:
 
 
 def recognise(
-    devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Collection[str] = ()
+    devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Mapping[str, bool] | None = None
 ) -> tuple[Recognised, ...]:
     """What each device is that is one of ours, or was plugged in; by a look at its outside alone.
 
-    `held`: names of disks whose pool is still imported.
+    `held`: names of disks whose pool is still imported, and whether it is being exported.
     """
+    held = held or {}
     ours = {disk.identity: disk for disk in disks}
     remembered = {each.identity: each for each in known}
     above = {name for device in devices for name in device.above}
@@ -68,7 +75,8 @@ def recognise(
         if not device.parts and device.name not in above and not device.path.startswith(nodes)
     ]  # fmt: skip
     found = {device.uuid for device in leaves if device.uuid}
-    told = [held_alone(disk) for disk in ours.values() if disk.name in held and disk.identity not in found]
+    lost = (disk for disk in ours.values() if disk.name in held and disk.identity not in found)
+    told = [held_alone(disk, hangs=held[disk.name]) for disk in lost]
     for device in leaves:
         disk = ours.get(device.uuid)
         if disk is not None:
@@ -109,12 +117,14 @@ def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | N
     return _told(State.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
 
 
-def held_alone(disk: Disk) -> Recognised:
-    """A pool that lost its disk: until the disk is back it can neither be used nor let go."""
+def held_alone(disk: Disk, *, hangs: bool) -> Recognised:
+    """A pool that lost its disk: until the disk is back it can neither be used nor let go. `hangs`: it never can, see HANGS."""
     device = Device(
         name="", path=f"/dev/mapper/{POOL}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
         read_only=False, external=False, serial="", model="", wwn="",
     )  # fmt: skip
+    if hangs:
+        return _told(State.HELD, device, disk, f"the pool of disk {disk.name} {HANGS}", RESTART)
     says = (
         f"the pool of disk {disk.name} is still held, and its disk is gone: it was pulled out before it was let go; "
         "other pools and disks are not harmed by it"

@@ -21,7 +21,7 @@ from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Stand
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
 from orchestrator.history.store import History
-from orchestrator.planners.recognising import Recognised, State, prove, recognise
+from orchestrator.planners.recognising import HANGS, RESTART, Recognised, State, prove, recognise
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disks import find_known, on_disk
 from orchestrator.runner.locks import visiting
@@ -38,10 +38,6 @@ HERE = "here"
 _STATES = {
     Locked: State.LOCKED, NeedsCheck: State.NEEDS_CHECK, TooNew: State.TOO_NEW, NotNow: State.VISITED,
 }  # fmt: skip
-_RESTART = (
-    "restart this machine, then plug the disk in again: what was copied is kept, and the copy goes on; until then other pools "
-    "may not answer either"
-)
 TURN = "read again on"  # a small fact of a job: when its copies on a disk had their turn
 
 
@@ -271,7 +267,7 @@ class Stay:
             f"disk {self.disk.name} was pulled out while its pool was let go, and OpenZFS hangs in the kernel; nothing older "
             "on it was damaged"
         )
-        return self._ended(Ending.PULLED_OUT, why, _RESTART, State.HELD)
+        return self._ended(Ending.PULLED_OUT, why, RESTART, State.HELD)
 
     def _done(self, beside: str) -> Visited:
         bad = next((report for report in (*self.reports, *self.readings) if report.outcome not in WELL), None)
@@ -332,8 +328,7 @@ def _check(device: Device) -> str:
 
 
 def _hangs(disk: Disk) -> Visited:
-    says = f"the pool of disk {disk.name} hangs in the kernel, as the disk was pulled out while it was let go; nothing was written to it"
-    return _refused(disk, State.HELD, says, _RESTART)
+    return _refused(disk, State.HELD, f"the pool of disk {disk.name} {HANGS}; nothing was written to it", RESTART)
 
 
 def _gone(disk: Disk) -> Visited:

@@ -5,9 +5,11 @@ Each device is asked by itself: blkid ends at the first of several that it canno
 Reads.
 """
 
+import glob
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.domain.command import Effect, Pipeline, alone
@@ -165,9 +167,23 @@ def with_probe(device: Device, told: Mapping[str, str]) -> Device:
     )  # fmt: skip
 
 
-def held(disks: Iterable[Disk]) -> frozenset[str]:
-    """The names of disks whose pool lies on a device of ours now. Why not of lsblk: it leaves out what lost its disk."""
-    return frozenset(disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk)))
+def held(disks: Iterable[Disk]) -> dict[str, bool]:
+    """The names of disks whose pool lies on a device of ours now, and whether an export of it is under way.
+
+    Why not of lsblk: it leaves out what lost its disk.
+    """
+    there = [disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk))]
+    exports = set(_exports()) if there else set[str]()
+    return {name: f"{POOL}{name}" in exports for name in there}
+
+
+def _exports() -> Iterator[str]:
+    """The names of pools that somebody is exporting; one whose disk is gone is never done with it."""
+    for folder in glob.iglob("/proc/[0-9]*/cmdline"):
+        with suppress(OSError), open(folder, "rb") as file:
+            words = file.read().split(b"\0")
+            if words[0].endswith(b"zpool") and words[1:2] == [b"export"]:
+                yield os.fsdecode(words[2])
 
 
 def node_path(disk: Disk) -> str:

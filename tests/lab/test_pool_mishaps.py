@@ -265,6 +265,8 @@ def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(draw
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
     assert "OpenZFS hangs in the kernel" in visit["why"]
     assert visit["cure"].startswith("restart this machine")
+    told = machine.poolferry("disks", "scan", seconds=300)
+    assert "hangs in the kernel" in told.text + told.complaint, "its disk is away now"
     drawer.replug(red(drawer))
     again = drawer.scan(code=3)["red"]
     assert (again["ending"], again["state"]) == ("refused", "pool-suspended"), again

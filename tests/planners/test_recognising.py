@@ -49,11 +49,20 @@ def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
 
 def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
     pooled = disk(content="zfs", identity="17")
-    told = one(recognise([], [pooled], [], held={"red"}))
+    told = one(recognise([], [pooled], [], held={"red": False}))
     assert (told.state, told.disk) == (State.HELD, pooled)
     assert "the pool of disk red is still held, and its disk is gone" in told.says
     assert "plug disk red in again, in any port" in told.cure
-    assert [found.state for found in recognise([device(uuid="17")], [pooled], [], held={"red"})] == [State.TO_PROVE]
+    assert [found.state for found in recognise([device(uuid="17")], [pooled], [], held={"red": False})] == [
+        State.TO_PROVE
+    ]
+
+
+def test_a_pool_whose_export_hangs_is_told_so_while_its_disk_is_away() -> None:
+    told = one(recognise([], [disk(content="zfs", identity="17")], [], held={"red": True}))
+    assert told.state is State.HELD
+    assert "hangs in the kernel" in told.says
+    assert told.cure.startswith("restart this machine")
 
 
 STRANGERS = [

@@ -232,7 +232,7 @@ def _refuse(job: Job, world: World, room: Room, expected: int, pruning: Pruning 
         why=f"the target has no room: {show_size(expected)} are to be sent, and {show_size(room.free)} are free in {room.at}",
         evidence=(
             "the first is what a dry `zfs send` tells of all that is new, the second what `zfs get available` tells",
-            *_told(pruning, world),
+            *(_told(pruning, world) if room.snapshots else ()),
         ),
         cure=f"{_cure(job, room, expected, pruning)}; where it is known to fit: poolferry run {job.name} --allow {GUARD}",
         guard=GUARD,

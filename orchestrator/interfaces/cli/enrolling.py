@@ -173,8 +173,8 @@ def eject(frame: Frame, disk: str) -> int:
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
     # What lies above it is ours, and may have the same identity: the device below a pool.
     devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL}")]
-    if not devices and own.name in held([own]):
-        lost = held_alone(own)
+    if not devices and (waiting := held([own])):
+        lost = held_alone(own, hangs=waiting[own.name])
         raise OrchestratorError(lost.says, cure=lost.cure)
     if len(devices) != 1:
         raise OrchestratorError(f"disk {disk} is not here" if not devices else f"disk {disk} is there twice", cure="")

@@ -103,13 +103,14 @@ def test_a_disk_is_attached_for_it() -> None:
     [
         (SNAPSHOTS, {"o,a": 5}, "the oldest 2 snapshots of the copy could go, @o to @a; that frees 5 B"),
         (f"{COPY.path}@b\t3\t3000\n", {}, "the copy holds no snapshots but the newest"),
-        ("", {}, "the copy holds no snapshots but the newest"),
+        ("", {}, ""),
     ],
 )
 def test_where_nothing_helps_a_larger_target_does(snapshots: str, frees: dict[str, int], says: str) -> None:
     told = checked(near(), reader(3 * GIB, room(GIB, more=snapshots), frees=frees or {"none": 0}))
     assert isinstance(told, Refusal)
-    assert told.evidence[1].startswith(says)
+    assert " ".join(told.evidence[1:]).startswith(says)
+    assert bool(told.evidence[1:]) is bool(says), "of a copy that is not there yet there is nothing to tell"
     assert told.cure.startswith("give the target's pool more disks, or send less")
 
 

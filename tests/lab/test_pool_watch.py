@@ -14,6 +14,7 @@ from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
 BOTH = pytest.mark.flavours("trixie", "bookworm")  # zpool's JSON, and its text
+LATER = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "pool"\nsource = "tank"\nlate-after = "2h"\n[pool]\n{more}\n'
 PLACES = '[place.unused]\npath = "/backup"\n'
 SCRUBS = 'scrub-every = "30d"'
@@ -95,7 +96,7 @@ def test_a_degraded_mirror_and_its_cures(master: VirtualMachine) -> None:
     assert master.poolferry("run", "watch").code == 0
 
 
-@BOTH
+@LATER
 def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
     _, blue = mirror(master)
     master.sh("zpool export tank")
@@ -148,7 +149,7 @@ def test_a_scrub_finds_bytes_that_changed_and_a_mirror_repairs_them(master: Virt
     assert told["warnings"][0].startswith("the scrub of tank repaired ")
 
 
-@BOTH
+@LATER
 def test_a_file_that_is_lost_is_named(master: VirtualMachine) -> None:
     disk = master.plug(master.disk("red", "1G"))
     master.sh(f"zpool create -O compression=off tank {disk.device} && zfs create 'tank/my own'")
@@ -216,7 +217,7 @@ def end(machine: Machine, running: Running) -> None:
     wait_until(lambda: machine.sh("pgrep -x zfs", check=False).code != 0, 30, pause=0.1)
 
 
-@BOTH
+@LATER
 def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
     mirror(master)
     first = sending(master)

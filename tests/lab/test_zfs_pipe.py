@@ -27,7 +27,7 @@ def require_quiet(copying: Copying) -> None:
     assert not doors(copying.receiver)
 
 
-@pytest.mark.flavours("trixie", "bookworm")  # mbuffer is another one too
+@pytest.mark.flavours("trixie", long=["bookworm"])  # mbuffer is another one too
 def test_a_copy_and_its_increments_go_by_an_open_connection(pair: Pair) -> None:
     carry(pair, pulls=False)
 

@@ -59,11 +59,12 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
 
     known = frame.configuration()
     declared = known.job(job)
+    allowed = _allowed(frame, (job,), allow, aside=aside)
     if declared.target.rotates:
         return _plan_without_a_disk(frame, known, declared)
     stop = compose.stop_for(None)
     with heard_by(stop):
-        planned = _look(frame, declared, stop, _allowed(frame, (job,), allow, aside=aside))
+        planned = _look(frame, declared, stop, allowed)
     decision, keeping = planned.decision, [(each.point.name, each.reason) for each in planned.going]
     refused = isinstance(decision, Refusal)
     steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]

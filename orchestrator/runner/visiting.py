@@ -138,6 +138,7 @@ class Stay:
         self.reports: list[RunReport] = []
         self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
+        self._fresh = True
         self._device, self._dock, self._health = device, dock, health
         self._known = _remember(disk, device, marker, dock)
         book = dock.history.disks
@@ -179,22 +180,29 @@ class Stay:
             return None
         placed = on_disk(job, self.disk, self._device.name)
         try:
-            there = _present(self._device, self._dock)
-            if there is None:
-                raise OrchestratorError(f"disk {self.disk.name} was pulled out", cure="plug it in again")
-            use = medium.use(self.disk, there, self._dock.writer)
-            if use.ails:
-                raise OrchestratorError(use.ails, cure=_check(self._device))
-            if not use.attached:
-                raise OrchestratorError(
-                    f"disk {self.disk.name} is not attached any more: somebody else let it go",
-                    cure="unplug it and plug it in again",
-                )
+            self._look_again()
             medium.prepare(self.disk, placed.target.location.path, self._dock.writer)
         except OrchestratorError as error:
             self.failure = error
             return None
         return do(placed)
+
+    def _look_again(self) -> None:
+        """Raises: OrchestratorError where the disk is not as it was attached. Not before the first job: that was a moment ago."""
+        if self._fresh:
+            self._fresh = False
+            return
+        there = _present(self._device, self._dock)
+        if there is None:
+            raise OrchestratorError(f"disk {self.disk.name} was pulled out", cure="plug it in again")
+        use = medium.use(self.disk, there, self._dock.writer)
+        if use.ails:
+            raise OrchestratorError(use.ails, cure=_check(self._device))
+        if not use.attached:
+            raise OrchestratorError(
+                f"disk {self.disk.name} is not attached any more: somebody else let it go",
+                cure="unplug it and plug it in again",
+            )
 
     def end(self, *, power_off: bool) -> Visited:
         """Lets the disk go, whatever happened on it, and remembers how the visit ended."""

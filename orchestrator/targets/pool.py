@@ -114,10 +114,12 @@ def _lowest(disk: Disk) -> str:
 
 
 def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
-    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError.
+
+    Why no sync: `zfs set` waits for the transaction that holds what it sets. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
+    """
     del notes
-    pool = commands.node(disk.name)
-    do(writer, write_properties_pipeline(pool, marker), commands.sync_pool(disk.name))
+    do(writer, write_properties_pipeline(commands.node(disk.name), marker))
 
 
 def use(disk: Disk, device: Device, reader: Reader) -> Use:
@@ -130,9 +132,9 @@ def use(disk: Disk, device: Device, reader: Reader) -> Use:
 
 
 def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
-    """The dataset below which a job's copies lie, and those above it. Raises: OrchestratorError."""
-    del disk
-    do(writer, commands.make_dataset(dataset))
+    """The dataset below which a job's copies lie, and those above it; the pool's own is there. Raises: OrchestratorError."""
+    if dataset != commands.node(disk.name):
+        do(writer, commands.make_dataset(dataset))
 
 
 def detach(disk: Disk, writer: Writer) -> None:

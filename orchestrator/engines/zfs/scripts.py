@@ -14,8 +14,8 @@ u=$(id -u); s=no; m=no; v=; g=; h=
 [ "$1" = plain ] || [ "$u" = 0 ] || s=sudo
 command -v mbuffer >/dev/null && m=mbuffer
 [ ! -r /sys/module/zfs/version ] || read -r v </sys/module/zfs/version
-[ -n "$v" ] || v=$(zfs version) || exit
-printf "=here %s %s %s %s\\n" "$u" "$s" "$m" "$(printf "%s\\n" "$v" | head -n 1)"
+[ -n "$v" ] || { v=$(zfs version) || exit; v=$(printf "%s\\n" "$v" | head -n 1); }
+printf "=here %s %s %s %s\\n" "$u" "$s" "$m" "$v"
 [ -z "$SSH_CONNECTION" ] || printf "=wire %s\\n" "$SSH_CONNECTION"
 k=/proc/spl/kstat/zfs/$2
 if [ -r "$k/guid" ] && [ -r "$k/state" ]; then read -r g <"$k/guid"; read -r h <"$k/state"

@@ -27,11 +27,12 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
     The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
     disk, and is still there, is led to the disk again, and stays imported.
     """
-    mode = _mode(disk, writer)
-    if mode == _WRITTEN:
-        come_back(disk, device, writer)
-        return _marker(disk, writer)
-    _take_away(disk, writer, mode)
+    if _has_node(disk, writer):  # no pool of ours lies on anything else
+        mode = _mode(disk, writer)
+        if mode == _WRITTEN:
+            come_back(disk, device, writer)
+            return _marker(disk, writer)
+        _take_away(disk, writer, mode)
     try:
         _make_node(disk, device, writer)
         _import(disk, writer, read_only=True)

@@ -25,6 +25,7 @@ def running(
         give_peers(lab, machine)
         make_trees(machine, sizes, snapshots)
         copy_pool(machine, pools((FERRY, *peers)))
+        _say("the trees and their copies are made")
         for count in sizes:
             often = rounds if count < _MANY else max(1, rounds // 2) if count == _MANY else 1
             took = _turns(machine, (FERRY, *peers), count, snapshots, often)
@@ -40,18 +41,23 @@ def _turns(machine: VirtualMachine, tools: Sequence[Tool], count: int, snapshots
     for tool in tools:
         tool.prepare(machine, count)
         if tool.remembers:
-            cost(machine, tool.command(count))
+            _say(f"{count}: the first run: {tool.name}: {cost(machine, tool.command(count))}")
     for turn in range(rounds):
         name = snapshot(count, snapshots + turn)
         machine.sh(["zfs", "snapshot", "-r", f"{tree(count)}@{name}"], seconds=600)
         for case in (NEW, NOTHING):
             for tool in tools if turn % 2 == 0 else tools[::-1]:
                 took[tool.name, case].append(cost(machine, tool.command(count)))
-                print(f"{count}: {case}: {tool.name}: {took[tool.name, case][-1]}", file=sys.stderr, flush=True)
+                _say(f"{count}: {case}: {tool.name}: {took[tool.name, case][-1]}")
         for tool in tools:
             if (held := held_by(machine, tool.pool, count, name)) != count:
                 raise RuntimeError(f"{tool.name} brought {name} to {held} of {count} datasets")
     return took
+
+
+def _say(text: str) -> None:
+    """With hundreds of datasets it takes hours: each step is told as it ends."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def measured_rows(what: str, case: str, peer: Tool, took: Costs) -> Iterator[Row]:

@@ -87,7 +87,7 @@ def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine
     red = drawer.enroll("red", *more)
     drawer.replug(red)
     running = master.popen(["poolferry", "disks", "scan", "--json"])
-    wait_until(lambda: bool(master.sh("find /run/poolferry/disks/red -size +8M -type f", check=False).text), 60)
+    wait_until(lambda: bool(master.sh("find /run/poolferry/disks/red -size +8M -type f", check=False).text), 180)
     master.yank(red)
     visit = json.loads(running.wait(120).out)["visits"][0]
     assert (visit["ending"], visit["safe"]) == ("pulled-out", False)

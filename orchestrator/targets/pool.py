@@ -64,14 +64,18 @@ def attach(disk: Disk, device: Device, writer: Writer) -> None:
     """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was.
 
     Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
-    a pool of this guid.
+    a pool of this guid. One that is imported already is that which lost its disk, and which `peek` led to it again.
     """
-    if is_held(disk, writer):
-        return
     try:
         if not _has_node(disk, writer):
             _make_node(disk, device, writer)
         _import(disk, writer, read_only=False)
+    except OrchestratorError:
+        if is_held(disk, writer):
+            return
+        tidy(disk, writer)
+        raise
+    try:
         _load_keys(disk, writer)
     except OrchestratorError:
         tidy(disk, writer)

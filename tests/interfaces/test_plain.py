@@ -1,4 +1,4 @@
-"""The plain run line, read without the library that reads all other lines, is read as the library would. Changes things."""
+"""Plain lines, read without the library that reads all other lines, are read as the library would. Changes things."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from orchestrator.interfaces import running
-from orchestrator.interfaces.cli import commands
-from orchestrator.interfaces.cli.plain import plain_run
+from orchestrator.interfaces.cli import commands, disking
+from orchestrator.interfaces.cli.plain import plain_run, plain_scan
 from orchestrator.interfaces.failing import WrongUsage
 from orchestrator.interfaces.frame import Frame
 
@@ -75,3 +75,29 @@ def test_all_else_is_left_to_the_library(words: list[str]) -> None:
 def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_POOLFERRY_COMPLETE", "bash_complete")
     assert plain_run(["run", "photos"]) is None
+    assert plain_scan(["disks", "scan", "--identity", "77"]) is None
+
+
+@pytest.mark.parametrize("identity", ["b0a1-77", "3138753135168276427", ""])
+def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, told = ["disks", "scan", "--identity", identity], list[Any]()
+
+    def scan_disks(frame: Frame, names: Sequence[str], **more: Any) -> int:
+        told.append((frame.json, tuple(names), more))
+        return 0
+
+    monkeypatch.setattr(disking, "scan_disks", scan_disks)
+    commands.call(words, Frame(json=False))
+    assert plain_scan(words) == identity
+    assert told == [(False, (), {"why": "a disk was plugged in", "identity": identity})]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["disks"], ["disks", "scan"], ["disks", "scan", "red"], ["disks", "scan", "--identity"], ["run", "scan", "--identity", "7"],
+        ["disks", "scan", "--identity", "--help"], ["disks", "scan", "--identity", "7", "--json"],
+    ],
+)  # fmt: skip
+def test_other_scans_are_left_to_the_library(words: list[str]) -> None:
+    assert plain_scan(words) is None

@@ -165,6 +165,26 @@ def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led()
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_only_a_pool_that_cannot_be_imported_is_asked_whether_it_is(held: bool) -> None:
+    """One that lost its disk, and was led to it again by the look, is. Any other is let go."""
+    asked, import_it = str(commands.pool_is_read_only("red")), str(commands.import_pool(GUID, "red", read_only=False))
+    said = {str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"), import_it: answer()}
+    used = Scripted(said)
+    pool.attach(RED, device("sdb"), used)
+    assert [str(each) for each in used.asked] == [str(commands.node_table("red")), import_it]
+    failed = {import_it: answer(exits=(1,), words="a pool with that name already exists")}
+    mode = answer(b"off\n") if held else answer(exits=(1,))
+    used = Scripted({**said, **failed, asked: mode, str(commands.remove_node("red")): answer()})
+    if held:
+        pool.attach(RED, device("sdb"), used)
+        assert did(used) == [import_it]
+    else:
+        with pytest.raises(OrchestratorError):
+            pool.attach(RED, device("sdb"), used)
+        assert did(used)[-1] == "dmsetup remove --retry poolferry-red"
+
+
 def test_a_look_asks_nothing_that_it_knows() -> None:
     """It is part of the time between the plug and the first byte."""
     said = {

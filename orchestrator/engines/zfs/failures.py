@@ -45,7 +45,7 @@ def explain(broken: Broken) -> OrchestratorError:
         return NotNow(f"a pool is not imported ({_lines(said, missing)})", cure="plug it in, or `zpool import` it")
     codes = {_as_a_shell(code) for code in result.exits if code}
     for saying in TABLE:
-        found = saying.words.search(plain) if saying.words is not None else None
+        found = re.search(saying.words, plain) if saying.words is not None else None
         if found is not None or codes & set(saying.exits):
             line = _lines(said, found) if found is not None else _first(said)
             lacks = _DENIED.search(plain) if saying.error is PermissionDenied else None

@@ -4,8 +4,6 @@ Words before mere exit codes, causes before consequences: what a cut brings alon
 Source: openzfs, lib/libzfs/libzfs_sendrecv.c and libzfs_util.c; ssh(1). Pure.
 """
 
-import re
-
 from orchestrator.domain.errors import (
     BaseGone,
     HostUnreachable,
@@ -25,9 +23,9 @@ LOOKS = "the next attempt looks again and decides anew"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """Fits what holds `words`, or where a program ended with one of `exits`."""
+    """Fits what holds `words`, a pattern that is compiled when something failed, or where a program ended with one of `exits`."""
 
-    words: re.Pattern[str] | None
+    words: str | None
     exits: tuple[int, ...]
     error: type[OutsideError]
     why: str
@@ -35,7 +33,7 @@ class Saying:
 
 
 def _says(words: str, error: type[OutsideError], why: str, cure: str) -> Saying:
-    return Saying(words=re.compile(words), exits=(), error=error, why=why, cure=cure)
+    return Saying(words=words, exits=(), error=error, why=why, cure=cure)
 
 
 def _ends(exits: tuple[int, ...], error: type[OutsideError], why: str, cure: str) -> Saying:

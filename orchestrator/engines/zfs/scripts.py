@@ -122,7 +122,7 @@ t=$1; shift
 part() { i=0; for s do shift; [ $((i % 8)) -ne "$k" ] || set -- "$@" "$s"; i=$((i+1)); done
 [ $# -gt 0 ] || return 0
 zfs WORD "$t" "$@" 2>&1; s=$?; [ "$s" -le 1 ] || printf "zfs WORD ended with %s\\n" "$s"; }
-e=$(for k in 0 1 2 3 4 5 6 7; do part "$@" & done; wait)
+e=$(for k in 0 1 2 3 4 5 6 7; do [ $k -lt $# ] || break; part "$@" & done; wait)
 e=$(printf "%s\\n" "$e" | grep -v FINE); [ -z "$e" ] || { printf "%s\\n" "$e" >&2; exit 1; }
 """
 HOLD = _IN_EIGHT.replace("WORD", "hold").replace("FINE", '-e "^$" -e "tag already exists"')

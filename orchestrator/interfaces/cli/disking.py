@@ -13,16 +13,12 @@ from orchestrator.interfaces import door
 from orchestrator.interfaces.cli.enrolling import eject, enroll
 from orchestrator.interfaces.cli.options import GroupWithUsual, pass_frame
 from orchestrator.interfaces.frame import Frame
+from orchestrator.interfaces.scanning import PLUGGED_IN, scan_disks
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.job import Job
     from orchestrator.domain.rotation import Disk, Known, RotationSet
-    from orchestrator.domain.run import RunReport
     from orchestrator.history.disks import Disks
-    from orchestrator.interfaces.desk import Desk
-    from orchestrator.interfaces.visits import Arrivals
-    from orchestrator.runner.visiting import Visited
 
 
 @click.group("disks", cls=GroupWithUsual, short_help="Removable disks: who is expected, late, and where.")
@@ -230,93 +226,16 @@ def attach(frame: Frame, disk: str) -> int:
 
 @disks.command("scan")
 @click.argument("disk", nargs=-1)
-@click.option("--why", default="a disk was plugged in", hidden=True, metavar="TEXT")
+@click.option("--why", default=PLUGGED_IN, hidden=True, metavar="TEXT")
 @click.option(
     "--identity", default=None, hidden=True, metavar="UUID", help="only the disk of this identity, if it is one of ours"
 )
 @pass_frame
 def scan(frame: Frame, disk: Sequence[str], why: str, identity: str | None) -> int:
     """Look which disks are plugged in, and run on each of ours all jobs of its set, one disk after the other."""
-    from orchestrator.interfaces.desk import opened
-    from orchestrator.interfaces.visits import Arrivals, dock, recognised_value, visited_value
-
-    known = frame.configuration()
     for name in disk:
-        _rotation(known, name)
-    if identity is not None:  # udev tells of every filesystem, and most are nobody's business
-        disk = [own.name for each in known.sets for own in each.disks if own.identity == identity.lower()]
-        if not disk:
-            return 0
-    with opened(frame) as desk:
-        # Not for udev: the disk that is woken would be one that was plugged in, and wake the next.
-        used = dock(frame.where, desk.history, say=door.say, log=frame.log)
-        arrivals = Arrivals(known, used, awake=identity is None)
-        others = [each for each in arrivals.strangers() if not disk or (each.disk and each.disk.name in disk)]
-        for each in others:
-            door.say(f"{each.says}; {each.cure}")
-        ended = [each for rotation in known.sets for each in _visits(frame, desk, arrivals, rotation, disk, why)]
-    if frame.json:
-        door.answer_value(
-            {"visits": [visited_value(each) for each in ended], "others": [recognised_value(each) for each in others]}
-        )
-    elif not ended and not others:
-        door.answer(["no disk of ours is plugged in"])
-    return _code(ended)
-
-
-def _visits(
-    frame: Frame, desk: "Desk", arrivals: "Arrivals", rotation: "RotationSet", names: Sequence[str], why: str
-) -> "list[Visited]":
-    """The visits of all disks of a set that are here, one after the other."""
-    from orchestrator.domain.run import Outcome
-    from orchestrator.interfaces.around import Around
-    from orchestrator.interfaces.desk import reader, tell
-    from orchestrator.interfaces.visits import call_safe_hooks, visited_lines
-    from orchestrator.runner.disks import in_turn, of_set, owes
-    from orchestrator.runner.run import run_job
-    from orchestrator.runner.visiting import Stay
-
-    around = Around(frame.where, arrivals.known.jobs, door.say)
-
-    def run(job: "Job") -> "RunReport":
-        begun = around.begins(job)
-        report = desk.do(job, run_job, why=why)
-        if not frame.json:
-            tell(report)
-        around.ended(job, report, begun)
-        return report
-
-    ended = []
-    for found in arrivals.usable(rotation):
-        if desk.stopped or found.disk is None or (names and found.disk.name not in names):
-            continue
-        stay = arrivals.begin(found, rotation)
-        if isinstance(stay, Stay):
-            for job in in_turn(of_set(rotation, arrivals.known.jobs)):
-                if told := owes(job, stay.disk, desk.history.views, compose.now()):
-                    door.say(f"{job.name}: not now: {told}")
-                    continue
-                report = stay.run(job, run)
-                if report is None or report.outcome is Outcome.INTERRUPTED:
-                    break
-            if rotation.verify is not None and not desk.stopped:
-                stay.read_again(in_turn(of_set(rotation, arrivals.known.jobs)), rotation.verify, reader(frame, desk))
-            stay = stay.end(power_off=rotation.power_off)
-        call_safe_hooks(frame.where, arrivals.known, stay, desk.history, door.say)
-        ended.append(stay)
-        if not frame.json:
-            door.answer(visited_lines(stay, arrivals.standing(rotation)))
-    return ended
-
-
-def _code(ended: "Sequence[Visited]") -> int:
-    """Failed over refused over waiting for another visit over fine."""
-    from orchestrator.interfaces.desk import worst
-    from orchestrator.planners.recognising import State
-    from orchestrator.runner.visiting import Ending
-
-    codes = {Ending.DONE: 0, Ending.REFUSED: 3}
-    return worst([75 if each.seen is State.VISITED else codes.get(each.ending, 1) for each in ended])
+        _rotation(frame.configuration(), name)
+    return scan_disks(frame, disk, why=why, identity=identity)
 
 
 disks.add_command(enroll)

@@ -1,7 +1,8 @@
-"""The command line that machines type every night, read without the library that reads all others.
+"""The command lines that machines type, read without the library that reads all others.
 
 Why: `poolferry run JOB` with nothing to do is promised to cost what rsync's look costs; importing the library is a quarter
-of all that is ours in it. Whatever is not plainly one of these lines is left to the library, mistakes above all.
+of all that is ours in it. And udev asks about everything that is plugged in, most of which is nobody's business. Whatever
+is not plainly one of these lines is left to the library, mistakes above all.
 
 Reads.
 """
@@ -45,3 +46,10 @@ def plain_run(words: Sequence[str]) -> PlainRun | None:
         else:
             setattr(frame, _FOLDERS[word], value)
     return PlainRun(frame=frame, jobs=tuple(jobs), why=why) if jobs else None
+
+
+def plain_scan(words: Sequence[str]) -> str | None:
+    """The identity in `poolferry disks scan --identity IDENTITY`, the line that udev leads to."""
+    if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    return None if words[3].startswith("-") else words[3]

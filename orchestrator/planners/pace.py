@@ -49,11 +49,14 @@ class Pace:
         return max(0, self.expected - self.done) / rate if self.expected and rate else None
 
     def told(self) -> str:
-        """ "12%, 120.0 MiB of 1.0 GiB, 60.0 MiB/s, 15 s left", as far as it is known."""
+        """ "12%, 120.0 MiB of 1.0 GiB, 60.0 MiB/s, 15 s left", as far as it is known.
+
+        Why less once all that was expected is there: an estimate that is passed tells nothing of the rest.
+        """
         percent = f"{self.percent}%, " if self.percent is not None else ""
-        of = f" of {show_size(self.expected)}" if self.expected else ""
+        of = f" of {show_size(self.expected)}" if self.expected and self.done < self.expected else ""
         rate = f", {show_size(int(self.rate))}/s" if self.rate else ""
-        left = f", {show_duration(self.left_s)} left" if self.left_s is not None else ""
+        left = f", {show_duration(self.left_s)} left" if of and self.left_s is not None else ""
         return f"{percent}{show_size(self.done)}{of}{rate}{left}"
 
 

@@ -12,6 +12,7 @@ def test_a_pace() -> None:
     assert pace.told() == "10%, 1.0 MiB of 10.0 MiB, 1.0 MiB/s, 9.0 s left"
     pace.moved(102.0, 12 << 20, 10 << 20)
     assert (pace.percent, pace.left_s) == (100, 0.0)
+    assert pace.told() == "100%, 12.0 MiB, 6.0 MiB/s", "what was expected was too little, and tells nothing of the end"
 
 
 def test_a_pace_forgets_what_was_long_ago() -> None:

@@ -53,6 +53,7 @@ SLOW = (
     "runner/test_showing",
     "runner/test_watching",
     "targets/test_hands",
+    "verify/test_reading",
     "whole/",
 )
 QUICK = ("whole/test_local_story",)

@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from orchestrator.verify.manifest import rename_whole
 
 _SPECIAL = re.compile(rb"[\\\n\r]")
-_ESCAPED = re.compile(rb"\\(.?)", re.DOTALL)
 _SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
-_LONG = {b"\\": b"\\", b"n": b"\n", b"r": b"\r"}
 
 
 def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
@@ -39,19 +37,3 @@ def format_sum(name: bytes, digest: str) -> bytes:
         raise ValueError(f"sha256sum knows nothing of {algorithm}")
     shown = _SPECIAL.sub(lambda match: _SHORT[match[0]], name)
     return b"%b%b  ./%b\n" % (b"\\" if shown != name else b"", plain.encode("ascii"), shown)
-
-
-def parse_sum(line: bytes) -> tuple[bytes, str]:
-    """The path and the digest of one line without its newline. Raises: ValueError."""
-    escaped = line.startswith(b"\\")
-    digest, gap, name = line.removeprefix(b"\\").partition(b"  ./")
-    if not gap or not re.fullmatch(rb"[0-9a-f]{64}", digest):
-        raise ValueError(f"not a digest and a name: {line!r}")
-    return _ESCAPED.sub(_long, name) if escaped else name, f"sha256:{digest.decode('ascii')}"
-
-
-def _long(match: re.Match[bytes]) -> bytes:
-    try:
-        return _LONG[match[1]]
-    except KeyError:
-        raise ValueError(f"a backslash that begins no escape: {match[0]!r}") from None

@@ -15,7 +15,6 @@ from orchestrator.domain.quick import dataclass
 from orchestrator.verify.entry import Entry, Line, escape, line_of, parse_line, unescape
 from orchestrator.verify.packed import FORMAT, Damaged, packed_lines
 
-SUFFIX = ".manifest.gz"
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
 

@@ -1,4 +1,4 @@
-"""The programs of this room as values: settle a tree, read it by several workers, read it on a host.
+"""The programs of this room as values: settle a tree, read it by several workers.
 
 Pure.
 """
@@ -11,11 +11,6 @@ from orchestrator.domain.place import Location
 from orchestrator.verify.entry import EXACT, Tolerance
 
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-# find's own failure is not lost behind the pipe: both statuses must be 0. Line-buffered, so that lines stay whole.
-_REMOTE = (
-    'cd -- "$1" && exec 4>&1 && status=$({ { find . -type f -print0; echo $? >&3; } '
-    '| xargs -0 -r -P4 -n 64 sha256sum -- >&4; echo $? >&3; } 3>&1) && [ "$(echo $status)" = "0 0" ]'
-)
 
 
 def settle_pipeline(tree: Location) -> Pipeline:
@@ -58,13 +53,3 @@ def worker_pipelines(
         ),))
         for number in range(1, workers + 1)
     )  # fmt: skip
-
-
-def digest_pipeline(tree: Location, *, algorithm: str = "sha256") -> Pipeline:
-    """Prints the digest of every file of a tree, in any order, for `export.parse_sum`.
-
-    Needs GNU coreutils and findutils there. Raises: ValueError for an algorithm that no program everywhere has.
-    """
-    if algorithm != "sha256":
-        raise ValueError(f"only sha256 can be made where poolferry is not installed, not {algorithm}")
-    return alone("sh", "-c", _REMOTE, "sh", tree.path, effect=Effect.READS, host=tree.host)

@@ -12,7 +12,6 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.quick import dataclass
 
 DATA = "data"
-ROLES = (DATA, "special", "dedup", "logs", "cache", "spares")
 HEALTHY = ("ONLINE", "AVAIL", "INUSE")  # the last two are words for spares
 GROUPS = ("mirror", "raidz", "draid", "replacing", "spare")
 # The words of all advice.

@@ -142,12 +142,8 @@ def _mirror_damaged(text: bytes) -> bool:
     return b"\0o f " + MIRROR_DAMAGED.removeprefix(f"{OURS}/").encode() + b"\0" in text
 
 
-def survey_target(job: Job, run: Callable[[Command], bytes]) -> TargetSeen:
-    """What the target holds, with half-copied files and damaged entries when there are any."""
-    return _target_seen(job, run, run(scripts.look_at_target_command(job.target.location)))
-
-
 def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSeen:
+    """What the target holds, with half-copied files and damaged entries when there are any."""
     root = job.target.location
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)

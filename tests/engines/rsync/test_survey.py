@@ -18,7 +18,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
 from orchestrator.engines.rsync.lanes import Lanes
-from orchestrator.engines.rsync.survey import runner, survey, survey_points, survey_target
+from orchestrator.engines.rsync.survey import runner, survey, survey_points
 from orchestrator.engines.rsync.words import World
 from orchestrator.process.executor import Reader
 from orchestrator.process.result import Result
@@ -340,6 +340,7 @@ def test_one_look_at_a_target_tells_all_of_it(trees: Trees) -> None:
     assert trees.look().target.latest is None
 
 
-def test_a_target_that_is_a_filesystem_of_its_own(tmp_path: Path) -> None:
-    seen = survey_target(job(target=Location(path="/proc")), runner(Reader()))
+def test_a_target_that_is_a_filesystem_of_its_own() -> None:
+    root = Location(path="/proc")
+    seen = parse.parse_target(runner(Reader())(scripts.look_at_target_command(root)), root, mirror=False)
     assert (seen.exists, seen.mounted) == (True, True)

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Disk
+from tests.lab.drawer import TREE, Drawer, trees
 from tests.lab.emulator import disk_device, disk_node
 from tests.lab.laboratory import Lab
-from tests.lab.test_disks import TREE, Drawer, trees
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -35,22 +35,16 @@ def drawer(lab: Lab) -> Iterator[Drawer]:
     machine = lab.machine("master")
     made = trees(machine)
     machine.kitted("photos", at=("red", "shared"))
-    made.enroll("red", size="192M")
-    made.replug(red(made))
-    assert made.scan()["red"]["ending"] == "done"
+    made.has_one_copy()
     yield made
     lab.give_back(machine)
-
-
-def red(drawer: Drawer) -> Disk:
-    return drawer.machine.disk("red", bus="usb")
 
 
 def copying(drawer: Drawer, megabytes: int) -> Any:
     """A visit that is in the middle of copying a new file of so many megabytes, one in each second."""
     drawer.machine.job("photos", TREE + SLOWLY)
     drawer.machine.sh(f"head -c {megabytes}M /dev/urandom >/srv/photos/large")
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     return begun(drawer)
 
 
@@ -73,7 +67,7 @@ def told(visit: dict[str, Any]) -> tuple[str, str, bool, str]:
 
 def goes_on(drawer: Drawer) -> dict[str, Any]:
     """The next visit comes to its end."""
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit: dict[str, Any] = drawer.scan()["red"]
     assert told(visit) == ("done", "ours-ready", True, "done"), visit
     assert nothing_is_left(drawer)
@@ -119,15 +113,15 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     assert "the target has no room left" in visit["why"]
     assert "let [keep] remove more points; every earlier point is whole" in visit["cure"]
     assert drawer.ferry("points")["points"] == points
-    drawer.replug(red(drawer))
-    drawer.machine.sh(f"mount {red(drawer).device} /mnt && rm /mnt/theirs && umount /mnt")
+    drawer.replug(drawer.red)
+    drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")
 
 
 def test_34_writes_that_fail_and_reads_that_do_not(drawer: Drawer) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("head -c 40M /dev/urandom >/srv/photos/large")
     failing = [{"event": "none", "iotype": "write", "errno": 5, "sector": at} for at in range(60_000, 190_000, 128)]
-    plug(drawer, red(drawer), driver="blkdebug", **{"inject-error": failing})
+    plug(drawer, drawer.red, driver="blkdebug", **{"inject-error": failing})
     visit = drawer.scan(code=1)["red"]
     assert (visit["ending"], visit["safe"]) == ("incomplete", True), visit
     assert "smartctl -a" in visit["cure"] or "another cable" in visit["cure"], visit
@@ -140,7 +134,7 @@ def test_34_a_slow_disk_whose_bridge_is_reset_and_37_a_second_scheduler(drawer: 
     drawer.machine.sh("head -c 10M /dev/urandom >/srv/photos/large")
     limits = {"bps-write": 1 << 20}
     drawer.machine.qmp.ask("object-add", **{"qom-type": "throttle-group", "id": "slow", "limits": limits})
-    plug(drawer, red(drawer), driver="throttle", **{"throttle-group": "slow"})
+    plug(drawer, drawer.red, driver="throttle", **{"throttle-group": "slow"})
     running = begun(drawer)
     another = ("--state", "/var/lib/another")
     (other,) = drawer.ferry("disks", "scan", *another, code=75)["visits"]
@@ -167,16 +161,16 @@ def test_36_poolferry_is_killed_in_the_middle_of_a_visit(drawer: Drawer) -> None
 
 def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: Drawer) -> None:
     drawer.machine.job("photos", TREE)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     assert drawer.scan()["red"]["safe"]
-    drawer.machine.wait_for_device(red(drawer), there=False)  # switched off, and still in its socket
+    drawer.machine.wait_for_device(drawer.red, there=False)  # switched off, and still in its socket
     found = drawer.machine.poolferry("disks").text
     assert "disk red is still plugged in, and safe to remove since 20" in found, found
     drawer.machine.sh("date >/srv/photos/a")
     ran = drawer.machine.poolferry("run", "photos", seconds=200)
     assert "disk red was switched off and is still plugged in: it is used again" in ran.complaint
     assert (ran.code, "photos: done: made" in ran.text, "SAFE TO REMOVE: red" in ran.complaint) == (0, True, True), ran
-    drawer.machine.yank(red(drawer))
+    drawer.machine.yank(drawer.red)
     found = drawer.machine.poolferry("disks").text
     assert "Please plug in disk red" in found, found
     assert "still plugged in" not in found
@@ -189,18 +183,18 @@ def test_24_pulled_out_while_points_are_removed(drawer: Drawer) -> None:
     goes_on(drawer)
     drawer.machine.sh("date >/srv/photos/a")
     drawer.machine.job("photos", TREE + "[keep]\ndaily = 1\n")
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     running = drawer.machine.popen(["poolferry", "disks", "scan", "--json"])
     trash = f"{RED}/photos/.poolferry/trash"
     drawer.machine.sh(f"until set -- {trash}/*; [ -e $1 ]; do sleep 0.02; done", seconds=120)
-    drawer.machine.yank(red(drawer))
+    drawer.machine.yank(drawer.red)
     visit = ended(running)
     assert (visit["ending"], visit["safe"]) == ("pulled-out", False), visit
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit = drawer.scan()["red"]
     assert (visit["ending"], visit["safe"]) == ("done", True), visit
-    drawer.replug(red(drawer))
-    drawer.machine.sh(f"mount -o ro {red(drawer).device} /mnt")
+    drawer.replug(drawer.red)
+    drawer.machine.sh(f"mount -o ro {drawer.red.device} /mnt")
     try:
         assert len(drawer.machine.sh("ls -d /mnt/photos/points/*Z").lines) == 1
         assert not drawer.machine.sh("ls /mnt/photos/.poolferry/trash", check=False).text
@@ -211,9 +205,9 @@ def test_24_pulled_out_while_points_are_removed(drawer: Drawer) -> None:
 def test_40_a_disk_in_a_dock_beside_one_that_is_in_use(drawer: Drawer) -> None:
     machine = drawer.machine
     machine.job("photos", TREE)
-    if red(drawer).plugged:
-        machine.yank(red(drawer))
-    dock(machine, red(drawer), machine.disk("theirs", "16M", bus="usb"))
+    if drawer.red.plugged:
+        machine.yank(drawer.red)
+    dock(machine, drawer.red, machine.disk("theirs", "16M", bus="usb"))
     ours, theirs = "/dev/disk/by-path/*-usb-*:0", "/dev/disk/by-path/*-usb-*:1"
     machine.sh(f"until [ -e {ours} ] && [ -e {theirs} ]; do sleep 0.1; done; udevadm settle")
     machine.sh(f"mkfs.ext4 -q $(readlink -f {theirs}) && udevadm settle && mkdir -p /mnt/theirs")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Disk
+from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.kits import history_with_kits
-from tests.lab.test_disks import DATASETS, Drawer, datasets
 from tests.lab.virtual import VirtualMachine
 
 pytestmark = [pytest.mark.virtual, pytest.mark.long, pytest.mark.timeout(1500)]

@@ -4,56 +4,17 @@ Changes things.
 """
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.lab.common import Disk
+from tests.lab.drawer import DATASETS, SET, Drawer, datasets, trees
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])  # util-linux, udev and dmsetup are others there, too
-SET = "[set.offsite]\n"
-TREE = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "offsite"\n'
-DATASETS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\n'
-
-
-@dataclass(frozen=True, slots=True)
-class Drawer:
-    """The disks of a machine."""
-
-    machine: VirtualMachine
-
-    def enroll(self, name: str, *more: str, size: str = "512M") -> Disk:
-        """A new disk of the set, enrolled and still plugged in."""
-        disk = self.machine.plug_usb(name, size)
-        self.ferry("disks", "enroll", disk.device, "--set", "offsite", "--name", name, *more)
-        return disk
-
-    def ferry(self, *arguments: str, code: int = 0) -> Any:
-        ended = self.machine.poolferry(*arguments, "--json", seconds=300)
-        assert ended.code == code, (ended.text, ended.complaint)
-        return ended.json
-
-    def scan(self, code: int = 0) -> dict[str, Any]:
-        found = self.ferry("disks", "scan", code=code)
-        return {each["disk"]: each for each in found["visits"]}
-
-    def replug(self, disk: Disk) -> None:
-        if disk.plugged:
-            self.machine.yank(disk)
-        self.machine.plug_usb(disk)
-
-
-def trees(machine: VirtualMachine, targets: str = SET) -> Drawer:
-    machine.sh(
-        "mkdir -p /srv/photos && head -c 3M /dev/urandom >/srv/photos/a && head -c 1M /dev/urandom >/srv/photos/b"
-    )
-    machine.job("photos", TREE, targets=targets)
-    return Drawer(machine)
 
 
 @BOTH
@@ -124,14 +85,6 @@ def visits(drawer: Drawer) -> list[dict[str, Any]]:
 def done(found: list[dict[str, Any]], count: int) -> dict[str, Any] | None:
     """The newest of so many visits, when it is over."""
     return found[0] if len(found) == count and found[0]["outcome"] == "done" else None
-
-
-def datasets(machine: VirtualMachine, targets: str = SET) -> Drawer:
-    machine.pool("tank", "1G")
-    machine.sh("zfs create tank/photos && head -c 4M /dev/urandom >/tank/photos/a && zfs snapshot tank/photos@one")
-    machine.job("photos", DATASETS, targets=targets)
-    machine.kitted("photos", at=("red", "blue"))
-    return Drawer(machine)
 
 
 def held(machine: VirtualMachine) -> int:

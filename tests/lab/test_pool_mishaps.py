@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.common import Disk
+from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.laboratory import Lab
-from tests.lab.test_disks import DATASETS, Drawer, datasets
 from tests.lab.test_sanoid import age
 from tests.lab.test_systemd import TREE as MOUNTED_AT_BOOT
 from tests.lab.virtual import VirtualMachine
@@ -57,15 +56,9 @@ def drawer(lab: Lab) -> Iterator[Drawer]:
     age(machine, *((9 - at, f"tank/photos@{name}") for at, name in enumerate(DATED)))
     grow(machine, "old", 8)
     grow(machine, "new", 1)
-    made.enroll("red", "--content", "zfs", size="192M")
-    made.replug(red(made))
-    assert made.scan()["red"]["ending"] == "done"
+    made.has_one_copy("--content", "zfs")
     yield made
     lab.give_back(machine)
-
-
-def red(drawer: Drawer) -> Disk:
-    return drawer.machine.disk("red", bus="usb")
 
 
 def grow(machine: VirtualMachine, name: str, megabytes: int) -> None:
@@ -81,7 +74,7 @@ def sending(drawer: Drawer, name: str) -> Any:
     """A visit that is in the middle of sending 12 MiB, one in each second."""
     grow(drawer.machine, name, 12)
     drawer.machine.job("photos", DATASETS + SLOWLY)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     running = drawer.machine.popen(["poolferry", "disks", "scan", "--json"])
     in_the_middle(drawer)
     return running
@@ -99,7 +92,7 @@ def being_let_go(drawer: Drawer, at: str) -> Any:
     machine.job("photos", DATASETS + '[hooks]\ndone = ["/root/arms"]\n')
     machine.sh("rm -f /run/reached /run/on")
     grow(machine, at, 2)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     running = machine.popen(["poolferry", "disks", "scan", "--json"])
     machine.sh("until [ -e /run/reached ]; do sleep 0.1; done", seconds=150)
     machine.job("photos", DATASETS)
@@ -137,15 +130,15 @@ def test_24_pulled_out_while_snapshots_are_removed(drawer: Drawer) -> None:
     machine.write("/root/lists", LISTS, mode=0o755)
     grow(machine, "kept", 1)
     machine.job("photos", DATASETS + KEEP + '[hooks]\ndone = ["/root/lists"]\n')
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     running = machine.popen(["poolferry", "disks", "scan", "--json"])
     gone = f"zfs list {COPY}@kept && ! zfs list {COPY}@{DATED[0]}"
     machine.sh(f"until {gone}; do sleep 0.1; done >/dev/null 2>&1", seconds=150)
-    machine.yank(red(drawer))
+    machine.yank(drawer.red)
     visit = ended(running)
     assert (visit["ending"], visit["safe"]) == ("pulled-out", False), visit
     grow(machine, "after", 1)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit = drawer.scan()["red"]
     assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("done", True, "done"), visit
     left = machine.sh("cat /run/listed").lines
@@ -160,7 +153,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     machine.sh("zfs create tank/photos/much && head -c 80M /dev/urandom >/tank/photos/much/a", seconds=200)
     machine.sh("zfs snapshot -r tank/photos@full")
     machine.job("photos", DATASETS + KEEP)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit = drawer.scan(code=1)["red"]
     (run,) = visit["runs"]
     assert (visit["ending"], visit["safe"], run["outcome"], run["moved_bytes"]) == ("incomplete", True, "refused", 0), (
@@ -174,7 +167,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     assert re.match(f"zfs destroy -r {COPY}@one,.*,old,new,killed", run["evidence"][2])
     assert "between `poolferry disks attach red` and `poolferry disks eject red`" in run["cure"]
     assert nothing_is_left(drawer)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     run = drawer.ferry("run", "photos", "--allow", "target-room", code=1)
     assert run["outcome"] == "failed", run
     assert "the target pool has no room left" in run["why"]
@@ -185,7 +178,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     )
     machine.sh("zfs destroy -r tank/photos@full && rm /tank/photos/much/a && zfs snapshot tank/photos/much@less")
     grow(machine, "less", 1)
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit = drawer.scan()["red"]
     assert (visit["ending"], visit["runs"][0]["outcome"]) == ("done", "done"), visit
     assert visit["runs"][0]["moved_bytes"] < 4 << 20, "from the newest that it held before"
@@ -194,7 +187,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
 def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: Drawer) -> None:
     machine = drawer.machine
     running = sending(drawer, "ever")
-    machine.yank(red(drawer))
+    machine.yank(drawer.red)
     visit = ended(running)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
     assert "only a restart of this machine takes the pool away" in visit["cure"]
@@ -219,14 +212,14 @@ def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: Drawer) -
 def test_25_pulled_out_between_the_last_write_and_the_export(drawer: Drawer) -> None:
     machine = drawer.machine
     running = being_let_go(drawer, "sync")
-    machine.yank(red(drawer))
+    machine.yank(drawer.red)
     machine.sh("touch /run/on")
     visit = ended(running)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
     assert visit["runs"][0]["outcome"] == "done"
     assert "plug it in again" in visit["cure"]
     assert not machine.sh("pgrep -x zpool", check=False).text, "no export was begun"
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     visit = drawer.scan()["red"]
     assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("done", True, "nothing-to-do"), visit
     assert nothing_is_left(drawer)
@@ -236,13 +229,13 @@ def test_35_the_power_fails_in_the_middle_of_a_visit_which_goes_on_after_the_boo
     """With the disk plugged in all the time: nobody but udev's coldplug begins the next visit."""
     machine = drawer.machine
     machine.sh("rm -f /run/by-hand")
-    if red(drawer).plugged:
-        machine.yank(red(drawer))
+    if drawer.red.plugged:
+        machine.yank(drawer.red)
     grow(machine, "power", 12)
     machine.job("photos", DATASETS + SLOWLY)
     machine.sh("sync")
     before = outcomes(drawer)
-    machine.plug_usb(red(drawer))
+    machine.plug_usb(drawer.red)
     in_the_middle(drawer)
     machine.sh("sync -f /etc/poolferry")
     machine.power_cut()
@@ -259,7 +252,7 @@ def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(draw
     machine.sh("touch /run/by-hand")
     running = being_let_go(drawer, "export")
     machine.sh("until ps -eo stat,args | grep -q '^D.*[z]pool export'; do sleep 0.1; done", seconds=60)
-    machine.yank(red(drawer))
+    machine.yank(drawer.red)
     machine.sh("dmsetup resume poolferry-red")
     visit = ended(running, 400)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
@@ -267,7 +260,7 @@ def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(draw
     assert visit["cure"].startswith("restart this machine")
     told = machine.poolferry("disks", "scan", seconds=300)
     assert "hangs in the kernel" in told.text + told.complaint, "its disk is away now"
-    drawer.replug(red(drawer))
+    drawer.replug(drawer.red)
     again = drawer.scan(code=3)["red"]
     assert (again["ending"], again["state"]) == ("refused", "pool-suspended"), again
     assert "hangs in the kernel" in again["why"]

@@ -19,10 +19,12 @@ from tests.bench.zfs_planning import planning
 from tests.bench.zfs_running import running
 from tests.bench.zfs_streaming import restoring, streaming
 from tests.bench.zfs_tools import PEERS
+from tests.bench.zfs_visit import visiting
 from tests.lab.common import LabError
 from tests.lab.emulator import qemu_version
 from tests.lab.laboratory import Lab, missing
 
+PARTS = ("a", "b", "c", "d", "e")
 _HOW = """\
 A ratio is ours over theirs. The machines are emulated: a program's start weighs more in them than on a real machine, and
 seconds depend on what else this one does ("load before"); commands do not. Processor: what the whole machine used."""
@@ -37,9 +39,11 @@ def measure(asked: argparse.Namespace) -> Iterator[Row]:
             sizes=asked.datasets,
             snapshots=asked.snapshots,
             rounds=asked.rounds,
+            enough=asked.enough,
             peers=[peer for peer in PEERS if peer.name in asked.against],
         ),
         "d": lambda lab: restoring(lab, local=asked.local, far=asked.far, rounds=asked.rounds),
+        "e": lambda lab: visiting(lab, rounds=asked.rounds),
     }
     if "c" in asked.only:
         yield from planning(asked.rounds)
@@ -71,11 +75,17 @@ def arguments(words: list[str]) -> argparse.Namespace:
     )
     names = ",".join(peer.name for peer in PEERS)
     asked.add_argument("--against", type=lambda text: text.split(","), default=names.split(","), help=names)
+    asked.add_argument(
+        "--enough",
+        type=float,
+        default=0,
+        help="stop another after so many times what ours took, 5 minutes at least (never)",
+    )
     asked.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
     asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
     asked.add_argument("--far", type=size, default=256 << 20, help="bytes of a stream between two: 10 MB/s (256M)")
     asked.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
-    asked.add_argument("--only", type=lambda text: text.split(","), default=["a", "b", "c", "d"], help="a,b,c,d")
+    asked.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help=",".join(PARTS))
     asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     return asked.parse_args(words)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab.common import LabError
 from tests.lab.virtual import VirtualMachine
 
 # The kernel's own accounting sees every process of every tool alike, and costs next to nothing. Source: acct(2), acct(5).
@@ -20,15 +21,17 @@ _RECORD = struct.Struct("<B47x16s")
 _FORKED = 1  # it never became another program
 ZFS = ("zfs", "zpool")
 _TICKS = 100
+_STOPPED = 124  # by timeout(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one command. `programs`: how often each was started, by name."""
+    """Of one command. `programs`: how often each was started, by name; `whole`: it ended by itself."""
 
     seconds: float
     processor: float
     programs: Counter[str]
+    whole: bool = True
 
     @property
     def zfs(self) -> int:
@@ -36,13 +39,16 @@ class Cost:
         return sum(self.programs[name] for name in ZFS)
 
 
-def cost(machine: VirtualMachine, words: Sequence[str], *, patience: float = 7200) -> Cost:
-    """Runs it to its end. Raises: LabError when it fails."""
+def cost(machine: VirtualMachine, words: Sequence[str], *, enough: float = 7200) -> Cost:
+    """Runs it to its end, or for as many seconds as are enough. Raises: LabError when it fails."""
     machine.sh(_BEGIN)
     used, began = processor(machine), time.perf_counter()
-    machine.sh(list(words), seconds=patience)
-    took = time.perf_counter() - began
-    return Cost(seconds=took, processor=processor(machine) - used, programs=programs(machine.sh(_END).out))
+    ended = machine.sh(["timeout", str(int(enough)), *words], check=False, seconds=enough + 300)
+    took, spent = time.perf_counter() - began, processor(machine) - used
+    if ended.code not in {0, _STOPPED}:
+        raise LabError(f"{words[0]} ended with {ended.code}: {ended.errors.decode(errors='replace')}")
+    started = programs(machine.sh(_END).out)
+    return Cost(seconds=took, processor=spent, programs=started, whole=ended.code != _STOPPED)
 
 
 def programs(account: bytes) -> Counter[str]:

@@ -62,15 +62,15 @@ def disk_device(disk: Disk, node: str) -> dict[str, Any]:
 
 def command_line(
     *, name: str, image: Path, run: Path, root: Node, clock: datetime, disks: Sequence[tuple[Node, Node]] = (),
-    memory: Path | None = None, saving: bool = False, restoring: bool = False,
+    memory: Path | None = None, saving: bool = False, restoring: bool = False, room: str = MEMORY,
 ) -> list[str]:  # fmt: skip
-    """The words that start it. `memory`: a file that holds its RAM, written to while `saving`, else only read."""
+    """The words that start it. `memory`: a file that holds its RAM, written to while `saving`, else only read; `room`: how much."""
     number = NUMBERS[name]
     return [
         QEMU, "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-pidfile", str(run / "pid"),
         "-machine", "q35,sata=off,smbus=off,hpet=off" + (",memory-backend=ram" if memory else ""),
         # cmpxchg16b as QEMU 7.2 emulates it makes Debian 13's kernel panic; five-level pages only cost time.
-        "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16,-la57", "-smp", "1", "-m", MEMORY,
+        "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16,-la57", "-smp", "1", "-m", room,
         "-rtc", f"base={clock:%Y-%m-%dT%H:%M:%S},clock=host", *(_memory(memory, saving) if memory else ()),
         "-kernel", str(image / "vmlinux"), "-initrd", str(image / "initrd"),
         "-append", _KERNEL_LINE.format(name=name, number=number),

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.lab.channel import Channel, GuestCommand
 from tests.lab.common import Disk, Ended, LabError, Machine
-from tests.lab.emulator import command_line, disk_device, disk_node, root_node
+from tests.lab.emulator import MEMORY, command_line, disk_device, disk_node, root_node
 from tests.lab.qmp import Qmp
 from tests.lab.rtc import put_ahead
 
@@ -56,13 +56,13 @@ class VirtualMachine(Machine):
         shutil.copyfile(self.image / "empty.qcow2", self.run / "root.qcow2")
         self._cold(memory)
 
-    def boot_again(self, *, later: timedelta = timedelta()) -> None:
+    def boot_again(self, *, later: timedelta = timedelta(), room: str = MEMORY) -> None:
         """Starts it cold with all the disks it had: some 15 to 25 seconds. Returns when its services are up.
 
-        `later`: by its own clock it was off for so much longer.
+        `later`: by its own clock it was off for so much longer; `room`: with so much memory.
         """
         self._ahead += later
-        self._cold(None)
+        self._cold(None, room=room)
         self.settled()
         self._mount()
 
@@ -112,16 +112,6 @@ class VirtualMachine(Machine):
             if line:
                 line.close()
         self._qmp = self._channel = None
-
-    def shut_down(self) -> None:
-        """Ends it as `poweroff` does."""
-        process = self._process
-        assert process is not None
-        with contextlib.suppress(LabError):
-            self.sh("systemctl poweroff", seconds=30)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(90)
-        self.power_cut()
 
     # -- sleep (S3), of a machine that was restored: one that was booted does not wake
 
@@ -265,10 +255,10 @@ class VirtualMachine(Machine):
             raise LabError(f"{self.name} has no power")
         return self._qmp
 
-    def _cold(self, memory: Path | None) -> None:
+    def _cold(self, memory: Path | None, **more: Any) -> None:
         held = [disk for disk in self.disks.values() if disk.plugged]
         disks = [(disk_node(disk, f"n-{disk.plugged}"), disk_device(disk, f"n-{disk.plugged}")) for disk in held]
-        self._start(memory=memory, saving=memory is not None, disks=disks)
+        self._start(memory=memory, saving=memory is not None, disks=disks, **more)
         self._reach(_BOOT_SECONDS)
 
     def _start(self, **more: Any) -> None:

@@ -199,7 +199,8 @@ def test_what_a_killed_drill_left_goes_with_the_next_run(house: House) -> None:
     kill(first, signal.SIGKILL)
     process.communicate(timeout=20)
     assert scratch(house).exists()
-    wait_until(lambda: not strays(house.folder))  # rsync's other half outlives it by a moment, and nobody sweeps under its feet
+    # rsync's other half outlives it by a moment, and nobody sweeps under its feet.
+    wait_until(lambda: not strays(house.folder))
     run = house.run()
     assert (run.outcome, "drill" in run.value) == ("nothing-to-do", False)
     assert not scratch(house).exists()

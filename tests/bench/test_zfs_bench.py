@@ -6,6 +6,8 @@ Changes things.
 import struct
 from collections import Counter
 
+import pytest
+
 from tests.bench.zfs import arguments, numbers
 from tests.bench.zfs_guest import Cost, programs
 from tests.bench.zfs_planning import planning
@@ -53,3 +55,10 @@ def test_what_can_be_asked() -> None:
     assert arguments([]).only == ["a", "b", "c", "d", "e"]
     asked = arguments(["--datasets", "3,5", "--only", "b,c", "--local", "8M"])
     assert (asked.datasets, asked.only, asked.local, numbers("1,2")) == ((3, 5), ["b", "c"], 8 << 20, (1, 2))
+
+
+@pytest.mark.parametrize("words", [["--only", "x"], ["--only", "b,"], ["--against", "rsnapshot"]])
+def test_what_is_not_there_is_no_silence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments(words)
+    assert (ended.value.code, "there is" in capsys.readouterr().err) == (2, True)

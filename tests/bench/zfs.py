@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.bench.__main__ import size
@@ -67,14 +67,26 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(one) for one in text.split(","))
 
 
+def names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """Reads "b,c", of what there is. Raises: ArgumentTypeError."""
+
+    def read(text: str) -> list[str]:
+        asked = text.split(",")
+        if unknown := [name for name in asked if name not in known]:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there is {', '.join(known)}")
+        return asked
+
+    return read
+
+
 def arguments(words: list[str]) -> argparse.Namespace:
     """What was asked for."""
     asked = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
     asked.add_argument(
         "--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)"
     )
-    names = ",".join(peer.name for peer in PEERS)
-    asked.add_argument("--against", type=lambda text: text.split(","), default=names.split(","), help=names)
+    names = [peer.name for peer in PEERS]
+    asked.add_argument("--against", type=names_among(names), default=names, help=",".join(names))
     asked.add_argument(
         "--enough",
         type=float,
@@ -85,7 +97,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
     asked.add_argument("--far", type=size, default=256 << 20, help="bytes of a stream between two: 10 MB/s (256M)")
     asked.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
-    asked.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help=",".join(PARTS))
+    asked.add_argument("--only", type=names_among(PARTS), default=list(PARTS), help=",".join(PARTS))
     asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     return asked.parse_args(words)
 

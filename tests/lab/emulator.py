@@ -71,7 +71,7 @@ def command_line(
         "-machine", "q35,sata=off,smbus=off,hpet=off" + (",memory-backend=ram" if memory else ""),
         # cmpxchg16b as QEMU 7.2 emulates it makes Debian 13's kernel panic; five-level pages only cost time.
         "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,-cx16,-la57", "-smp", "1", "-m", room,
-        "-rtc", f"base={clock:%Y-%m-%dT%H:%M:%S},clock=host", *(_memory(memory, saving) if memory else ()),
+        "-rtc", f"base={clock:%Y-%m-%dT%H:%M:%S},clock=host", *(_memory(memory, saving, room) if memory else ()),
         "-kernel", str(image / "vmlinux"), "-initrd", str(image / "initrd"),
         "-append", _KERNEL_LINE.format(name=name, number=number),
         "-chardev", f"file,id=serial,path={run}/serial.log", "-serial", "chardev:serial",
@@ -88,9 +88,9 @@ def command_line(
     ]  # fmt: skip
 
 
-def _memory(path: Path, saving: bool) -> tuple[str, str]:
+def _memory(path: Path, saving: bool, room: str) -> tuple[str, str]:
     share = "on" if saving else "off"
-    return "-object", f"memory-backend-file,id=ram,size={MEMORY},mem-path={path},share={share}"
+    return "-object", f"memory-backend-file,id=ram,size={room},mem-path={path},share={share}"
 
 
 def _network(name: str, number: int, folder: Path) -> tuple[str, ...]:

@@ -119,9 +119,3 @@ def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
         if not result.well:
             raise ENGINE.explain(broken(step.work, result, hands.ssh_options))
     ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, hands)
-
-
-def guids(machine: Machine, dataset: str) -> dict[str, str]:
-    """By name below the dataset, the guid of each snapshot."""
-    lines = machine.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", "name,guid", dataset]).lines
-    return dict(line.removeprefix(dataset).split("\t") for line in lines)

@@ -7,8 +7,9 @@ import pytest
 
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
-from tests.lab.test_zfs_restore import BOTH, guids
+from tests.lab.pools import guids
 
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
 OURS = "/etc/poolferry /var/lib/poolferry"

@@ -16,8 +16,8 @@ import pytest
 
 from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.laboratory import Lab
-from tests.lab.test_sanoid import age
-from tests.lab.test_systemd import TREE as MOUNTED_AT_BOOT
+from tests.lab.pools import age
+from tests.lab.service import TREE as MOUNTED_AT_BOOT
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
-from tests.lab.test_zfs_restore import guids
+from tests.lab.pools import guids
 
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 KEPT = "mountpoint,canmount,readonly,quota,compression,user:note,sharenfs"
@@ -54,7 +54,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     )
     master.sh("zfs snapshot tank/music@b")
     assert master.poolferry("run", "music", "--json").code == 0
-    before, held = values(master), guids(master, "tank/data") + guids(master, "tank/music")
+    before, held = values(master), [guids(master, "tank/data"), guids(master, "tank/music")]
     code, told = rebuild(master, "--lose", "tank/scratch")
     assert (code, states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
     assert [each["dataset"] for each in told["datasets"] if each["lost"]] == ["tank/scratch"], told
@@ -74,7 +74,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     assert (code, told["differences"]) == (0, []), told
     assert [state for _, state in states(told)[2:]] == ["it is back", "it is back", "yes", "told"]
     assert [(link["job"], link["base"]) for link in told["chains"]] == [("music", "b"), ("photos", "a")]
-    assert guids(master, "tank/data") + guids(master, "tank/music") == held
+    assert [guids(master, "tank/data"), guids(master, "tank/music")] == held
     assert values(master) == "\n".join(line for line in before.splitlines() if "scratch" not in line)
     master.sh("echo new >/srv/music/new; zfs snapshot -r tank/music@c")
     ran = master.poolferry("run", "music", "--json").json
@@ -189,7 +189,7 @@ def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) 
     assert (code, states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
     (music,) = [each for each in told["datasets"] if each["dataset"] == "tank/music"]
     assert [copy["seen"] for copy in music["copies"]] == [True]
-    held = guids(master, "tank/photos") + guids(master, "tank/music")
+    held = [guids(master, "tank/photos"), guids(master, "tank/music")]
     assert [line.split()[-1] for line in told["next"][2:]] == ["tank/copies", "tank/docs"], told["next"]
     master.sh("\n".join(told["next"]).replace("zpool create", "zpool create -f"))
     code, told = rebuild(master)
@@ -197,7 +197,7 @@ def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) 
     assert {part["source"]: (part["place"], part["where"]) for part in told["parts"]} == {
         "tank/photos": ("far", "backup"), "tank/music": ("red", None), "/srv/docs": ("nas", None),
     }  # fmt: skip
-    assert guids(master, "tank/photos") + guids(master, "tank/music") == held
+    assert [guids(master, "tank/photos"), guids(master, "tank/music")] == held
     words = master.sh(
         "cat /srv/docs/two /srv/docs/more /srv/docs/in/music/one; zfs get -Ho value compression tank/docs"
     ).lines

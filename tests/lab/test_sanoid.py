@@ -19,9 +19,9 @@ from orchestrator.process.scripted import Scripted, answer
 from orchestrator.process.ssh import ssh_argv
 from tests.lab.common import Ended, Machine
 from tests.lab.laboratory import Pair
+from tests.lab.pools import age
 
 BOTH = pytest.mark.flavours("trixie", "bookworm")  # sanoid 2.2 and 2.1
-DAY = 86400
 JOB = 'engine = "sanoid"\nsource = "{source}"\n[snapshots]\n{rules}\n'
 PLACES = '[place.unused]\npath = "/backup"\n'
 
@@ -49,13 +49,6 @@ def snapshots(machine: Machine, root: str = "tank/photos") -> dict[str, list[str
 def kinds(names: list[str]) -> list[str]:
     """What is behind the last _ of each."""
     return sorted(name.rpartition("_")[2] for name in names)
-
-
-def age(machine: Machine, *dated: tuple[int, str]) -> None:
-    """Takes snapshots as if it were so many days ago, the oldest first."""
-    lines = [f'date -s "@$((now - {days * DAY}))" >/dev/null && zfs snapshot "{name}"' for days, name in dated]
-    script = "now=$(date +%s); set -e\n" + "\n".join(lines) + '\ndate -s "@$((now + 1))" >/dev/null\nzpool sync'
-    machine.sh(script)
 
 
 @BOTH

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.domain.run import Outcome
 from tests.lab.common import Machine
-from tests.lab.test_systemd import MINUTELY, PLACES, QUICK, SLOW, copying, install, outcomes, shown, until
+from tests.lab.service import MINUTELY, PLACES, QUICK, SLOW, copying, install, outcomes, shown, until
 from tests.lab.virtual import VirtualMachine
 
 pytestmark = pytest.mark.virtual

@@ -6,18 +6,33 @@ Changes things.
 import pytest
 
 from tests.bench.zfs_running import NEW, NOTHING, running
+from tests.bench.zfs_tools import PEERS, Tool
+from tests.bench.zfs_visit import visiting
 from tests.lab.laboratory import Lab
 
+pytestmark = pytest.mark.virtual
 DATASETS = 3
 KIT = 8  # of the first copy of a day: what a recovery kit asks, and its dataset
 
 
-@pytest.mark.virtual
-def test_a_run_costs_as_many_commands_as_promised(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "peers",
+    [pytest.param(PEERS[:1], id=PEERS[0].name), pytest.param(PEERS[1:], marks=pytest.mark.long, id="the others")],
+)
+def test_a_run_costs_as_many_commands_as_promised(lab: Lab, peers: tuple[Tool, ...]) -> None:
     """Two a side with nothing to do, whatever the number of datasets; then three for each dataset, and seven, and the kit."""
-    rows = list(running(lab, sizes=(DATASETS,), snapshots=2, rounds=1))
+    rows = list(running(lab, sizes=(DATASETS,), snapshots=2, rounds=1, peers=peers))
     assert all(row.values for row in rows)
     commands = [row for row in rows if row.what.startswith("commands")]
     ours = {case: {row.note.split(" : ")[0] for row in commands if case in row.what} for case in (NOTHING, NEW)}
     assert ours == {NOTHING: {"4"}, NEW: {str(3 * DATASETS + 7 + KIT)}}
-    assert [row.met for row in commands if row.most is not None] == [True] * 4
+    promised = [row.met for row in commands if row.most is not None]
+    assert promised == [True, True], "of one of the others"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_visits_are_timed(lab: Lab) -> None:
+    rows = list(visiting(lab, rounds=1))
+    assert [len(row.values) for row in rows] == [1] * 4
+    assert all(0 < value < 300 for row in rows for value in row.values)

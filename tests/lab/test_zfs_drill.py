@@ -11,6 +11,7 @@ import pytest
 
 from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.laboratory import Pair
+from tests.lab.pools import guids
 from tests.whole.house import wait_until
 
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
@@ -61,10 +62,6 @@ def left_behind(master: Machine) -> str:
         "zfs list -Ho name | grep -e poolferry-drill -e tank/drill; grep -e poolferry-drill -e tank/drill /proc/mounts"
     )
     return master.sh(look, check=False).text
-
-
-def guids(master: Machine, pool: str) -> str:
-    return master.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", "name,guid", pool]).text
 
 
 @BOTH

@@ -3,13 +3,12 @@
 Changes things: in virtual machines.
 """
 
-from typing import Any
-
 import pytest
 
 from tests.lab.common import Machine
 from tests.lab.cutting import PROMPT
 from tests.lab.laboratory import Pair
+from tests.lab.pools import guids, rebuild, restore
 from tests.whole.house import wait_until
 
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
@@ -51,29 +50,10 @@ def values(master: Machine, root: str) -> dict[str, str]:
     return {key: value for key, _, value in (line.removeprefix(root).rpartition("\t") for line in told)}
 
 
-def guids(master: Machine, root: str) -> list[str]:
-    lines = master.sh(["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-s", "name", "-o", "name,guid", root]).lines
-    return [line.removeprefix(root) for line in lines]
-
-
 def contents(master: Machine) -> str:
     """Every file of the mounted tree, with its owner and mode."""
     return master.sh("""cd /tank/photos && find . /srv/sub -xdev -type f -printf '%p %U %G %m\\n' | sort
         find /tank/photos /srv/sub -type f | sort | xargs md5sum; md5sum </dev/zvol/tank/photos/disk""").text
-
-
-def restore(master: Machine, *more: str, to: str = "tank/photos") -> dict[str, Any]:
-    ended = master.poolferry("restore", "run", "photos", "--to", to, "--json", *more, seconds=300)
-    assert ended.out, ended
-    told: dict[str, Any] = ended.json
-    assert ended.code == {"done": 0, "failed": 1, "refused": 3, "interrupted": 1, "waiting": 75}[told["outcome"]], ended
-    return told
-
-
-def rebuild(master: Machine) -> None:
-    """The pool is destroyed, and made anew with another layout."""
-    master.sh("""set -e; disk=$(zpool status -P tank | grep -o '/[^ ]*' | head -n 1)
-        zpool destroy -f tank; zpool create -f -o ashift=12 tank "${disk%-part1}" """)
 
 
 @BOTH
@@ -147,7 +127,7 @@ def test_a_part_as_of_a_point_under_another_name(master: Machine) -> None:
     set_up(master)
     ended = restore(master, "--path", "sub", "--point", "a", to="tank/old-sub")
     assert ended["outcome"] == "done", ended
-    assert [line.split("\t")[0] for line in guids(master, "tank/old-sub")] == ["@a"]
+    assert [*guids(master, "tank/old-sub")] == ["@a"]
     assert master.sh("zfs get -Hpo value mountpoint,mounted,refquota tank/old-sub").lines == (
         "/tank/old-sub",
         "yes",

@@ -3,11 +3,14 @@
 Changes things: in virtual machines.
 """
 
+import pytest
+
 from tests.lab.common import Machine
 from tests.lab.cutting import PROMPT
-from tests.lab.test_zfs_restore import BOTH, guids, rebuild, restore
+from tests.lab.pools import guids, rebuild, restore
 from tests.whole.house import wait_until
 
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n'
 PLACE = '[place.vault]\ndataset = "vault/copies"\n'
 KEPT = "mountpoint,canmount,readonly,quota,refquota,compression,user:note,sharenfs"

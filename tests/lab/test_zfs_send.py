@@ -27,8 +27,9 @@ from orchestrator.engines.zfs.tokens import parse_token
 from orchestrator.engines.zfs.words import Flags, Kind, SnapshotPresent
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job, side
 from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
-from tests.lab.hands import InGuest, carry, guids
+from tests.lab.hands import InGuest, carry
 from tests.lab.laboratory import Pair
+from tests.lab.pools import guids
 from tests.whole.house import wait_until
 
 HERE = At()

@@ -7,6 +7,7 @@ programs where chance will have it, by a link that dies, or before a step. Chang
 import itertools
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,6 +138,7 @@ class RealFerry(Ferry):
         self.hands = InGuest(machine, ssh_options=SHARED)
         self.told: list[str] = []
         self.link_dies = False
+        self.on_wait: Callable[[], object] = lambda: None
         self._chance, self._machine, self._wire = chance, machine, wire
         self._look()
 
@@ -163,6 +165,7 @@ class RealFerry(Ferry):
                 if not isinstance(again, Again):
                     raise
                 self.told.append(f"{error.why}: {again.why}")
+                self.on_wait()
                 time.sleep(again.wait)
         raise AssertionError("it waits again and again")
 

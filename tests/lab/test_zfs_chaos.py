@@ -58,8 +58,10 @@ OURS: dict[Any, Any] = {Chaos.run_dead_link: RealChaos.run_dead_link}
 HAPPENINGS: list[Any] = [OURS.get(kind, kind) for kind in EVERYTHING] + [Chaos.run_cut, Chaos.snapshot]
 FIRST = (Chaos.snapshot, 0, 0)
 CUT = (FIRST, (RealChaos.cut_send, 0, 3), (RealChaos.dead_send, 0, 2))
-# Somebody else's receive, which keeps nothing when it is cut.
-THEIRS = f"""(setsid sh -c "(zfs send -i @a {ROOT}@b | head -c 200000; exec sleep 3) | exec zfs receive -u {COPY}" >/dev/null 2>&1 &)
+# Somebody else's receive, which keeps nothing when it is cut, and goes on until it is told to end.
+ENDS = "touch /run/theirs-ends"
+THEIRS = f"""theirs() {{ zfs send -i @a {ROOT}@b | head -c 200000; until [ -e /run/theirs-ends ]; do sleep 0.1; done; }}
+(theirs | exec zfs receive -u {COPY}) >/dev/null 2>&1 &
 until zfs list -H -o name "{COPY}/%recv" >/dev/null 2>&1; do sleep 0.1; done"""
 DEAD = (FIRST, (RealChaos.dead_send, 0, 6), (RealChaos.dead_send, 0, 3))
 
@@ -91,6 +93,7 @@ def test_what_still_uses_a_dataset_is_waited_for(master: Machine) -> None:
     ferry.run()
     ferry.source.snapshot(ROOT, "b")
     master.sh(THEIRS)
+    ferry.on_wait = lambda: master.sh(ENDS)
     assert isinstance(ferry.run(), Decided)
     assert ferry.newest_is_there()
     assert any(line.startswith("something still uses a dataset") for line in ferry.told), ferry.told

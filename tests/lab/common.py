@@ -6,8 +6,9 @@ Changes things.
 import json
 import posixpath
 import shlex
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,17 @@ class Running(ABC):
     @abstractmethod
     def wait(self, seconds: float = 120) -> Ended:
         """How it ended. Raises LabError when it still runs after so many seconds, or when its machine went away."""
+
+    def until(self, condition: Callable[[], Any], seconds: float, *, pause: float = 0.2) -> Any:
+        """What the condition says once it says something true. Raises LabError, with what the command said, when it ended before."""
+        late = time.monotonic() + seconds
+        while True:
+            ended = self.poll() is not None
+            if said := condition():
+                return said
+            if ended or time.monotonic() > late:
+                raise LabError(f"waited in vain: {self.wait(0)}")
+            time.sleep(pause)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def copying(drawer: Drawer, megabytes: int) -> Any:
 def begun(drawer: Drawer) -> Any:
     running = drawer.machine.popen(["poolferry", "disks", "scan", "--json"])
     half = f"find {WORK} -newer {RED}/.poolferry-disk.json -name '*large*' -size +1M -type f"
-    wait_until(lambda: bool(drawer.machine.sh(half, check=False).text), 90)
+    running.until(lambda: drawer.machine.sh(half, check=False).text, 90)
     drawer.machine.job("photos", TREE)
     return running
 

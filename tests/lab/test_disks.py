@@ -48,7 +48,7 @@ def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine
     red = drawer.enroll("red", *more)
     drawer.replug(red)
     running = master.popen(["poolferry", "disks", "scan", "--json"])
-    wait_until(lambda: bool(master.sh("find /run/poolferry/disks/red -size +8M -type f", check=False).text), 180)
+    running.until(lambda: master.sh("find /run/poolferry/disks/red -size +8M -type f", check=False).text, 180)
     master.yank(red)
     visit = json.loads(running.wait(120).out)["visits"][0]
     assert (visit["ending"], visit["safe"]) == ("pulled-out", False)
@@ -130,7 +130,7 @@ def test_a_pool_is_pulled_out_in_mid_send_and_goes_on_without_a_reboot(
     master.yank(blue)
     drawer.replug(red)
     running = master.popen(["poolferry", "disks", "scan", "--json"])
-    wait_until(lambda: held(master) > 12 << 20, 200, pause=0.2)
+    running.until(lambda: held(master) > 12 << 20, 200)
     before = held(master)
     master.yank(red)
     visit = json.loads(running.wait(200).out)["visits"][0]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.common import Running
 from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.laboratory import Lab
 from tests.lab.pools import age
@@ -76,12 +77,12 @@ def sending(drawer: Drawer, name: str) -> Any:
     drawer.machine.job("photos", DATASETS + SLOWLY)
     drawer.replug(drawer.red)
     running = drawer.machine.popen(["poolferry", "disks", "scan", "--json"])
-    in_the_middle(drawer)
+    in_the_middle(drawer, running)
     return running
 
 
-def in_the_middle(drawer: Drawer) -> None:
-    wait_until(lambda: arrived(drawer.machine) > 3 << 20, 150, pause=0.3)
+def in_the_middle(drawer: Drawer, running: Running | None = None) -> None:
+    (running.until if running else wait_until)(lambda: arrived(drawer.machine) > 3 << 20, 150)
     drawer.machine.job("photos", DATASETS)
 
 

@@ -12,7 +12,6 @@ import pytest
 from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids
-from tests.whole.house import wait_until
 
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
@@ -112,7 +111,7 @@ def test_what_a_killed_drill_left_goes_with_the_next(master: Machine) -> None:
     assert "was made by no drill" in str(told)
     master.sh("zfs destroy -r vault/copies/poolferry-drill")
     began = master.popen(["poolferry", "drill", "photos"])
-    wait_until(lambda: "poolferry-drill/photos/0" in master.sh("zfs list -Ho name").text, 200, pause=0.2)
+    began.until(lambda: "poolferry-drill/photos/0" in master.sh("zfs list -Ho name").text, 200)
     began.kill(signal.SIGKILL)
     began.wait(120)
     assert drill(master)["outcome"] == "done"

@@ -30,7 +30,6 @@ from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.hands import InGuest, carry
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids
-from tests.whole.house import wait_until
 
 HERE = At()
 COPIED = "vault/copies/photos"
@@ -103,7 +102,7 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
     def told() -> str:
         return master.sh(f"zfs get -H -o value receive_resume_token {COPIED}", check=False).text
 
-    wait_until(lambda: (token := parse_token(told())) and token.bytes > 500_000, 60, pause=0.2)
+    receiving.until(lambda: (token := parse_token(told())) and token.bytes > 500_000, 60)
     seen = survey(job(), ASKED, hands)
     assert seen.target.datasets[""].partial
     assert list(seen.receiving) == [""]

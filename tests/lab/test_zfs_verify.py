@@ -193,7 +193,7 @@ def test_a_reading_that_is_cut_leaves_no_mount(master: VirtualMachine) -> None:
     master.write("/usr/local/bin/sha256sum", "#!/bin/sh\nexec sleep 600\n", mode=0o755)
     for number in (15, 9):
         running = master.popen(["poolferry", "verify", "photos", "--content", "--json"])
-        wait_until(lambda: master.sh("pgrep -x sleep -a | grep 600", check=False).code == 0, 150, pause=0.3)
+        running.until(lambda: master.sh("pgrep -x sleep -a | grep 600", check=False).code == 0, 150)
         assert master.sh("grep -l photos@b /proc/*/mounts", check=False).text
         running.kill(number)
         assert running.wait(30).code != 0

@@ -17,9 +17,11 @@ QEMU = "qemu-system-x86_64"
 MEMORY = "1024M"
 NUMBERS = {"master": 1, "backup": 2}
 
+# Why norandmaps: QEMU translates code anew at every address it is met at, so a program that always lies at the same one
+# starts in a quarter of the time (100 x /bin/true: 3.2 to 0.8 s of processor; 15 x zfs list: 1.8 to 0.6 s).
 _KERNEL_LINE = (
     "console=ttyS0 root=/dev/vda rw rootfstype=ext4 mitigations=off quiet loglevel=3 net.ifnames=0 panic=-1 "
-    "random.trust_cpu=on tsc=reliable no_timer_check init_on_alloc=0 rcupdate.rcu_expedited=1 apparmor=0 audit=0 "
+    "random.trust_cpu=on tsc=reliable no_timer_check init_on_alloc=0 rcupdate.rcu_expedited=1 apparmor=0 audit=0 norandmaps "
     "systemd.show_status=0 systemd.machine_id={number:032x} lab.name={name}"
 )
 

@@ -30,12 +30,13 @@ limit come by themselves. `python -m tests.lab` builds, runs one command, opens 
 Changes things.
 """
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.lab.common import Machine
+from tests.lab.common import LabError, Machine
 from tests.lab.laboratory import Lab, Pair, missing
 from tests.lab.native import NativeMachine, no_native_zfs
 from tests.lab.recipe import FLAVOURS, cache_folder
@@ -47,6 +48,8 @@ NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
+ACCOUNT = """ps --ppid 2 -p 2 --deselect -o pid,ppid,stat,etimes,wchan:24,args | grep -v systemd; zpool status -v; dmesg | tail -n 15
+    for job in /etc/poolferry/jobs/*.toml; do poolferry show $(basename $job .toml) 2>&1 | tail -n 30; done"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -70,6 +73,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs USB, a wire or power to cut: only in virtual machines"))
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TEST_SECONDS if built else BUILD_SECONDS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a failure: how its machines stood."""
+    report = yield
+    lab = getattr(item, "funcargs", {}).get("lab")
+    if report.failed and report.when == "call" and lab:
+        for machine in lab.machines:
+            with contextlib.suppress(LabError):
+                report.sections.append((f"machine {machine.name}", machine.sh(ACCOUNT, check=False, seconds=60).text))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ Changes things.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,11 @@ class Lab:
         self._watched = WatchedFolder()
         self._machines: list[VirtualMachine] = []
         self._counted = 0
+
+    @property
+    def machines(self) -> Sequence[VirtualMachine]:
+        """Those that were handed out and not given back."""
+        return tuple(self._machines)
 
     def machine(self, name: str = "master") -> VirtualMachine:
         """One restored machine, alone on its wire."""

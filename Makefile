@@ -5,6 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
+# One more than cores, as much of a test is waiting; of those with machines three, for each is a gigabyte of memory or two.
+WORKERS := $(shell expr $(CORES) + 1)
 FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
@@ -57,10 +59,10 @@ demo: setup  ## installs what is missing, then runs a real backup from copy to r
 # Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
 test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same set-up, then every test, the lab's too (LAB=no: not those)
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
-	$(BIN)/python -m pytest -n $(CORES) -m 'not lab' --durations=15 $(ARGS) || ended $$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
 	  $(BIN)/python -m tests.lab build || code=$$?; \
-	  $(BIN)/python -m pytest -n 2 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
+	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
 	exit $$code
 
 test-long: packages-test packages-lab setup  ## more of the chaos on real pools: stories of other seeds, begun for a quarter of an hour

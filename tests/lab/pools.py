@@ -14,6 +14,11 @@ def guids(machine: Machine, dataset: str) -> dict[str, str]:
     return dict(line.removeprefix(dataset).split("\t") for line in lines)
 
 
+def create(machine: Machine, words: str) -> None:
+    """`zpool create` of whole disks; again, where udev came between it and the partitions it had just made."""
+    machine.sh(f"n=0; until zpool create -f {words}; do n=$((n+1)); [ $n -lt 5 ] || exit 1; udevadm settle; done")
+
+
 def age(machine: Machine, *dated: tuple[int, str]) -> None:
     """Takes snapshots as if it were so many days ago, the oldest first."""
     lines = [f'date -s "@$((now - {days * 86400}))" >/dev/null && zfs snapshot "{name}"' for days, name in dated]
@@ -32,5 +37,5 @@ def restore(master: Machine, *more: str, to: str = "tank/photos") -> dict[str, A
 
 def rebuild(master: Machine) -> None:
     """The pool is destroyed, and made anew with another layout."""
-    master.sh("""set -e; disk=$(zpool status -P tank | grep -o '/[^ ]*' | head -n 1)
-        zpool destroy -f tank; zpool create -f -o ashift=12 tank "${disk%-part1}" """)
+    disk = master.sh("zpool status -P tank | grep -o '/[^ ]*' | head -n 1; zpool destroy -f tank").text
+    create(master, f"-o ashift=12 tank {disk.removesuffix('-part1')}")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
-from tests.lab.pools import guids
+from tests.lab.pools import create, guids
 
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
@@ -57,7 +57,7 @@ def test_from_a_dataset_of_kits(master: Machine) -> None:
 def test_from_one_disk_that_another_machine_wrote(pair: Pair) -> None:
     master, backup = pair
     disk = master.plug_usb("red", "256M")
-    master.sh(f"zpool create -f red {disk.device}")
+    create(master, f"red {disk.device}")
     copied(master, "red")
     held = guids(master, "tank/photos")
     master.sh("zpool sync red")

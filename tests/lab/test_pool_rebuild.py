@@ -40,7 +40,8 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
         master.job(name, f'engine = "zfs"\nsource = "{source}"\ntarget = "vault"\n', targets=TARGETS)
     assert master.poolferry("run", "photos", "music", "--json", seconds=300).code == 0
     master.sh("""set -e; echo more >/srv/music/more; zpool sync tank; zfs create -s -V 100M 'tank/scratch/a vol'; truncate -s 64M /tank/scratch/img
-        udevadm settle; zpool create -f inner /dev/zvol/tank/scratch/a+vol; zpool create -f filed /tank/scratch/img""")
+        until [ -e /dev/zvol/tank/scratch/a+vol ]; do sleep 0.1; done; zpool create -f inner /dev/zvol/tank/scratch/a+vol
+        zpool create -f filed /tank/scratch/img""")
     code, told = rebuild(master)
     (step,) = told["steps"]
     assert (code, step["state"]) == (3, "no"), told
@@ -149,6 +150,7 @@ def spread(master: Machine, backup: Machine) -> None:
         master.job(name, text, targets=PLACES)
 
 
+@pytest.mark.long
 @pytest.mark.virtual
 def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) -> None:
     master, backup = pair

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.common import Disk, Machine, Running
 from tests.lab.frail import FrailPool
+from tests.lab.pools import create
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -49,7 +50,8 @@ def scan(machine: Machine) -> str:
 def mirror(machine: VirtualMachine) -> tuple[Disk, Disk]:
     """A mirror called tank, with a dataset."""
     red, blue = (machine.plug(machine.disk(name, "1G")) for name in ("red", "blue"))
-    machine.sh(f"zpool create -O compression=off tank mirror {red.device} {blue.device} && zfs create tank/photos")
+    create(machine, f"-O compression=off tank mirror {red.device} {blue.device}")
+    machine.sh("zfs create tank/photos")
     return red, blue
 
 
@@ -152,7 +154,8 @@ def test_a_scrub_finds_bytes_that_changed_and_a_mirror_repairs_them(master: Virt
 @LATER
 def test_a_file_that_is_lost_is_named(master: VirtualMachine) -> None:
     disk = master.plug(master.disk("red", "1G"))
-    master.sh(f"zpool create -O compression=off tank {disk.device} && zfs create 'tank/my own'")
+    create(master, f"-O compression=off tank {disk.device}")
+    master.sh("zfs create 'tank/my own'")
     master.sh(f"yes '{MARK}' | head -c 4M > '/tank/my own/a b'; zpool sync")
     overwrite(master, disk)
     master.sh("zpool scrub tank && zpool wait -t scrub tank")
@@ -188,7 +191,7 @@ def test_a_pool_that_is_really_full(master: VirtualMachine) -> None:
     disk = master.plug(master.disk("big", "5G"))
     master.sh("echo 6 > /sys/module/zfs/parameters/spa_slop_shift")
     options = "-O compression=off -O recordsize=1M -O copies=3 -O primarycache=metadata"
-    wait_until(lambda: master.sh(f"zpool create -f {options} tank {disk.device}", check=False).code == 0, 60)
+    create(master, f"{options} tank {disk.device}")
     assert watch(master)["warnings"] == []
     filled = master.sh("dd if=/dev/zero of=/tank/a bs=1M; zpool sync tank", check=False, seconds=1800)
     assert "No space left on device" in filled.complaint

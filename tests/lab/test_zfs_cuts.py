@@ -4,6 +4,7 @@ Changes things: in virtual machines.
 """
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -234,7 +235,9 @@ def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
     copying = Copying(master, master, chain=SMALL, rate="1M")
     run = copying.begin()
     copying.wait_for_token()
+    run.kill(signal.SIGSTOP)  # so that it lasts until the other one has looked
     second = copying.begin().wait(PATIENCE)
+    run.kill(signal.SIGCONT)
     assert (second.code, answer(second)["outcome"]) == (75, "waiting"), second
     assert "another run of photos" in answer(second)["why"]
     assert ended(run)["outcome"] == "done"

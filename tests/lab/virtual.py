@@ -17,6 +17,7 @@ from typing import Any
 from tests.lab.channel import Channel, GuestCommand
 from tests.lab.common import Disk, Ended, LabError, Machine
 from tests.lab.emulator import MEMORY, command_line, disk_device, disk_node, root_node
+from tests.lab.pools import create
 from tests.lab.qmp import Qmp
 from tests.lab.rtc import put_ahead
 
@@ -236,8 +237,9 @@ class VirtualMachine(Machine):
         path = f"{POOLS}/{name}"
         if disk or usb:
             path = self.plug(self.disk(name, size, bus="usb" if usb else "scsi")).device
-        made = "" if disk or usb else f"mkdir -p {POOLS} && truncate -s {size} {path} && "
-        self.sh(made + shlex.join(["zpool", "create", *options, name, path]))
+        else:
+            self.sh(f"mkdir -p {POOLS} && truncate -s {size} {path}")
+        create(self, shlex.join([*options, name, path]))
         return name
 
     # -- network

@@ -65,7 +65,7 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same s
 	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
 	exit $$code
 
-test-long: packages-test packages-lab setup  ## more of the chaos on real pools: stories of other seeds, begun for a quarter of an hour
+test-long: packages-test packages-lab setup  ## more on real pools: faults of disks and pools, the older OpenZFS, the peers, chaos of other seeds
 	@$(BIN)/python -m tests.lab build
 	@$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(ARGS)
 

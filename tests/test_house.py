@@ -205,6 +205,11 @@ def stays_below_the_walls(module: Module) -> list[str]:
     ]
 
 
+def takes_nothing_from_a_test(module: Module) -> list[str]:
+    found = [full for _, full in imports(module) if re.match(r"tests\.(\w+\.)*test_", full)]
+    return [f"{module.name}: {name} is wanted by more than one test: it needs a room of its own" for name in found]
+
+
 def engines_of_one_shape(names: list[str]) -> list[str]:
     """Complaints about the engine folders: each has the seven files; what more it needs is its own matter."""
     parts = [name.split(".") for name in names]
@@ -259,8 +264,9 @@ def test_the_house_keeps_its_rules(rule: Rule) -> None:
     assert [complaint for module in rooms for complaint in rule(module)] == []
 
 
-def test_tests_stay_below_the_walls() -> None:
-    assert [c for module in modules(ROOT / "tests") for c in stays_below_the_walls(module)] == []
+@pytest.mark.parametrize("rule", [stays_below_the_walls, takes_nothing_from_a_test])
+def test_so_do_its_tests(rule: Rule) -> None:
+    assert [complaint for module in modules(ROOT / "tests") for complaint in rule(module)] == []
 
 
 def test_engines_have_one_shape() -> None:
@@ -312,6 +318,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (ends_with_a_promise, "planners.due", '"""Reads."""'),
     (stays_below_the_walls, "domain.job", "x = 1\n" * 401),
     (stays_below_the_walls, "domain.job", "def f():\n" + "    x = 1\n" * 60),
+    (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
+    (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]
 SOUND: list[tuple[Rule, str, str]] = [
     (keeps_to_the_table, "runner.run", "from orchestrator.engines.contract import Engine"),
@@ -323,6 +331,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (reads_no_clock, "process.meter", "import time\nx = time.monotonic()"),
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
     (ends_with_a_promise, "domain.job", '"""A page.\n\nPure.\n"""'),
+    (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]
 
 

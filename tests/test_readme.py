@@ -13,14 +13,10 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parent.parent
-README = CHECKOUT / "README.md"
+from tests.tour import CHECKOUT, README, shape, written_into
+
 TOUR = "/tmp/tour"
 _BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)  # as # needs datasets: tests/lab has those
-_TIME = re.compile(
-    r"\b(?:today|yesterday|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
-)
-_AMOUNT = re.compile(r"\d+(?:\.\d+)?(?: (?:min|[smhd]|B|[KMG]iB)(?: \d+ (?:min|[sh]))?)?(?![\w-])")
 
 
 @pytest.fixture
@@ -76,18 +72,6 @@ def _run(command: str, folder: Path, environment: dict[str, str]) -> str:
         cwd=folder,
     )
     return f"$ {command}\n" + done.stdout.replace(str(folder), TOUR)
-
-
-def written_into(text: str, blocks: list[re.Match[str]], written: list[str]) -> str:
-    for block, came in zip(reversed(blocks), reversed(written), strict=True):
-        text = text[: block.start(1)] + came + text[block.end(1) :]
-    return text
-
-
-def shape(text: str) -> list[str]:
-    """Lines with every time and amount made alike, and columns of a table drawn together; versions differ by machine."""
-    text = re.sub(r"^.*rsync here: .*$", "rsync here", text, flags=re.MULTILINE)
-    return [re.sub(r" {2,}", " ", _AMOUNT.sub("0", _TIME.sub("T", line))).rstrip() for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(

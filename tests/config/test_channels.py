@@ -16,7 +16,7 @@ from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.machine import Digest
 from orchestrator.domain.notice import KINDS, Apprise, Mail, Ntfy, Ping, Webhook
 from orchestrator.domain.units import Seconds
-from tests.config.test_schema import fits
+from tests.config.schema import fits
 
 GOOD = """
 [digest]

@@ -17,13 +17,13 @@ from orchestrator.config.models import SECTIONS, JobKeys
 from orchestrator.config.schema import Schema, job_schema, schemas, targets_schema
 from orchestrator.domain.job import EVENTS
 from tests.config.given import ENGINES, FILES
+from tests.config.schema import TYPES, fits
 
 KEYWORDS = {
     "$schema", "title", "description", "type", "properties", "required", "additionalProperties", "propertyNames",
     "minProperties", "items", "minItems", "enum", "minimum", "pattern", "default", "examples", "anyOf", "oneOf",
     "allOf", "not", "if", "then", "const",
 }  # fmt: skip
-TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "array": list, "object": dict}
 
 
 def inner(schema: Any) -> Iterator[Schema]:
@@ -34,43 +34,6 @@ def inner(schema: Any) -> Iterator[Schema]:
         lists = [each for name in ("anyOf", "oneOf", "allOf") for each in schema.get(name, [])]
         for each in (*below, *lists, *schema.get("properties", {}).values()):
             yield from inner(each)
-
-
-def fits(schema: Any, value: Any) -> bool:
-    """Whether a value fits a schema: the keywords that ours use, as draft 2020-12 has them."""
-    if isinstance(schema, bool):
-        return schema
-    types = schema.get("type", list(TYPES))
-    known = [TYPES[name] for name in ([types] if isinstance(types, str) else types)]
-    if not any(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) for kind in known):
-        return False
-    plain = [
-        "enum" not in schema or value in schema["enum"],
-        "const" not in schema or value == schema["const"],
-        not isinstance(value, str) or bool(re.search(schema.get("pattern", ""), value)),
-        isinstance(value, bool) or not isinstance(value, int | float) or value >= schema.get("minimum", value),
-        all(fits(each, value) for each in schema.get("allOf", [])),
-        "anyOf" not in schema or any(fits(each, value) for each in schema["anyOf"]),
-        "oneOf" not in schema or sum(fits(each, value) for each in schema["oneOf"]) == 1,
-        "not" not in schema or not fits(schema["not"], value),
-        "if" not in schema or not fits(schema["if"], value) or fits(schema["then"], value),
-    ]
-    return all(plain) and holds(schema, value)
-
-
-def holds(schema: Schema, value: Any) -> bool:
-    """The keywords for what is in lists and tables."""
-    if isinstance(value, list):
-        return len(value) >= schema.get("minItems", 0) and all(fits(schema.get("items", True), each) for each in value)
-    if not isinstance(value, dict):
-        return True
-    known = schema.get("properties", {})
-    return (
-        all(name in value for name in schema.get("required", []))
-        and len(value) >= schema.get("minProperties", 0)
-        and all(fits(schema.get("propertyNames", True), name) for name in value)
-        and all(fits(known.get(name, schema.get("additionalProperties", True)), each) for name, each in value.items())
-    )
 
 
 def tables() -> dict[str, dict[str, Any]]:

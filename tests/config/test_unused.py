@@ -14,7 +14,7 @@ from orchestrator.config.load import load
 from orchestrator.config.schema import job_schema
 from orchestrator.domain.errors import DeclarationError
 from tests.config.given import ENGINES, JOB, TARGETS, written
-from tests.config.test_schema import fits
+from tests.config.schema import fits
 from tests.interfaces.ferry import Ferry
 
 UNUSED = {**ENGINES, "tree": replace(ENGINES["tree"], without=("guard", "pipe.buffer", "pipe.transport"))}

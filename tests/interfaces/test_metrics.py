@@ -22,15 +22,10 @@ from orchestrator.domain.due import Owed
 from orchestrator.domain.notice import Kind, Message
 from orchestrator.history.store import open_history
 from tests.interfaces.ferry import Ferry
-from tests.interfaces.test_start import imported
+from tests.interfaces.imports import imported
+from tests.interfaces.promtool import PROMTOOL, needs_promtool
 
 Labels = tuple[tuple[str, str], ...]
-PROMTOOL = shutil.which("promtool")
-# Why no package of the tests: Debian's prometheus is 96 MB, and opens a port as soon as it is installed.
-needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None,
-    reason="promtool is not there (it comes with Debian's prometheus): its word is one more, not the only",
-)
 
 
 def numbers(text: str) -> dict[tuple[str, Labels], float]:

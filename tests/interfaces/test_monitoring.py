@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.interfaces.metrics import Measured, families
-from tests.interfaces.test_metrics import PROMTOOL, needs_promtool
+from tests.interfaces.promtool import PROMTOOL, needs_promtool
 
 HERE = Path(__file__).resolve().parents[2] / "systemd" / "monitoring"
 RULES = (HERE / "alerts.yml").read_text()

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.domain.due import Owed
 from orchestrator.history.store import open_history
 from tests.interfaces.ferry import Ferry
-from tests.interfaces.test_start import imported
+from tests.interfaces.imports import imported
 
 BERLIN = {"TZ": "Europe/Berlin"}
 

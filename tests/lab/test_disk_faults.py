@@ -20,7 +20,7 @@ import pytest
 
 from tests.lab.common import Disk
 from tests.lab.virtual import VirtualMachine
-from tests.whole.test_disk_erasing import begin_as_xfs
+from tests.whole.damage import begin_as_xfs
 
 pytestmark = [pytest.mark.virtual, pytest.mark.timeout(900)]
 TREES = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "trees"\n'

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from tests.lab.common import Machine
-from tests.test_readme import README, shape, written_into
+from tests.tour import README, shape, written_into
 
 _BLOCK = re.compile(r"^```console\n(# .*?)^```$", re.MULTILINE | re.DOTALL)
 _JOB = """\

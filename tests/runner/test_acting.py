@@ -21,7 +21,7 @@ from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.acting import act
 from tests.engines.zfs.sides import ASKED, job, world
-from tests.runner.test_hands import journal, small
+from tests.runner.journals import journal, small
 
 
 class Keeps(ZfsEngine):

@@ -6,7 +6,6 @@ Changes things: below a folder of its own.
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,45 +14,20 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import Event, Moved
 from orchestrator.domain.plan import Plan, Step
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History, open_history
-from orchestrator.process.executor import Reader, Writer
-from orchestrator.process.stop import Stop
+from orchestrator.process.executor import Writer
 from orchestrator.runner.acting import _weighed
-from orchestrator.runner.journal import Journal, begin
 from orchestrator.runner.steps import Hands
-from orchestrator.runner.tools import Identity, Tools
-from tests.engines.zfs.sides import NOW, job
+from tests.runner.journals import journal, small
 
 FULL = "cannot receive incremental stream: out of space"
 BROKEN = "cannot receive incremental stream: checksum mismatch or incomplete stream."
-
-
-class Weighing(ZfsEngine):
-    """Tells a thousand bytes of every copy."""
-
-    def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        stages = tuple(tuple(replace(step, expected=Bytes(1000)) for step in stage) for stage in plan.stages)
-        return replace(plan, stages=stages)
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
     with open_history(str(tmp_path / "history.sqlite")) as opened:
         yield opened
-
-
-def journal(history: History, tmp_path: Path, events: list[Event] | None = None) -> Journal:
-    """Of a run of the job photos that has begun."""
-    tools = Tools(
-        engine=Weighing(), snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW,
-        monotonic=lambda: 0.0, chance=lambda: 0.5, tell=(events if events is not None else []).append, stop=Stop(),
-        state=str(tmp_path), config="", hook_folders=(), hook_environment=(),
-        identity=Identity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True, watched=True,
-    )  # fmt: skip
-    made = begin(job(), tools, "asked by hand")
-    made.attempt_begun()
-    return made
 
 
 def sending(size: int, *, expected: int | None, lane: str = "main", told: int | None = None) -> Step:
@@ -65,11 +39,6 @@ def sending(size: int, *, expected: int | None, lane: str = "main", told: int | 
         does=f"send {size}", why="", lane=lane, work=Pipeline(stages=(sender, receiver)),
         expected=None if expected is None else Bytes(expected), copies=True,
     )  # fmt: skip
-
-
-def small(script: str = "true", **more: Any) -> Step:
-    command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
-    return Step(does=script, why="", lane="main", work=Pipeline(stages=(command,)), expected=None, **more)
 
 
 def carried_out(history: History, tmp_path: Path, *stages: tuple[Step, ...]) -> list[Moved]:

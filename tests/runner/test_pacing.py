@@ -16,7 +16,7 @@ from orchestrator.history.store import History, open_history
 from orchestrator.runner.journal import Journal
 from orchestrator.runner.pacing import MEASURED, paced
 from tests.planners.rotating import NOW, known
-from tests.runner.test_hands import journal
+from tests.runner.journals import journal
 
 HOUR, MIB, TIB = 3600.0, 1 << 20, 1 << 40
 PLACE = Place(name="red", location=Location(path="/m"), disk="red", device="sdb")

@@ -4,8 +4,6 @@ Where no emulated disk can fail so, the record is changed as smartctl would prin
 """
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,23 +11,7 @@ from orchestrator.process.result import StopReason
 from orchestrator.process.scripted import Scripted, answer
 from orchestrator.targets.health import ask_health, health_pipeline, parse_health
 from tests.planners.rotating import device
-
-SECTORS = "Reallocated_Sector_Ct is at 36 (threshold 36, counted 0)"
-FAILED = f"SMART says FAILED: {SECTORS}"
-
-
-def recorded(name: str) -> bytes:
-    return (Path(__file__).parent / "recorded" / f"smartctl-{name}.json").read_bytes()
-
-
-def sata(reached: int = 0, when_failed: str = "now", *, prefailure: bool = True, **status: Any) -> bytes:
-    """A SATA disk, of which an attribute, by its number, has reached its threshold."""
-    told = json.loads(recorded("sata-well"))
-    for each in told["ata_smart_attributes"]["table"]:
-        if each["id"] == reached:
-            each |= {"value": each["thresh"], "when_failed": when_failed}
-            each["flags"]["prefailure"] = prefailure
-    return json.dumps({**told, **status}).encode()
+from tests.targets.smart import FAILED, SECTORS, recorded, sata
 
 
 def scsi() -> bytes:

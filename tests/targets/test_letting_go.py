@@ -11,7 +11,7 @@ from orchestrator.targets import commands
 from orchestrator.targets.letting_go import Released, let_go
 from orchestrator.targets.presence import probe_pipeline, signatures_pipeline, tree_pipeline
 from tests.planners.rotating import RED_UUID, device
-from tests.targets.test_presence import node, tree
+from tests.targets.lsblk import node, tree
 
 RED = device("sdb")
 PROBED = f"DEVNAME=/dev/sdb\nUUID={RED_UUID}\nTYPE=ext4\n".encode()

@@ -1,6 +1,5 @@
 """Which disks are here: what lsblk and blkid print, read into devices. Pure."""
 
-import json
 from typing import Any
 
 import pytest
@@ -20,20 +19,7 @@ from orchestrator.targets.presence import (
     survey_devices,
     tree_pipeline,
 )
-
-
-def node(name: str, kind: str = "disk", **more: Any) -> dict[str, Any]:
-    told = {
-        "kname": name, "path": f"/dev/{name}", "size": 1 << 30, "type": kind, "ro": False, "rm": False, "hotplug": False,
-        "tran": None, "serial": None, "model": None, "wwn": None, "fstype": None, "uuid": None, "label": None,
-        "pttype": None, "mountpoints": [None], "hctl": None,
-    }  # fmt: skip
-    return {**told, **more}
-
-
-def tree(*nodes: dict[str, Any]) -> bytes:
-    return json.dumps({"blockdevices": nodes}).encode()
-
+from tests.targets.lsblk import node, tree
 
 STICK = node(
     "sdb", tran="usb", hotplug=True, serial=" S1 ", model="WD  Elements ", wwn="0x5", pttype="gpt",

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -262,3 +263,14 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Signals a process that may be gone already."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+@contextmanager
+def mounted(place: Path, options: str = "size=20m") -> Iterator[None]:
+    """A filesystem of its own for as long as it is needed."""
+    place.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(place)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)

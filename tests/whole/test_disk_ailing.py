@@ -17,7 +17,7 @@ from orchestrator.interfaces.visits import Arrivals, dock, visited_lines
 from orchestrator.process.stop import Stop
 from orchestrator.runner.run import run_job
 from orchestrator.runner.visiting import Ending, Stay
-from tests.targets.test_health import FAILED, sata
+from tests.targets.smart import FAILED, sata
 from tests.whole.drawer import Drawer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")

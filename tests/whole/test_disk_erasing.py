@@ -3,7 +3,6 @@
 Changes things.
 """
 
-import struct
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.enrolling import Enrolled, enroll
 from orchestrator.runner.visiting import Dock
 from orchestrator.targets.presence import find_path
+from tests.whole.damage import begin_as_xfs
 from tests.whole.drawer import Drawer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
@@ -31,16 +31,6 @@ def dock(tmp_path: Path) -> Iterator[Dock]:
             history=history, writer=Writer(), clock=lambda: datetime.now(UTC), owner="a" * 32, host="here",
             state=str(tmp_path / "state"), say=print,
         )  # fmt: skip
-
-
-def begin_as_xfs(image: Path) -> None:
-    """The first sector of xfs, which ext4 leaves as it was: whose the disk is now, nobody can tell."""
-    blocks, groups = 16384, 4
-    sector = struct.pack(">4sIQQQ", b"XFSB", 4096, blocks, 0, 0).ljust(80, b"\0")
-    sector += struct.pack(">IIIIIHHHH", 1, blocks // groups, groups, 0, 1000, 4, 512, 256, 16)
-    sector += b"poolferry".ljust(12, b"\0") + bytes((12, 9, 8, 4, 12, 0, 0, 25))
-    with image.open("r+b") as file:
-        file.write(sector)
 
 
 def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Drawer) -> None:

@@ -10,8 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.whole.house import House, facts
-from tests.whole.test_local_guards import mounted
+from tests.whole.house import House, facts, mounted
 
 MIB = 1 << 20
 pytestmark = pytest.mark.root

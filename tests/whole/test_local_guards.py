@@ -5,25 +5,10 @@ Changes things: temporary trees, mounts.
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, Ran, facts
-
-
-@contextmanager
-def mounted(place: Path, options: str = "size=20m") -> Iterator[None]:
-    """A filesystem of its own for as long as it is needed."""
-    place.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(place)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
+from tests.whole.house import House, Ran, facts, mounted
 
 
 def files(house: House, folder: str, count: int) -> None:

@@ -9,8 +9,8 @@ import random
 import pytest
 
 from tests.whole.house import House, facts, rsyncs, trees_equal, wait_until
-from tests.whole.test_local_kills import MIB, half_copied, only_ours, strike
-from tests.whole.test_local_names import NAMES, hostile_tree
+from tests.whole.killing import MIB, half_copied, only_ours, strike
+from tests.whole.names import NAMES, hostile_tree
 
 LANES = (2, 3)
 

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from tests.whole.house import House, facts, strays, wait_until
-from tests.whole.test_local_kills import MIB, strike
+from tests.whole.killing import MIB, strike
 
 
 def mirrored(house: House, **rsync: object) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.whole.house import House, facts, kill, rsyncs, strays, wait_until
-from tests.whole.test_local_kills import MIB, half_copied
+from tests.whole.killing import MIB, half_copied
 
 
 def slow_copy(house: House, **toml: object) -> None:

@@ -9,7 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.words import CountsEqual
-from tests.engines.rsync.test_parse import ACCOUNT
+from tests.engines.rsync.given import ACCOUNT
 
 PROGRESS = b"".join(b"\r%15d  %d%%  1.00MB/s    0:00:00 " % (number << 20, number) for number in range(1, 60))
 OUTPUT = PROGRESS + b"(xfr#1, to-chk=0/2)\npf:>f+++++++++|2|45|be57|100% x\n" + ACCOUNT

@@ -22,25 +22,8 @@ from orchestrator.engines.rsync.parse import (
     parse_stats,
     parse_sums,
 )
+from tests.engines.rsync.given import ACCOUNT
 
-ACCOUNT = b"""
-Number of files: 25 (reg: 16, dir: 4, link: 2, dev: 2, special: 1)
-Number of created files: 7 (reg: 4, dir: 1, link: 1, dev: 1)
-Number of deleted files: 3 (reg: 2, dir: 1)
-Number of regular files transferred: 11
-Total file size: 38 bytes
-Total transferred file size: 19 bytes
-Literal data: 18 bytes
-Matched data: 1 bytes
-File list size: 0
-File list generation time: 0.001 seconds
-File list transfer time: 0.000 seconds
-Total bytes sent: 614
-Total bytes received: 125
-
-sent 614 bytes  received 125 bytes  1478.00 bytes/sec
-total size is 38  speedup is 0.05 (DRY RUN)
-"""
 LOOK = rb"""pf:*deleting  |0|gonedir/1
 pf:*deleting  |0|gonedir/
 pf:*deleting  |0|gone

@@ -3,7 +3,6 @@
 Changes things.
 """
 
-import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.command import Command, Effect
+from orchestrator.domain.command import Effect
 from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Bytes
@@ -20,21 +19,12 @@ from orchestrator.engines.zfs import commands, scripts
 from orchestrator.engines.zfs.commands import At, batches, sent
 from orchestrator.engines.zfs.words import Flags, Kind
 from orchestrator.process.ssh import ssh_argv
+from tests.engines.zfs.scripts import run
 from tests.engines.zfs.sides import COPY, FLAGS, HOST, SOURCE, side
 
 FAR = Location(path="vault/copies/photos", host=HOST)
 HERE = At()
 NAMES = st.text("abzAZ09-_.: ", min_size=1, max_size=12)
-
-
-def run(command: Command, folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs a script of ours with stand-ins for programs; for a host, through the line that its shell would get."""
-    for name, text in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    argv = ("sh", "-c", ssh_argv(command)[-1]) if command.host else command.argv
-    path = f"{folder}:{os.environ['PATH']}"
-    return subprocess.run(argv, capture_output=True, text=True, env={"PATH": path, "LC_ALL": "C"}, timeout=60)
 
 
 TELL = 'printf "%s|" "$@"'

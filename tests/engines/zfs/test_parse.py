@@ -24,21 +24,10 @@ from orchestrator.engines.zfs.parse import (
 )
 from orchestrator.engines.zfs.words import Bookmark, Flags, Kind, Side, Snapshot
 from tests.engines.zfs.sides import POOL, A, B, dataset
+from tests.engines.zfs.told import HEAD, rows
 
 ROOT = Location(path="vault/r/p")
-HEAD = "=here 0 no mbuffer 2.3.9-0+deb13u1\n=pool 10706450245829482859 ONLINE\n"
 PLAIN = "encryption=off createtxg=12 origin=- encryptionroot=- keystatus=-"
-
-
-def rows(name: str, text: str = "", **values: str) -> str:
-    """The lines of `zfs get` for one dataset; a value may tell its source after a bar."""
-    told = {"type": "filesystem", "guid": "5", "createtxg": "12", "origin": "-", "encryption": "off"} | values
-    told |= dict(pair.split("=") for pair in text.split())
-    lines = []
-    for key, value in told.items():
-        shown, _, source = value.partition("|")
-        lines.append(f"{name}\t{key.replace('__', ':')}\t{shown}\t{source or '-'}")
-    return "\n".join(lines) + "\n"
 
 
 def seen(text: str, root: Location = ROOT) -> Side:

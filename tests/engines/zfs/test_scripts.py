@@ -19,8 +19,8 @@ from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Location
 from orchestrator.engines.zfs import commands, parse, scripts
 from orchestrator.engines.zfs.commands import At
+from tests.engines.zfs.scripts import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
-from tests.engines.zfs.test_commands import run
 from tests.whole.house import wait_until
 
 FAR = side(Location(path="tank/photos", host=HOST))

@@ -45,7 +45,7 @@ from tests.engines.zfs.sides import (
     side,
     world,
 )  # fmt: skip
-from tests.engines.zfs.test_parse import HEAD, rows
+from tests.engines.zfs.told import HEAD, rows
 
 FAR_COPY = Location(path=COPY.path, host=HOST)
 POOL = 10706450245829482859

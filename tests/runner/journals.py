@@ -1,0 +1,46 @@
+"""A run that has begun, and small steps for it.
+
+Changes things.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.events import Event
+from orchestrator.domain.plan import Plan, Step
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.zfs import ZfsEngine
+from orchestrator.history.store import History
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.stop import Stop
+from orchestrator.runner.journal import Journal, begin
+from orchestrator.runner.tools import Identity, Tools
+from tests.engines.zfs.sides import NOW, job
+
+
+class Weighing(ZfsEngine):
+    """Tells a thousand bytes of every copy."""
+
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        stages = tuple(tuple(replace(step, expected=Bytes(1000)) for step in stage) for stage in plan.stages)
+        return replace(plan, stages=stages)
+
+
+def journal(history: History, tmp_path: Path, events: list[Event] | None = None) -> Journal:
+    """Of a run of the job photos that has begun."""
+    tools = Tools(
+        engine=Weighing(), snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW,
+        monotonic=lambda: 0.0, chance=lambda: 0.5, tell=(events if events is not None else []).append, stop=Stop(),
+        state=str(tmp_path), config="", hook_folders=(), hook_environment=(),
+        identity=Identity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True, watched=True,
+    )  # fmt: skip
+    made = begin(job(), tools, "asked by hand")
+    made.attempt_begun()
+    return made
+
+
+def small(script: str = "true", **more: Any) -> Step:
+    command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
+    return Step(does=script, why="", lane="main", work=Pipeline(stages=(command,)), expected=None, **more)

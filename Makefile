@@ -7,6 +7,8 @@ BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 # One more than cores, as much of a test is waiting; of those with machines three, for each is a gigabyte of memory or two.
 WORKERS := $(shell expr $(CORES) + 1)
+# Set, it would have every module and every test compiled anew at each start.
+unexport PYTHONDONTWRITEBYTECODE
 FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.

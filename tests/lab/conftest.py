@@ -30,7 +30,6 @@ limit come by themselves. `python -m tests.lab` builds, runs one command, opens 
 Changes things.
 """
 
-import contextlib
 import os
 from collections.abc import Generator, Iterator
 
@@ -82,8 +81,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     lab = getattr(item, "funcargs", {}).get("lab")
     if report.failed and report.when == "call" and lab:
         for machine in lab.machines:
-            with contextlib.suppress(LabError):
-                report.sections.append((f"machine {machine.name}", machine.sh(ACCOUNT, check=False, seconds=60).text))
+            try:
+                account = machine.sh(ACCOUNT, check=False, seconds=60).text
+            except LabError as error:  # a pool that waits for its disk holds zpool up
+                account = str(error)
+            report.sections.append((f"machine {machine.name}", account))
     return report
 
 

@@ -15,7 +15,7 @@ def guids(machine: Machine, dataset: str) -> dict[str, str]:
 
 
 def create(machine: Machine, words: str) -> None:
-    """`zpool create` of whole disks; again, where udev came between it and the partitions it had just made."""
+    """`zpool create`; again, where udev came between it and the partitions that it had just made of a whole disk."""
     machine.sh(f"n=0; until zpool create -f {words}; do n=$((n+1)); [ $n -lt 5 ] || exit 1; udevadm settle; done")
 
 

@@ -82,7 +82,7 @@ def sending(drawer: Drawer, name: str) -> Any:
 
 
 def in_the_middle(drawer: Drawer, running: Running | None = None) -> None:
-    (running.until if running else wait_until)(lambda: arrived(drawer.machine) > 3 << 20, 150)
+    (running.until if running else wait_until)(lambda: arrived(drawer.machine) > 3 << 20, 150, pause=0.2)
     drawer.machine.job("photos", DATASETS)
 
 

@@ -6,8 +6,6 @@ engines      one folder per way of copying: survey, plan, confirm, explain
 targets, verify, config, schedule, history, notices   one room each for places, bytes, TOML, the clockwork, SQLite, messages
 process      the only door to programs
 planners, domain   decisions and words, without effects
-
-Pure.
 """
 
 __version__ = "0.1.0"

@@ -1,7 +1,4 @@
-"""`python -m orchestrator` is the command `poolferry`. Starting and ending fast is part of its promise.
-
-Changes things.
-"""
+"""`python -m orchestrator` is the command `poolferry`. Starting and ending fast is part of its promise."""
 
 import gc
 import os
@@ -15,7 +12,7 @@ def program() -> NoReturn:
     Why: looking for cycles among what was just imported, and taking the interpreter apart at the end, cost 15 to 20 ms.
     """
     gc.set_threshold(100_000)
-    from orchestrator.interfaces.cli import main
+    from orchestrator.cli import main
 
     code = main()
     sys.stderr.flush()

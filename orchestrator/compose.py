@@ -1,7 +1,4 @@
-"""The one place where real things are made and handed round: directories, clocks, engines, executors.
-
-Changes things.
-"""
+"""The one place where real things are made and handed round: directories, clocks, engines, executors."""
 
 import contextlib
 import os
@@ -9,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection
@@ -23,7 +20,7 @@ if TYPE_CHECKING:  # what a command does not need, it does not import: the start
     from orchestrator.history.views import Views
     from orchestrator.process.executor import Reader
     from orchestrator.process.stop import Stop
-    from orchestrator.runner.tools import Identity, Tools
+    from orchestrator.runner.context import Identity, Tools
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _MARKER = ".poolferry/target.json"
@@ -74,7 +71,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
     def _section(self, name: str) -> "EngineSection":
         from orchestrator.config.models import EngineSection
-        from orchestrator.engines.shelf import engine
+        from orchestrator.engines.registry import engine
 
         found = engine(name)
         return EngineSection(
@@ -89,7 +86,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        from orchestrator.engines.shelf import engine_names
+        from orchestrator.engines.registry import engine_names
 
         return iter(engine_names())
 
@@ -193,7 +190,7 @@ def connections(job: "Job") -> Iterator[tuple[str, ...]]:
     if not hosts or job.source.path.startswith("/"):
         yield job.pipe.ssh_options
         return
-    from orchestrator.process.sharing import shared_connections
+    from orchestrator.process.ssh_master import shared_connections
 
     with shared_connections(hosts, job.pipe.ssh_options) as options:
         yield options
@@ -233,9 +230,9 @@ def make_tools(
 
     `watched`: a person sees it move.
     """
-    from orchestrator.engines.shelf import engine
+    from orchestrator.engines.registry import engine
     from orchestrator.process.executor import Writer
-    from orchestrator.runner.tools import Tools
+    from orchestrator.runner.context import Tools
 
     return Tools(
         engine=engine(job.engine),
@@ -305,7 +302,7 @@ def hook_environment(where: Directories, environment: Mapping[str, str]) -> tupl
 
 def identity() -> "Identity":
     """Who this process is."""
-    from orchestrator.runner.tools import Identity
+    from orchestrator.runner.context import Identity
 
     pid = os.getpid()
     return Identity(pid=pid, started=_started(pid) or 0, boot=_boot(), host=os.uname().nodename)
@@ -342,7 +339,7 @@ def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
     """
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import Place
-    from orchestrator.engines.shelf import engine
+    from orchestrator.engines.registry import engine
 
     found = engine("rsync")
     marker = location / _MARKER
@@ -380,9 +377,9 @@ def _local_content(path: str) -> bytes:
 def _content(file: "Location", log: Callable[[str], None]) -> bytes:
     import tempfile
 
-    from orchestrator.engines.shelf import engine
+    from orchestrator.engines.registry import engine
     from orchestrator.process.executor import Writer, broken
-    from orchestrator.runner.tools import of_trees
+    from orchestrator.runner.context import of_trees
 
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, "target.json")

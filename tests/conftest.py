@@ -1,14 +1,15 @@
-"""What every test stands on: a home, a configuration and a state of its own.
-
-Changes things.
-"""
+"""What every test stands on: a home, a configuration and a state of its own."""
 
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.ferry import Ferry
+from tests.peers import MailServer, WebPeer, serving
 
 ELSEWHERE = {
     "XDG_CONFIG_HOME": "config",
@@ -27,33 +28,33 @@ HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
     "engines/zfs/test_chaos",
-    "engines/zfs/test_rehearsing",
-    "engines/zfs/test_scripts",
+    "engines/zfs/drill/test_drill",
+    "engines/zfs/commands/test_scripts",
     "history/test_crash",
     "hooks/",
-    "interfaces/test_bringing",
-    "interfaces/test_delivering",
-    "interfaces/test_import_syncoid",
-    "interfaces/test_kits",
-    "interfaces/test_members",
-    "interfaces/test_metrics",
-    "interfaces/test_noticing",
-    "interfaces/test_pings",
-    "interfaces/test_pool_watch",
-    "interfaces/test_running",
-    "interfaces/test_scheduling",
-    "interfaces/test_scraping",
-    "interfaces/test_signals",
-    "notices/test_letter",
-    "notices/test_web",
+    "cli/test_restore",
+    "app/test_notify_queue",
+    "cli/test_import_syncoid",
+    "cli/test_kit",
+    "app/test_disk_status",
+    "app/test_metrics",
+    "app/test_notify",
+    "app/test_heartbeat",
+    "app/test_pool_watch",
+    "app/test_run_jobs",
+    "cli/test_schedule",
+    "daemon/test_metrics_server",
+    "app/test_signals",
+    "notices/test_mail",
+    "notices/test_http_channel",
     "planners/test_two_years",
-    "process/test_ending",
+    "process/test_terminate",
     "process/test_meter",
     "process/test_writer",
-    "runner/test_showing",
-    "runner/test_watching",
-    "targets/test_hands",
-    "verify/test_reading",
+    "runner/restore/test_snapshot_files",
+    "runner/disk/test_removal_watch",
+    "disks/test_run",
+    "verify/test_read",
     "whole/",
 )
 QUICK = ("whole/test_local_story",)
@@ -94,3 +95,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if os.geteuid() != 0 and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture
+def ferry(tmp_path: Path) -> Ferry:
+    """A configuration without jobs yet."""
+    return Ferry(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[MailServer]:
+    """A mail server without TLS."""
+    with serving() as peer:
+        yield peer
+
+
+@pytest.fixture
+def web() -> Iterator[WebPeer]:
+    """A web peer, ended afterwards."""
+    peer = WebPeer()
+    yield peer
+    peer.close()

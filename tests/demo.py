@@ -1,4 +1,4 @@
-"""`make demo`: the nightly job for real, on a real tree of this machine, in a folder that it names at the end. Changes things.
+"""`make demo`: the nightly job for real, on a real tree of this machine, in a folder that it names at the end.
 
 It copies documentation from /usr/share, is killed in the middle, goes on, proves every file, makes a second restore
 point, brings data back, and shows what history remembers.

@@ -1,7 +1,4 @@
-"""Real peers on loopback for what poolferry tells people: a mail server and a web server that fail, hang and recover.
-
-Changes things.
-"""
+"""Real peers on loopback for what poolferry tells people: a mail server and a web server that fail, hang and recover."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""README.md as what was printed: without what differs from one time to the next, and with what came now written into it. Pure."""
+"""README.md as what was printed: without what differs from one time to the next, and with what came now written into it."""
 
 import re
 from pathlib import Path

@@ -1,13 +1,11 @@
 """A model of two ZFS pools: what a deed does there, what ZFS refuses, and what a cut leaves. Every value is plain data.
 
 Names are whole names, as in "tank/a". A stream is a tuple of packets, one for each snapshot; each packet has `SIZE` bytes.
-
-Pure.
 """
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.engines.zfs.words import Bookmark, Encryption, Flags, Kind, Snapshot, Token
+from orchestrator.engines.zfs.model import Bookmark, Encryption, Flags, Kind, Snapshot, Token
 
 SIZE = 4
 

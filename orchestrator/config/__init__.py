@@ -4,6 +4,4 @@ Why no validation library: a run that finds nothing to do may cost 85 ms beyond 
 import of pydantic 2 alone costs 90 to 120 ms of it (Python 3.11, whole process); msgspec is quick and tells only the
 first mistake. So the keys are declared as dataclasses (`domain.declare`), and one small walk over them parses, finds
 every mistake with its line, and writes the JSON Schema.
-
-Pure.
 """

@@ -1,12 +1,11 @@
-"""The [notice.NAME] tables of poolferry.toml: through which channels people are told. Pure."""
+"""The [notice.NAME] tables of poolferry.toml: through which channels people are told."""
 
 from collections.abc import Collection
 
-from orchestrator.config.fill import Table, declared, fill
-from orchestrator.config.sheet import Path, Sheet, nearest, one_of, shown
+from orchestrator.config.decode import Path, Sheet, Table, declared, fill, nearest, one_of, shown
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.notice import KINDS, Channel, Mail
-from orchestrator.domain.quick import replace
 
 KIND = "the way that the message takes"
 _TABLE = '[notice.NAME] with kind = "mail"'

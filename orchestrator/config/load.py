@@ -1,15 +1,13 @@
-"""The configuration of a directory, or every mistake in it at once. Reads."""
+"""The configuration of a directory, or every mistake in it at once."""
 
 import os
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from orchestrator.config.across import judge_all
-from orchestrator.config.draft import Engines, finish, read_job
+from orchestrator.config.cross_checks import judge_all
+from orchestrator.config.decode import Sheet, parse_sheet
 from orchestrator.config.models import Configuration
-from orchestrator.config.places import read_places
-from orchestrator.config.sheet import Sheet
-from orchestrator.config.text import parse_sheet
+from orchestrator.config.parse_job import Engines, finish, read_job, read_places
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.names import JOB_NAME, show_name
 

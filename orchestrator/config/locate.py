@@ -1,8 +1,6 @@
 """Where each key of a TOML text stands.
 
 Why: tomllib tells values without their lines, and a mistake without its line is a search.
-
-Pure.
 """
 
 import re

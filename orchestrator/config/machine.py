@@ -1,12 +1,10 @@
-"""poolferry.toml: what holds for the whole machine; the file may be missing. Reads."""
+"""poolferry.toml: what holds for the whole machine; the file may be missing."""
 
 import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.config.fill import fill
-from orchestrator.config.sheet import Sheet, nearest, one_of, shown
-from orchestrator.config.text import parse_sheet
+from orchestrator.config.decode import Sheet, fill, nearest, one_of, parse_sheet, shown
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.machine import Clock, Digest, Machine, Metrics
 from orchestrator.domain.names import show_name

@@ -1,4 +1,4 @@
-"""The shape of the configuration: keys of each file, what an engine adds, and all of it once it is read. Pure."""
+"""The shape of the configuration: keys of each file, what an engine adds, and all of it once it is read."""
 
 import os.path
 from collections.abc import Callable, Iterable
@@ -6,12 +6,22 @@ from datetime import time
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
-from orchestrator.domain.declare import key
-from orchestrator.domain.drill import Drill
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.job import Guard, Job, Keep, Pipe, Retrying, Snapshots, Verify, parse_clock, parse_window
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import (
+    Drill,
+    Guard,
+    Job,
+    Keep,
+    Pipe,
+    Retrying,
+    Snapshots,
+    Verify,
+    key,
+    parse_clock,
+    parse_window,
+)
 from orchestrator.domain.place import Location, Place, parse_location
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds
 from orchestrator.domain.window import Window
 

@@ -1,22 +1,21 @@
-"""JSON Schemas (draft 2020-12) of the files, for editors: from the same declarations that judge them. Pure."""
+"""JSON Schemas (draft 2020-12) of the files, for editors: from the same declarations that judge them."""
 
 import json
 from collections.abc import Iterable, Mapping
 from datetime import time
 from typing import Any
 
-from orchestrator.config.calls import EVENT, TIMEOUT
 from orchestrator.config.channels import KIND
-from orchestrator.config.fill import declared, kind_of
+from orchestrator.config.decode import declared, kind_of
 from orchestrator.config.machine import SECTIONS as MACHINE
 from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
+from orchestrator.config.parse_job import EVENT, TIMEOUT
 from orchestrator.config.sets import IDENTITY
 from orchestrator.config.sets import SECTIONS as ROTATION
-from orchestrator.domain.declare import Key
-from orchestrator.domain.job import EVENTS, Hooks, Limit
+from orchestrator.domain.fast_dataclass import MISSING, Field
+from orchestrator.domain.job import EVENTS, Hooks, Key, Limit
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.notice import KINDS
-from orchestrator.domain.quick import MISSING, Field
 from orchestrator.domain.units import Bytes
 
 Schema = dict[str, Any]

@@ -1,16 +1,15 @@
-"""targets.toml: rotation sets, and the disks that were enrolled in them. Pure."""
+"""targets.toml: rotation sets, and the disks that were enrolled in them."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orchestrator.config.fill import fill
-from orchestrator.config.sheet import Path, Sheet, nearest, one_of, shown
+from orchestrator.config.decode import Path, Sheet, fill, nearest, one_of, shown
 from orchestrator.config.times import parse_span
-from orchestrator.domain.declare import key
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import key
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.rotation import CONTENTS, EXPECTS, POOL, ROOM, VISIT_WITHIN, WEEKDAYS, Disk, RotationSet
 from orchestrator.domain.units import Bytes, Seconds, parse_size
 

@@ -1,4 +1,4 @@
-"""Schedules as people write them, checked and in one normal form. Pure."""
+"""Schedules as people write them, checked and in one normal form."""
 
 import re
 

@@ -1,8 +1,8 @@
-"""What a look found different between the source and the newest copy. Pure."""
+"""What a look found different between the source and the newest copy."""
 
 from collections.abc import Mapping
 
-from orchestrator.domain.quick import dataclass, field
+from orchestrator.domain.fast_dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

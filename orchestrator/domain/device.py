@@ -1,6 +1,6 @@
-"""Block devices as they were found: what a look tells of each, before anything on it is opened. Pure."""
+"""Block devices as they were found: what a look tells of each, before anything on it is opened."""
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

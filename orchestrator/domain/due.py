@@ -1,10 +1,10 @@
-"""What is owed: slots that a schedule promised, what is remembered of them, and when the clock was not there. Pure."""
+"""What is owed: slots that a schedule promised, what is remembered of them, and when the clock was not there."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Schedule
 from orchestrator.domain.window import Window

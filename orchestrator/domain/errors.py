@@ -1,25 +1,23 @@
-"""What can go wrong, as one tree; each error knows when trying again makes sense. Pure.
+"""What can go wrong, as one tree; each error knows when trying again makes sense.
 
-    OrchestratorError
-    ├─ DeclarationError        job files: all mistakes together                       NEVER
-    ├─ NotNow                  lock busy · disk away · a hook said 75                 WHEN_IT_CHANGES
-    ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
-    ├─ OutsideError            holds the command lines, exits, last words, host
-    │  ├─ ProgramMissing · PermissionDenied · TargetFull · SourceMissing              ASK_A_HUMAN
-    │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
-    │  ├─ BaseGone · TokenStale                                                       NOW
-    │  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
-    ├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
-    ├─ LookAgain               a plan that only cleared the way is done                NOW
-    ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
-    └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
-
-Pure.
+OrchestratorError
+├─ DeclarationError        job files: all mistakes together                       NEVER
+├─ NotNow                  lock busy · disk away · a hook said 75                 WHEN_IT_CHANGES
+├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
+├─ OutsideError            holds the command lines, exits, last words, host
+│  ├─ ProgramMissing · PermissionDenied · TargetFull · SourceMissing              ASK_A_HUMAN
+│  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
+│  ├─ BaseGone · TokenStale                                                       NOW
+│  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
+├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
+├─ LookAgain               a plan that only cleared the way is done                NOW
+├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
+└─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
 
 from enum import StrEnum
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 class Retry(StrEnum):

@@ -1,6 +1,6 @@
-"""What a run tells while it goes: for the progress bar, the log and history. Pure."""
+"""What a run tells while it goes: for the progress bar, the log and history."""
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,88 @@
-"""A job as its owner declared it. Pure."""
+"""A job as its owner declared it.
 
+How a value declares which keys of a job file fill it: one dataclass is the parser's rule, the schema and the manual.
+
+Drills, as a job file asks for them: a copy is restored into scratch, to see that it can be.
+"""
+
+from collections.abc import Callable
 from datetime import time
+from typing import Any
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.drill import Drill
-from orchestrator.domain.place import Location, Place
-from orchestrator.domain.quick import dataclass, field
+from orchestrator.domain.fast_dataclass import MISSING, dataclass, field
+from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
 from orchestrator.domain.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a person may write for one key. `parse` turns the written text into the value; Raises ValueError(expected)."""
+
+    says: str
+    parse: Callable[[str], object] | None = None
+    choices: tuple[str, ...] = ()
+    example: str = ""
+    least: int | None = None
+
+
+def key(
+    says: str,
+    *,
+    default: Any = MISSING,
+    parse: Callable[[str], object] | None = None,
+    choices: tuple[str, ...] = (),
+    example: str = "",
+    least: int | None = None,
+) -> Any:
+    """A dataclass field that a job file fills; the field `max_deleted` is the key `max-deleted`.
+
+    Without `parse` the field's type rules: str, int, bool, float, tuple[str, ...]. A number is handed to `parse` as text.
+    """
+    rule = Key(says=says, parse=parse, choices=choices, example=example, least=least)
+    return field(default=default, metadata={"key": rule})
+
+
+def parse_scratch(text: str) -> str:
+    """An absolute path, or a dataset, both of this machine. Raises: ValueError."""
+    found = parse_location(text)
+    if found.host is not None or text.startswith((".", "~")) or "/" not in text:
+        raise ValueError('a directory such as "/srv/scratch", or for copies of datasets a dataset such as "tank/drill"')
+    return found.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drill:
+    """How often a copy is restored into scratch, to see that it can be, and how much of it."""
+
+    every: Seconds | None = key(
+        'with each "run", or after one that ended well when the last drill is older than this; without it, only by '
+        "`poolferry drill`",
+        default=None, parse=parse_often, example="7d",
+    )  # fmt: skip
+    files: int = key("files in a sample, spread over the folders", default=100, least=1)
+    size: Bytes = key("bytes in a sample", default=Bytes(1 << 30), parse=parse_size, example="5G")
+    whole_every: Seconds | None = key(
+        "restore all of it, when the last time was longer ago than this", default=None, parse=parse_duration,
+        example="90d",
+    )  # fmt: skip
+    scratch: str | None = key(
+        "where to: a directory, else one in the state directory",
+        default=None,
+        parse=parse_scratch,
+        example="/srv/scratch",
+    )
+    check_command: tuple[str, ...] = key(
+        "a program that looks at what came back, in its folder; any exit but 0 is a failed drill",
+        default=(), example='["/usr/local/bin/open-albums"]',
+    )  # fmt: skip
+    check_within: Seconds = key("how long it may take", default=Seconds(600), parse=parse_duration, example="30m")
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is done by itself."""
+        return self.every is not None or self.whole_every is not None
+
 
 DIGESTS = ("xxh128", "blake3", "sha256")
 TRANSPORTS = ("ssh", "mbuffer")

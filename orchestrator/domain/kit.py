@@ -1,6 +1,6 @@
-"""The recovery kit: what is needed to build a source again when it is lost, readable without us. Pure."""
+"""The recovery kit: what is needed to build a source again when it is lost, readable without us."""
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,19 @@
-"""What the owner declares once for the whole machine, in poolferry.toml. Pure."""
+"""What the owner declares once for the whole machine, in poolferry.toml.
 
+Whether anybody hears what we tell.
+"""
+
+from collections.abc import Sequence
 from datetime import time
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import parse_clock
-from orchestrator.domain.quick import dataclass, field
+from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.job import key, parse_clock
 
-if TYPE_CHECKING:  # most machines declare none, and each run reads this
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
     from orchestrator.domain.notice import Channel
+
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -75,3 +80,13 @@ class Machine:
     digest: Digest = field(default_factory=Digest)
     metrics: Metrics = field(default_factory=Metrics)
     notice: "tuple[Channel, ...]" = ()
+
+
+def anybody_listens(jobs: "Sequence[Job]", machine: "Machine") -> bool:
+    """Whether there is a channel, or a hook for `late`."""
+    return bool(machine.notice) or has_own_ears(jobs)
+
+
+def has_own_ears(jobs: "Sequence[Job]") -> bool:
+    """Whether a job has a hook for `late`, or for a disk that is."""
+    return any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)

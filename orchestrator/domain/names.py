@@ -1,4 +1,4 @@
-"""Names of jobs, points and tree entries, and how any byte of them is written as text and read back. Pure."""
+"""Names of jobs, points and tree entries, and how any byte of them is written as text and read back."""
 
 import re
 from datetime import UTC, datetime

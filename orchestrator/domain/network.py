@@ -1,4 +1,4 @@
-"""Which addresses lie in a network of one's own. Pure."""
+"""Which addresses lie in a network of one's own."""
 
 # Source: RFC 1918, RFC 1122 (loopback), RFC 3927 and 4291 (link-local), RFC 4193 (unique local).
 _OWN = (

@@ -1,11 +1,11 @@
-"""Notices: the channels that the owner declares in poolferry.toml, and a message that goes through one. Pure."""
+"""Notices: the channels that the owner declares in poolferry.toml, and a message that goes through one."""
 
 import re
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import key
 from orchestrator.domain.units import Seconds, parse_duration
 
 STATES = ("failing", "late", "waiting", "paused")

@@ -1,9 +1,9 @@
-"""Where data lies: a path or a dataset, here or on a host reached by ssh. Pure."""
+"""Where data lies: a path or a dataset, here or on a host reached by ssh."""
 
 import re
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds
 
 if TYPE_CHECKING:  # most places are none

@@ -1,10 +1,10 @@
-"""Restore points, and what is known of the bytes in them. Pure."""
+"""Restore points, and what is known of the bytes in them."""
 
 from datetime import datetime
 from enum import StrEnum
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

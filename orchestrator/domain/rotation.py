@@ -1,9 +1,9 @@
-"""Rotation: sets of removable disks, the disks that were enrolled in them, and what is remembered of each. Pure."""
+"""Rotation: sets of removable disks, the disks that were enrolled in them, and what is remembered of each."""
 
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Bytes, Seconds
 
 EXPECTS = ("oldest", "fixed", "weekday", "month-end")

@@ -1,8 +1,8 @@
-"""What happened: outcomes, steps as they went, and the report of a run. Pure."""
+"""What happened: outcomes, steps as they went, and the report of a run."""
 
 from enum import StrEnum
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 class Kind(StrEnum):

@@ -1,9 +1,9 @@
-"""When a job runs: schedules, read from their normal form. Pure."""
+"""When a job runs: schedules, read from their normal form."""
 
 import functools
 from datetime import time
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds, show_duration
 
 ATTACH = "on attach"

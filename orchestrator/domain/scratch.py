@@ -1,9 +1,9 @@
-"""Scratch copies: clones of a restore point that may be written, tried and dropped. Pure."""
+"""Scratch copies: clones of a restore point that may be written, tried and dropped."""
 
 from datetime import datetime
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

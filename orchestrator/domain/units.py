@@ -1,4 +1,4 @@
-"""Sizes, durations and counts as people write them in job files, and as we print them. Pure."""
+"""Sizes, durations and counts as people write them in job files, and as we print them."""
 
 import re
 from typing import NewType

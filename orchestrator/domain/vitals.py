@@ -1,6 +1,6 @@
-"""Signs of life of a run: what each of its processes has done so far. Pure."""
+"""Signs of life of a run: what each of its processes has done so far."""
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

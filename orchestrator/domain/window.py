@@ -1,8 +1,8 @@
-"""Spans of the day, in which runs may begin. By itself, as each start imports it. Pure."""
+"""Spans of the day, in which runs may begin. By itself, as each start imports it."""
 
 from datetime import time
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

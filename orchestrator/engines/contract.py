@@ -2,7 +2,6 @@
 
 The runner does the rest: locks, records, runs the pipelines of the plan, asks for the proofs, retries from the look.
 An engine never starts a program by itself: `survey` and `confirm` are handed a Reader, which refuses to change things.
-Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,16 +9,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job, Snapshots, Verify
-from orchestrator.domain.mounted import Mounted
+from orchestrator.domain.mounts import Mounted
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Finding, Point
-from orchestrator.domain.quick import dataclass, field
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken
+from orchestrator.process.pipeline import Broken
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import Base
@@ -133,71 +131,71 @@ class Engine(Protocol):
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
     ) -> Iterable[tuple[str, str, str]]:
-        """(key, what is wrong, what is expected) for keys that do not fit together. Pure."""
+        """(key, what is wrong, what is expected) for keys that do not fit together."""
         ...
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:
-        """Where in a place the copy of a source lies. Pure."""
+        """Where in a place the copy of a source lies."""
         ...
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        """Programs, versions, reachability and room for `check --system`. Reads."""
+        """Programs, versions, reachability and room for `check --system`."""
         ...
 
     def survey(self, job: Job, asked: Asked, reader: Reader) -> Any:
-        """Everything a plan needs to know, in a constant number of commands. Reads."""
+        """Everything a plan needs to know, in a constant number of commands."""
         ...
 
     def changes(self, world: Any) -> Changes | None:
-        """What differs between source and newest copy, for the guards. Pure."""
+        """What differs between source and newest copy, for the guards."""
         ...
 
     def newest(self, world: Any) -> Point | None:
-        """The newest point that the survey saw. Pure."""
+        """The newest point that the survey saw."""
         ...
 
     def ground(self, world: Any) -> tuple[str, bool]:
-        """Which filesystem the source lies on, and whether it is one of its own, for the guards. Pure."""
+        """Which filesystem the source lies on, and whether it is one of its own, for the guards."""
         ...
 
     def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
-        """What to do. Pure."""
+        """What to do."""
         ...
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        """The plan with what its copies are expected to move, where only the programs can tell. Reads."""
+        """The plan with what its copies are expected to move, where only the programs can tell."""
         ...
 
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
-        """The restore points that the target really holds, oldest first. Reads."""
+        """The restore points that the target really holds, oldest first."""
         ...
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        """The steps of one stage that remove points. Pure."""
+        """The steps of one stage that remove points."""
         ...
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
-        """A look at what is wanted and where it shall go. Reads."""
+        """A look at what is wanted and where it shall go."""
         ...
 
     def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
-        """How to bring data back; `aside`: the name that what lies there gets first. Pure."""
+        """How to bring data back; `aside`: the name that what lies there gets first."""
         ...
 
     def meter(self) -> Meter:
-        """A fresh meter for one copying step. Pure."""
+        """A fresh meter for one copying step."""
         ...
 
     def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
-        """What was left out, when a copying step that failed still counts as done; else None. Pure."""
+        """What was left out, when a copying step that failed still counts as done; else None."""
         ...
 
     def explain(self, broken: Broken) -> OrchestratorError:
-        """What happened, what it means, what to do. Pure."""
+        """What happened, what it means, what to do."""
         ...
 
     def room(self, world: Any) -> str:
-        """How much room a copy needed and its target had, as far as the look could tell. Pure."""
+        """How much room a copy needed and its target had, as far as the look could tell."""
         ...
 
     def confirm(
@@ -208,7 +206,7 @@ class Engine(Protocol):
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        """Look whether the promises of a stage's steps hold. Reads. Raises: ProofFailed."""
+        """Look whether the promises of a stage's steps hold. Raises: ProofFailed."""
         ...
 
 
@@ -217,13 +215,13 @@ class OfTrees(Protocol):
     """An engine whose copies are trees of files: points have manifests, and small files of ours lie beside them."""
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        """(path, digest with its algorithm in front, "" where none is told) of each file that a kept output names. Pure."""
+        """(path, digest with its algorithm in front, "" where none is told) of each file that a kept output names."""
         ...
 
     def digests(
         self, tree: Location, names: str, empty: str, algorithm: str, job: Job
     ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
-        """How files of a tree elsewhere are read there: the pipeline, and what its output lines mean. Pure.
+        """How files of a tree elsewhere are read there: the pipeline, and what its output lines mean.
 
         `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
         algorithm that cannot be made there.
@@ -231,23 +229,23 @@ class OfTrees(Protocol):
         ...
 
     def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
-        """Brings some files of a point back into an empty folder, each in its place. `notes`: a local folder. Pure."""
+        """Brings some files of a point back into an empty folder, each in its place. `notes`: a local folder."""
         ...
 
     def damage_note(self, point: Point) -> Location | None:
-        """Where damaged entries of a point are noted for the next survey; None: this engine needs no note. Pure."""
+        """Where damaged entries of a point are noted for the next survey; None: this engine needs no note."""
         ...
 
     def recovery(self, job: Job, made: datetime) -> str:
-        """The page that tells how files come back without us. Pure."""
+        """The page that tells how files come back without us."""
         ...
 
     def store(self, local: str, file: Location) -> Pipeline:
-        """Carries a small local file to the target, whole or not at all. Pure."""
+        """Carries a small local file to the target, whole or not at all."""
         ...
 
     def fetch(self, file: Location, local: str) -> Pipeline:
-        """Brings a small file of the target here. Pure."""
+        """Brings a small file of the target here."""
         ...
 
 
@@ -271,31 +269,31 @@ class Snapshotter(Protocol):
     def snapshot_mistakes(
         self, snapshots: Snapshots, source: Location, copy: Location | None
     ) -> Iterable[tuple[str, str, str]]:
-        """(key, what is wrong, what is expected) of [snapshots]. Pure."""
+        """(key, what is wrong, what is expected) of [snapshots]."""
         ...
 
     def survey_snapshots(self, job: Job, reader: Reader) -> Any:
-        """What is there and what time it is there, in one command. Reads."""
+        """What is there and what time it is there, in one command."""
         ...
 
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Takes what is due; to be done before the look of the copying engine. Pure."""
+        """Takes what is due; to be done before the look of the copying engine."""
         ...
 
     def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Removes what [snapshots] no longer keeps; only once the copy is proved, and its bookmark is there. Pure."""
+        """Removes what [snapshots] no longer keeps; only once the copy is proved, and its bookmark is there."""
         ...
 
     def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
-        """Removes from the copy what [keep] does not keep; only once the copy is proved. Pure."""
+        """Removes from the copy what [keep] does not keep; only once the copy is proved."""
         ...
 
     def told(self, words: str) -> tuple[str, ...]:
-        """Warnings out of the last words of such a step that ended well. Pure."""
+        """Warnings out of the last words of such a step that ended well."""
         ...
 
     def explain(self, broken: Broken) -> OrchestratorError:
-        """What happened, what it means, what to do. Pure."""
+        """What happened, what it means, what to do."""
         ...
 
 
@@ -333,13 +331,13 @@ class Comparer(Protocol):
     """An engine whose copies have no manifest: they are proved by comparing both sides."""
 
     def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        """Everything a comparison needs to know, in a constant number of commands. Reads."""
+        """Everything a comparison needs to know, in a constant number of commands."""
         ...
 
     def plan_comparison(
         self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
     ) -> Comparison | Refusal:
-        """What both sides hold, what is not as it should be, and the steps that read the contents. Pure."""
+        """What both sides hold, what is not as it should be, and the steps that read the contents."""
         ...
 
 
@@ -348,7 +346,7 @@ class Forecaster(Protocol):
     """An engine that remembers on the source what each pool has, so that the next copy can be told while that is away."""
 
     def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
-        """Of each dataset of the source, what the next copy would start from. Reads."""
+        """Of each dataset of the source, what the next copy would start from."""
         ...
 
 
@@ -384,13 +382,13 @@ class Pinner(Protocol):
     """An engine that leaves pins behind, on the source for each target."""
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
-        """All pins on the pools of the jobs' sources and places, in one command for each pool. Reads."""
+        """All pins on the pools of the jobs' sources and places, in one command for each pool."""
         ...
 
     def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
-        """Which pins somebody still wants, each with the reason. Pure."""
+        """Which pins somebody still wants, each with the reason."""
         ...
 
     def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
-        """The steps that let go of what nobody wants, for each pool; the job stands for the pool. Pure."""
+        """The steps that let go of what nobody wants, for each pool; the job stands for the pool."""
         ...

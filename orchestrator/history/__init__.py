@@ -33,6 +33,4 @@ well, and keeps a journal file as large as the largest transaction. No power cut
 
 The price: a reader that holds a look open makes a commit wait. So views read all rows at once, and both sides wait.
 After a crash in the middle of a write the next one who may write rolls back; until then others are told so.
-
-Changes things.
 """

@@ -1,15 +1,12 @@
-"""What is remembered of removable disks: who each is, its visits, and where it was.
-
-Changes things.
-"""
+"""What is remembered of removable disks: who each is, its visits, and where it was."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.domain.quick import fields
+from orchestrator.domain.fast_dataclass import fields
 from orchestrator.domain.rotation import Known, Snooze, Standing, Visit, Whereabouts
-from orchestrator.history.door import Door, Row
-from orchestrator.history.text import listed, unlisted
+from orchestrator.history.codec import listed, unlisted
+from orchestrator.history.database import Door, Row
 
 
 class Disks:

@@ -1,15 +1,12 @@
-"""Drills in the history: the evidence that data came back, or did not.
-
-Changes things.
-"""
+"""Drills in the history: the evidence that data came back, or did not."""
 
 from datetime import datetime
 
-from orchestrator.domain.drilled import Checked, Drilled
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.drill_result import Checked, Drilled
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
-from orchestrator.history.door import Door, Row
-from orchestrator.history.text import listed, tail, unlisted
+from orchestrator.history.codec import listed, tail, unlisted
+from orchestrator.history.database import Door, Row
 
 _OUTPUT = 64 << 10
 

@@ -1,4 +1,4 @@
-"""SQLite's errors in plain words: what happened to the history, what it means, and the cure. Pure."""
+"""SQLite's errors in plain words: what happened to the history, what it means, and the cure."""
 
 from orchestrator.domain.errors import HistoryError
 

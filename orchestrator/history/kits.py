@@ -1,13 +1,10 @@
-"""Recovery kits in the history: of each job's source the newest one.
-
-Changes things.
-"""
+"""Recovery kits in the history: of each job's source the newest one."""
 
 from datetime import datetime
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import Kit
-from orchestrator.domain.quick import dataclass
-from orchestrator.history.door import Door
+from orchestrator.history.database import Door
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,11 @@
-"""Pools that are being made anew: what has to be remembered while they are gone.
-
-Changes things.
-"""
+"""Pools that are being made anew: what has to be remembered while they are gone."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.domain.quick import dataclass
-from orchestrator.history.door import Door
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.history.database import Door
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 A run that finds nothing to do costs two transactions: `begin`; then, inside one `together`, `attempt_begun`,
 `point_current`, `attempt_ended` and `ended`.
-
-Changes things.
 """
 
 import json
@@ -17,18 +15,17 @@ from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Reading
 from orchestrator.domain.run import Kind, RunReport
-from orchestrator.history.door import Door
+from orchestrator.history.codec import evidence_text, listed, tail
+from orchestrator.history.database import Door, connect_writer
 from orchestrator.history.failures import not_there
-from orchestrator.history.opening import connect_writer
-from orchestrator.history.text import evidence_text, listed, tail
 
 if TYPE_CHECKING:
     from orchestrator.history.disks import DisksBook
     from orchestrator.history.drills import Drills
+    from orchestrator.history.due_runs import OwingBook
     from orchestrator.history.kits import Kits
-    from orchestrator.history.owing import OwingBook
+    from orchestrator.history.notification_queue import Telling
     from orchestrator.history.rebuilds import Rebuilds
-    from orchestrator.history.telling import Telling
     from orchestrator.history.views import Views
 
 WHOLE = "whole"  # the scope of a reading that read all of a point; any other word is a part of it
@@ -71,7 +68,7 @@ class History:
     @property
     def owing(self) -> "OwingBook":
         """What the clock remembers, through this same connection."""
-        from orchestrator.history.owing import OwingBook
+        from orchestrator.history.due_runs import OwingBook
 
         return OwingBook(self._door)
 
@@ -99,7 +96,7 @@ class History:
     @property
     def telling(self) -> "Telling":
         """The notices, through this same connection."""
-        from orchestrator.history.telling import Telling
+        from orchestrator.history.notification_queue import Telling
 
         return Telling(self._door)
 
@@ -355,7 +352,7 @@ class History:
 
     def backup_to(self, path: str) -> None:
         """A consistent copy of the history at `path`, whole or not at all; others may go on recording."""
-        from orchestrator.history.backup import backup
+        from orchestrator.history.database import backup
 
         backup(self._door.path, path, self._wait_s)
 

@@ -1,10 +1,10 @@
-"""What a look into the history returns: texts as they were given, so names may hold surrogates. Pure."""
+"""What a look into the history returns: texts as they were given, so names may hold surrogates."""
 
 from datetime import datetime
 
 from orchestrator.domain.errors import Evidence
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Verdict
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.run import Kind, Outcome
 
 

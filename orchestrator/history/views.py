@@ -1,7 +1,4 @@
-"""The history as values: for status, history, show, points, and for deciding what is due.
-
-Reads.
-"""
+"""The history as values: for status, history, show, points, and for deciding what is due."""
 
 import json
 from contextlib import AbstractContextManager
@@ -9,9 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Kind, Outcome
-from orchestrator.history.door import Door, Row
-from orchestrator.history.opening import connect_reader
-from orchestrator.history.text import exits_of, parse_evidence, unlisted
+from orchestrator.history.codec import exits_of, parse_evidence, unlisted
+from orchestrator.history.database import Door, Row, connect_reader
 from orchestrator.history.values import (
     AttemptRecord,
     EventRecord,
@@ -30,10 +26,10 @@ from orchestrator.history.values import (
 if TYPE_CHECKING:
     from orchestrator.history.disks import Disks
     from orchestrator.history.drills import Drills
+    from orchestrator.history.due_runs import Owing
     from orchestrator.history.kits import Kits
-    from orchestrator.history.owing import Owing
+    from orchestrator.history.notification_queue import Telling
     from orchestrator.history.rebuilds import Rebuilds
-    from orchestrator.history.telling import Telling
 
 
 def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
@@ -63,7 +59,7 @@ class Views:
     @property
     def owing(self) -> "Owing":
         """What the clock remembers, through this same connection."""
-        from orchestrator.history.owing import Owing
+        from orchestrator.history.due_runs import Owing
 
         return Owing(self._door)
 
@@ -75,7 +71,7 @@ class Views:
     @property
     def telling(self) -> "Telling":
         """The notices, through this same connection: to look at."""
-        from orchestrator.history.telling import Telling
+        from orchestrator.history.notification_queue import Telling
 
         return Telling(self._door)
 

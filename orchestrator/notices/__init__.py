@@ -10,6 +10,4 @@ Why not the executables in hooks/, which also mail, push and ping: those speak o
 and must run alone, without this package; here it is the state of all jobs, and the same message may be tried for days.
 Both keep the same manners, and the tests hold both against the same peers: a password only through TLS, no redirect
 followed with a token, no secret in an error, no header forged by a name.
-
-Changes things.
 """

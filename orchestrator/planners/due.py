@@ -2,8 +2,6 @@
 
 A job owes at most one run; further slots join it, unless a run for the first is already going on. What has been seen is
 told by an anchor per job, so nothing has to be written while nothing happens.
-
-Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from orchestrator.domain.due import BY_STOP_AT, Absence, Anchor, Calendar, JobPast, Owed
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import dataclass, replace
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, parse_normal
 

@@ -10,14 +10,12 @@ for it yet:
   proved yet, where a copy was read again and found broken, and for what was refused nothing passes by itself.
 
 A failure stays one until a run ends well: a run that only waits, or was cut, does not wash it away.
-
-Pure.
 """
 
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds, show_duration
 

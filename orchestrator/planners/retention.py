@@ -3,16 +3,14 @@
 Why: hours, days, ISO weeks, months and years are those of UTC, so that a point never changes its day with the machine's
 time zone or with summer time. Only spans that hold points count: after a month switched off, "7 daily" are still the
 newest seven days with a point, so time alone never removes anything.
-
-Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Keep
 from orchestrator.domain.point import Point
-from orchestrator.domain.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,13 @@
 
 Why: a transfer that gets further each time over a bad line should go on all night; one that gets nowhere should say so
 soon. So attempts that moved bytes are not counted, and only the last cap ends them.
-
-Pure.
 """
 
 from typing import assert_never
 
 from orchestrator.domain.errors import LookAgain, OrchestratorError, Retry
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Retrying
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds, show_duration
 
 CAP = 100

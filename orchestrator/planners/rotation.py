@@ -1,14 +1,12 @@
 """Which disk of a set to ask for, who is overdue, and how a set stands. The order is advice: any member is accepted.
 
 An absent disk is waited for and not a failure; absent for too long it is late, by name.
-
-Pure.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.domain.quick import dataclass, field
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Snooze, Standing
 from orchestrator.domain.units import show_count, show_duration, show_size
 

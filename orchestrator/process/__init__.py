@@ -1,4 +1,1 @@
-"""The only room that starts programs: two keys (Reader, Writer), no shell, and a stop that always ends.
-
-Changes things.
-"""
+"""The only room that starts programs: two keys (Reader, Writer), no shell, and a stop that always ends."""

@@ -1,21 +1,17 @@
-"""The two keys: a Reader only looks, a Writer may change things. Both run pipelines, and nobody else does.
-
-Changes things.
-"""
+"""The two keys: a Reader only looks, a Writer may change things. Both run pipelines, and nobody else does."""
 
 import contextlib
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
 
-from orchestrator.domain.command import Effect, Pipeline
+from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.ending import GENTLE, QUICK, Manners
+from orchestrator.process.command_line import pipeline_line
 from orchestrator.process.flow import Flow, Limits
-from orchestrator.process.line import pipeline_line
-from orchestrator.process.pipeline import Fittings, NotStarted, start
-from orchestrator.process.result import Broken, Forbidden, Result, StopReason, broken
+from orchestrator.process.pipeline import Broken, Fittings, Forbidden, NotStarted, Result, StopReason, broken, start
 from orchestrator.process.stop import Stop
+from orchestrator.process.terminate import GENTLE, QUICK, Manners
 
 __all__ = ["Broken", "Forbidden", "Reader", "Records", "Result", "Stop", "StopReason", "Writer", "broken"]
 

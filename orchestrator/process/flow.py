@@ -1,8 +1,6 @@
 """The flow of a running pipeline: drains it, hears the stop, waits for its end, ends it when it must.
 
 One loop in one thread polls everything, so no stage ever blocks because we are busy with another.
-
-Changes things.
 """
 
 import contextlib
@@ -11,15 +9,11 @@ import select
 import time
 from collections.abc import Callable, Generator, Iterator
 
-from orchestrator.domain.quick import dataclass
-from orchestrator.process.ending import PATIENT, QUICK, Ending, Manners
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.process.meter import Silence, living
-from orchestrator.process.pipeline import Started
-from orchestrator.process.relay import Relay
-from orchestrator.process.result import Result, StopReason
-from orchestrator.process.stage import Stage, reap_left_behind
+from orchestrator.process.pipeline import CHUNK, Relay, Result, Stage, Started, StopReason, reap_left_behind
 from orchestrator.process.stop import Stop
-from orchestrator.process.wires import CHUNK
+from orchestrator.process.terminate import PATIENT, QUICK, Ending, Manners
 
 TICK = 0.5
 LINGER = 8.0  # for children that outlive their stage and still hold its output

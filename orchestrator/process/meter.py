@@ -1,12 +1,9 @@
-"""Silence: whether anything still moves in the processes of a pipeline.
-
-Reads.
-"""
+"""Silence: whether anything still moves in the processes of a pipeline."""
 
 import os
 from collections.abc import Callable, Collection
 
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 
 # ssh's keepalives move bytes although the far side sleeps: measured, 80 each, so 5 a second at our interval of 15 s and
 # 80 at the shortest. Less than this a second is silence.

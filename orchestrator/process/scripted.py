@@ -1,16 +1,13 @@
-"""An executor that answers from a script and starts nothing: for tests of those who look and decide.
-
-Pure.
-"""
+"""An executor that answers from a script and starts nothing: for tests of those who look and decide."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
-from orchestrator.domain.command import Pipeline
+from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.ending import GENTLE, Manners
 from orchestrator.process.executor import LIMIT, Writer, only_reads
-from orchestrator.process.result import Result, StopReason, broken
+from orchestrator.process.pipeline import Result, StopReason, broken
 from orchestrator.process.stop import Stop
+from orchestrator.process.terminate import GENTLE, Manners
 
 Question = str | Callable[[Pipeline], bool]
 

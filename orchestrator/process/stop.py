@@ -1,7 +1,4 @@
-"""The request to stop, which every running stream hears at once, and the way an unwilling pipeline is ended.
-
-Changes things.
-"""
+"""The request to stop, which every running stream hears at once."""
 
 import math
 import os

@@ -1,7 +1,4 @@
-"""Signs of life of a process and all that it started, from /proc.
-
-Reads.
-"""
+"""Signs of life of a process and all that it started, from /proc."""
 
 import os
 

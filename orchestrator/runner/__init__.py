@@ -1,1 +1,1 @@
-"""One run from owed to done: lock, record, look, decide, do, prove, record. Changes things."""
+"""One run from owed to done: lock, record, look, decide, do, prove, record."""

@@ -1,16 +1,15 @@
-"""Calls the owner's executables at the events of a run (contract 1). Changes things."""
+"""Calls the owner's executables at the events of a run (contract 1)."""
 
 import json
 import os
 from typing import Any
 
-from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.process.executor import Result, StopReason, Writer
 from orchestrator.process.stop import Stop
-from orchestrator.runner.journal import Journal
-from orchestrator.runner.telling import report_value
+from orchestrator.runner.run_recorder import Journal, report_value
 
 NOT_NOW = 75
 _LINE = 1000

@@ -1,4 +1,4 @@
-"""Locks: one run per job and per place: file locks that every child inherits, so a stray child keeps them. Changes things."""
+"""Locks: one run per job and per place: file locks that every child inherits, so a stray child keeps them."""
 
 import contextlib
 import fcntl
@@ -108,7 +108,7 @@ def _hold(
             return descriptor
         except BlockingIOError:
             if left <= 0 or wait(_PAUSE):
-                from orchestrator.runner import holders
+                from orchestrator.runner import lock_holders as holders
 
                 raise holders.busy(name, busy) from None
             left -= _PAUSE

@@ -1,4 +1,4 @@
-"""Writes the manifest of a copy: what is there, with the digests that are known, and the rest read. Changes things."""
+"""Writes the manifest of a copy: what is there, with the digests that are known, and the rest read."""
 
 import os
 import threading
@@ -7,25 +7,28 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Recording
+from orchestrator.domain.plan import Pipeline, Recording
 from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import LeftOut, Recorded
 from orchestrator.process.executor import Broken, Writer, broken
-from orchestrator.runner.calling import fetched, run
-from orchestrator.runner.journal import Journal
-from orchestrator.runner.noted import in_order
-from orchestrator.verify.build import Built, build_manifest, draft_of, finish_manifest
-from orchestrator.verify.collect import Collector
-from orchestrator.verify.entry import UNKNOWN, Entry
-from orchestrator.verify.listing import listing_command
+from orchestrator.runner.run_recorder import Journal, fetched, in_order, run
+from orchestrator.verify.build import (
+    Built,
+    Spool,
+    build_manifest,
+    draft_of,
+    finish_manifest,
+    sorted_moves,
+    sorted_records,
+)
+from orchestrator.verify.entry import UNKNOWN, Entry, listing_command
 from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
+from orchestrator.verify.results import Collector
 
 _T = TypeVar("_T")
 _READER_CURE = (

@@ -1,24 +1,47 @@
 """The story of one run: record, lock, look, then act on what was seen (`acting`), and again when it failed.
 
 The lock before the look, the record before the deed, the proof before the praise. A failed step goes back to the look,
-never to the step. Changes things.
+never to the step.
+
+Imports what is needed later while a program runs that we only wait for.
+
+Why: a run that finds nothing to do should cost what its look costs. Half of our start is the import of what acts on the
+look; beside a look of a second it costs nothing.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from threading import Thread
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.quick import replace
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract import Asked
 from orchestrator.process.executor import Writer
-from orchestrator.runner.journal import Journal, begin, evidence_of
+from orchestrator.runner.context import Tools
 from orchestrator.runner.locks import locked
-from orchestrator.runner.meanwhile import meanwhile
-from orchestrator.runner.tools import Tools
+from orchestrator.runner.run_recorder import Journal, begin, evidence_of
+
+_TURN = 0.0005  # seconds; 5 ms is usual, and one who waits for a program needs some ten turns
+
+
+@contextmanager
+def meanwhile(*modules: str) -> Iterator[None]:
+    """Imports the modules in a thread while the body runs; who needs them then imports them as always."""
+    thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
+    turn = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
+    thread.start()
+    try:
+        yield
+        thread.join()
+    finally:
+        sys.setswitchinterval(turn)
 
 
 def run_job(
@@ -60,8 +83,8 @@ def _watched(journal: Journal) -> Iterator[None]:
     if not place.device:  # as of most jobs
         yield
         return
-    from orchestrator.runner.pacing import paced
-    from orchestrator.runner.watching import watched
+    from orchestrator.runner.disk.removal_watch import watched
+    from orchestrator.runner.disk.slow_fill import paced
 
     with watched(place, journal.tools.stop), paced(journal, place.within) if place.within else nullcontext():
         yield
@@ -109,9 +132,9 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
 
         take_snapshots(journal, writer)
     asked = _asked_for(job, tools, allowed)
-    with meanwhile("orchestrator.runner.acting", *tools.engine.later):
+    with meanwhile("orchestrator.runner.execute", *tools.engine.later):
         world = tools.engine.survey(job, asked, writer)
-    from orchestrator.runner.acting import act
+    from orchestrator.runner.execute import act
 
     return act(journal, writer, world, asked)
 

@@ -1,4 +1,4 @@
-"""[snapshots] of a job: taken before the look, pruned once the copy is proved. Changes things."""
+"""[snapshots] of a job: taken before the look, pruned once the copy is proved."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Snapshotter
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.journal import Journal
+from orchestrator.runner.run_recorder import Journal
 from orchestrator.runner.steps import Hands
 
 
@@ -22,7 +22,7 @@ def take_snapshots(journal: Journal, writer: Writer) -> None:
 
 
 def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: str) -> tuple[Step, ...]:
-    """What a run would take before its look. Reads."""
+    """What a run would take before its look."""
     if job.snapshots is None or not job.snapshots.autosnap:
         return ()
     return snapshotter.take(job, snapshotter.survey_snapshots(job, reader), _folder_of(job, state))

@@ -2,21 +2,153 @@
 
 What only some steps need is imported in the call: most runs find nothing to do, and have none.
 
-Changes things.
+What a step left out or could not do, as words and errors.
+
+Runs the steps of one stage: those of one lane in order, lanes side by side.
 """
 
+import errno
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from typing import Generic, TypeVar
 
-from orchestrator.domain.command import Pipeline
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import (
+    BaseGone,
+    Evidence,
+    HostUnreachable,
+    OrchestratorError,
+    OutsideError,
+    PermissionDenied,
+    ProgramMissing,
+    Stalled,
+    Stopped,
+    StreamBroken,
+    TargetFull,
+    TokenStale,
+    Unexplained,
+)
 from orchestrator.domain.events import Moved
-from orchestrator.domain.plan import Plan, Recording, Rereading, Step
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Pipeline, Plan, Recording, Rereading, Step
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Broken, Result, Writer, broken
-from orchestrator.runner.journal import Journal
-from orchestrator.runner.mishaps import HALTS, OF_ITSELF, gravest, own_error, warnings_of
+from orchestrator.runner.run_recorder import Journal, step_commands
+
+_NAMED = 20  # warnings name so many entries; the manifest and history's output name all
+# What the next lane would only meet again.
+HALTS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
+# What speaks against the stream itself: not that its host, its room or its rights were missing.
+OF_ITSELF = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
+
+
+def own_error(error: OSError, step: Step) -> OutsideError:
+    """A file of ours that could not be written or read, as the error that a program's failure would be."""
+    evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
+        return TargetFull(why, evidence=evidence, cure="free room there; the next run goes on from what is there")
+    kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
+    return kind(f"{step.does}: {error}", evidence=evidence, cure="see whether the file's disk is sound and writable")
+
+
+def gravest(errors: list[OrchestratorError]) -> OrchestratorError:
+    """The error that speaks for a stage: one that ends everything first, else the first; it tells how many more failed."""
+    chosen = next((error for error in errors if isinstance(error, HALTS)), errors[0])
+    if len(errors) > 1:
+        chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
+    return chosen
+
+
+def warnings_of(left_out: LeftOut | None) -> tuple[str, ...]:
+    """One line for each entry that a copy had to leave out, up to a number."""
+    if left_out is None:
+        return ()
+    unreadable = [
+        f"could not be read, so it is missing in this point: {show_name(name)} ({why})"
+        for name, why in left_out.unreadable
+    ]
+    vanished = [f"vanished while it was copied: {show_name(name)}" for name in left_out.vanished]
+    return (*_first(unreadable, "entries could not be read"), *_first(vanished, "entries vanished"))
+
+
+def _first(lines: list[str], what: str) -> tuple[str, ...]:
+    more = len(lines) - _NAMED
+    return (*lines[:_NAMED], *((f"and {more} more {what}",) if more > 0 else ()))
+
+
+Going = TypeVar("Going")  # what `begin` hands to `act`
+End = TypeVar("End")
+Waiting = deque[deque[Step]]
+
+
+class Lanes(Generic[Going, End]):
+    """`begin` and `end` are called here, in this thread; `act` in a thread that stays while its programs live.
+
+    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together`
+    is entered around the ends of some steps and the begins of the next: one wait for the disk, where many steps are short.
+    """
+
+    def __init__(
+        self,
+        *,
+        begin: Callable[[Step], Going],
+        act: Callable[[Step, Going], End],
+        end: Callable[[Step, Going, End], str],
+        together: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._begin, self._act, self._end, self._together = begin, act, end, together
+
+    def run(self, stage: Sequence[Step], most: int | None) -> None:
+        """All of the stage, at most `most` lanes at once. Returns after every step that began has ended."""
+        lanes: dict[str, deque[Step]] = {}
+        for step in stage:
+            lanes.setdefault(step.lane, deque()).append(step)
+        wide = min(most or len(lanes), len(lanes))
+        if wide == 1:
+            self._in_order(deque(lanes.values()))
+        else:
+            self._side_by_side(deque(lanes.values()), wide)
+
+    def _in_order(self, lanes: Waiting) -> None:
+        begun = self._turn(lanes, (), 1)
+        while begun:
+            ((lane, step, going),) = begun
+            begun = self._turn(lanes, ((lane, step, going, self._act(step, going)),), 1)
+
+    def _side_by_side(self, lanes: Waiting, wide: int) -> None:
+        running: dict[Future[End], tuple[deque[Step], Step, Going]] = {}
+        ended: list[tuple[deque[Step], Step, Going, End]] = []
+        with ThreadPoolExecutor(wide) as pool:  # each thread outlives its child, which dies with its thread
+            while True:
+                for lane, step, going in self._turn(lanes, ended, wide - len(running)):
+                    running[pool.submit(self._act, step, going)] = (lane, step, going)
+                if not running:
+                    return
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                ended = [(*running.pop(one), one.result()) for one in done]
+
+    def _turn(
+        self, lanes: Waiting, ended: Iterable[tuple[deque[Step], Step, Going, End]], free: int
+    ) -> list[tuple[deque[Step], Step, Going]]:
+        """Notes what has ended, and begins what may begin now, in as many places as are free."""
+        begun: list[tuple[deque[Step], Step, Going]] = []
+        with self._together():
+            for lane, step, going, end in ended:
+                match self._end(step, going, end):
+                    case "on" if lane:
+                        lanes.appendleft(lane)
+                    case "all":
+                        lanes.clear()
+            while lanes and len(begun) < free:
+                lane = lanes.popleft()
+                step = lane.popleft()
+                begun.append((lane, step, self._begin(step)))
+        return begun
+
 
 _QUIET = 3600.0
 
@@ -54,7 +186,6 @@ class Hands:
 
         Raises: OrchestratorError after every step that began has ended.
         """
-        from orchestrator.runner.lanes import Lanes
 
         progress = self._progress or _Progress(self.journal, stage)
         ended: list[_End] = []
@@ -157,7 +288,7 @@ class Hands:
 
                     self.recorded = record(step.work, self.journal, self.writer, self.notes, self.left_out)
                 case Rereading():
-                    from orchestrator.runner.reading import read_again, require_sound
+                    from orchestrator.runner.verify.read_files import read_again, require_sound
 
                     require_sound(read_again(step.work, self.journal, self.writer, self.notes), step.work, self.journal)
         except OrchestratorError as error:

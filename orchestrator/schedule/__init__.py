@@ -1,1 +1,1 @@
-"""The only room that knows APScheduler and cronsim: schedules as instants, and timers that only wake. Changes things."""
+"""The only room that knows APScheduler and cronsim: schedules as instants, and timers that only wake."""

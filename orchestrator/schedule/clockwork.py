@@ -1,8 +1,6 @@
 """Timers on APScheduler: at each slot, and every so often in between, they call `look`, and do nothing else.
 
 What is owed is decided elsewhere, from history; so it does not matter here what a timer misses.
-
-Changes things.
 """
 
 from collections.abc import Callable, Iterable

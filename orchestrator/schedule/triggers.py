@@ -1,4 +1,4 @@
-"""The instants of schedules: cron as Debian's cron means it, in one zone, through cronsim. Pure."""
+"""The instants of schedules: cron as Debian's cron means it, in one zone, through cronsim."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 

@@ -3,6 +3,4 @@
 Why xxh128 is the default digest: rsync makes it on its way and tells it for nothing (%C), and reading again with it costs
 1.02 to 1.07 of a bare cold read. BLAKE3 costs 1.18, SHA-256 1.9 of it, and both a second reading of what was moved. It
 finds what rots; where somebody might forge a copy, `digest = "sha256"` or "blake3" is the choice.
-
-Pure.
 """

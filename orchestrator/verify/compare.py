@@ -9,8 +9,6 @@ When digests of the tree are at hand, bytes are judged too:
     another   as promised       ROTTEN
     unknown   size differs      EDITED: other bytes for certain
     unknown   time differs      METADATA: perhaps other bytes
-
-Pure.
 """
 
 from collections.abc import Iterable, Iterator

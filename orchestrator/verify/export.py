@@ -1,7 +1,4 @@
-"""Digests as a file for sha256sum -c, so that a copy can be proved where poolferry is not installed.
-
-Changes things.
-"""
+"""Digests as a file for sha256sum -c, so that a copy can be proved where poolferry is not installed."""
 
 import os
 import re

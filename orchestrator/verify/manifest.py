@@ -1,7 +1,4 @@
-"""Manifests on disk: what each entry of a point was, readable with zless, sorted, whole or refused.
-
-Changes things.
-"""
+"""Manifests on disk: what each entry of a point was, readable with zless, sorted, whole or refused."""
 
 import os
 import zlib
@@ -11,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from orchestrator.domain.errors import ProofFailed
-from orchestrator.domain.quick import dataclass
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.verify.entry import Entry, Line, escape, line_of, parse_line, unescape
-from orchestrator.verify.packed import FORMAT, Damaged, packed_lines
+from orchestrator.verify.manifest_lines import FORMAT, Damaged, packed_lines
 
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096

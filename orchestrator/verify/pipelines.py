@@ -1,13 +1,10 @@
-"""The programs of this room as values: settle a tree, read it by several workers.
-
-Pure.
-"""
+"""The programs of this room as values: settle a tree, read it by several workers."""
 
 import os
 import sys
 
-from orchestrator.domain.command import Command, Effect, Pipeline, alone
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect, Pipeline, alone
 from orchestrator.verify.entry import EXACT, Tolerance
 
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))

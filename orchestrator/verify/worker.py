@@ -3,8 +3,6 @@ r"""A process that reads its share of a tree: python -m orchestrator.verify.work
 It writes records that end with NUL, fields with TABs between, a path last: `F` verdict, detail, path: a finding, at
 once · `D` number, digest, path: a digest that was asked for · `P` entries, files, bytes: so far · `S` entries, files,
 bytes, findings, digests: the sum, last of all. Without an `S` nothing it wrote counts.
-
-Reads.
 """
 
 import os
@@ -13,11 +11,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 
+from orchestrator.verify.check_entry import Judge, Judgement, Task
+from orchestrator.verify.digest import Reader, Tree, hash_maker
 from orchestrator.verify.entry import Entry, Tolerance
-from orchestrator.verify.hashing import Reader, Tree, hash_maker
-from orchestrator.verify.judge import Judge, Judgement, Task
-from orchestrator.verify.packed import Damaged, packed_lines
-from orchestrator.verify.shares import share
+from orchestrator.verify.manifest_lines import Damaged, packed_lines
+from orchestrator.verify.partition import share
 
 _TELL_BYTES = 32 << 20
 _TELL_ENTRIES = 512

@@ -1,7 +1,7 @@
 """python -m tests.bench: measures poolferry against bare programs on the same trees, and prints a table. Judges nothing.
 
 Trees are made once and stay in the folder. Every number comes from one run of this on one machine: ratios of times
-measured in turns. A promise that is not kept is a word in the table and no failure. Changes things.
+measured in turns. A promise that is not kept is a word in the table and no failure.
 """
 
 import argparse
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tests.bench.clock import clock
-from tests.bench.copying import first_copies, nothing_changed
+from tests.bench.copy import first_copies, nothing_changed
 from tests.bench.machine import filesystem, machine, told
 from tests.bench.memory import memory
 from tests.bench.others import others
-from tests.bench.reading import reading
 from tests.bench.rows import Row, left_out, table
-from tests.bench.starting import starting
+from tests.bench.start import starting
 from tests.bench.trees import Trees
+from tests.bench.verify import reading
 
 PARTS: dict[str, Callable[[Trees, int], Iterable[Row]]] = {
     "a": nothing_changed, "b": first_copies, "c": reading, "d": memory, "e": starting, "f": others, "g": clock,

@@ -1,7 +1,4 @@
-"""(g) The clock with many jobs: how fast `status` answers, and what the daemon takes when nothing is to be done.
-
-Changes things.
-"""
+"""(g) The clock with many jobs: how fast `status` answers, and what the daemon takes when nothing is to be done."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""poolferry as its users start it: a configuration and a state of its own below the bench's folder. Changes things."""
+"""poolferry as its users start it: a configuration and a state of its own below the bench's folder."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The machine that was measured, in a few lines. Reads."""
+"""The machine that was measured, in a few lines."""
 
 import os
 import platform

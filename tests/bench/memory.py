@@ -1,4 +1,4 @@
-"""(d) Peak memory of poolferry and all that it starts, rsync's own processes apart. Changes things."""
+"""(d) Peak memory of poolferry and all that it starts, rsync's own processes apart."""
 
 import os
 import subprocess

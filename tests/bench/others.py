@@ -1,4 +1,4 @@
-"""(f) Next to rsnapshot and restic on the same tree. Changes things."""
+"""(f) Next to rsnapshot and restic on the same tree."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What is measured, as rows: pairs timed in turns, their ratios, the table, the JSON. Changes things."""
+"""What is measured, as rows: pairs timed in turns, their ratios, the table, the JSON."""
 
 import statistics
 import subprocess

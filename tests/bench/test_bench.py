@@ -1,7 +1,4 @@
-"""The bench itself: its arithmetic, and one pass of each part with next to nothing to do. Numbers are never judged.
-
-Changes things.
-"""
+"""The bench itself: its arithmetic, and one pass of each part with next to nothing to do. Numbers are never judged."""
 
 import json
 import os
@@ -17,7 +14,7 @@ from tests.bench.ferry import CHECKOUT, ferry
 from tests.bench.memory import family, figure
 from tests.bench.others import PEERS, STAGES
 from tests.bench.rows import Row
-from tests.bench.starting import starting
+from tests.bench.start import starting
 from tests.bench.trees import Trees
 
 

@@ -1,7 +1,4 @@
-"""The bench of datasets: its arithmetic; the lab's tests make one pass of what needs machines. Numbers are never judged.
-
-Changes things.
-"""
+"""The bench of datasets: its arithmetic; the lab's tests make one pass of what needs machines. Numbers are never judged."""
 
 import struct
 from collections import Counter
@@ -10,9 +7,9 @@ import pytest
 
 from tests.bench.zfs import arguments, numbers
 from tests.bench.zfs_guest import Cost, programs
-from tests.bench.zfs_planning import planning
+from tests.bench.zfs_planner import planning
 from tests.bench.zfs_pools import snapshot, tree
-from tests.bench.zfs_running import NOTHING, measured_rows
+from tests.bench.zfs_runs import NOTHING, measured_rows
 from tests.bench.zfs_tools import FERRY, PEERS
 
 

@@ -1,4 +1,4 @@
-"""Trees to copy: made once, kept in the bench's folder, and how they are driven out of memory. Changes things."""
+"""Trees to copy: made once, kept in the bench's folder, and how they are driven out of memory."""
 
 import json
 import os

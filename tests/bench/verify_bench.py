@@ -3,9 +3,6 @@
 python -m tests.bench.verify_bench [--tree TREE] [--large MiB] [--entries N] [--rounds N]
 
 Cold rounds empty the page cache as root; without root only files of these trees are dropped from it.
-
-Changes things: a folder of its own under TMPDIR.
-Changes things.
 """
 
 import argparse
@@ -21,14 +18,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.place import Location
-from orchestrator.verify.build import build_manifest, draft_of, finish_manifest
-from orchestrator.verify.collect import Collector, Taken
-from orchestrator.verify.listing import listing_command, split_records
+from orchestrator.domain.plan import Pipeline
+from orchestrator.verify.build import Spool, build_manifest, draft_of, finish_manifest, sorted_records
+from orchestrator.verify.entry import listing_command, split_records
 from orchestrator.verify.manifest import Header, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.sorting import Spool, sorted_records
+from orchestrator.verify.results import Collector, Taken
 
 FLOOR = """
 import os, sys

@@ -1,7 +1,7 @@
 """python -m tests.bench.zfs: measures datasets on real OpenZFS, in the lab, next to the bare programs and to others'. Judges nothing.
 
 Every number comes from one run of this on one machine: ratios of what was measured in turns, in one restored machine (two
-for what travels). A promise that is not kept is a word in the table and no failure. Changes things.
+for what travels). A promise that is not kept is a word in the table and no failure.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from pathlib import Path
 from tests.bench.__main__ import size
 from tests.bench.machine import machine, told
 from tests.bench.rows import Row, left_out, table
-from tests.bench.zfs_planning import planning
-from tests.bench.zfs_running import running
-from tests.bench.zfs_streaming import restoring, streaming
+from tests.bench.zfs_planner import planning
+from tests.bench.zfs_runs import running
+from tests.bench.zfs_streams import restoring, streaming
 from tests.bench.zfs_tools import PEERS
 from tests.bench.zfs_visit import visiting
 from tests.lab.common import LabError

@@ -1,7 +1,4 @@
-"""What a command costs in a machine of the lab: its seconds, the machine's processor time, the programs it started.
-
-Changes things.
-"""
+"""What a command costs in a machine of the lab: its seconds, the machine's processor time, the programs it started."""
 
 import struct
 import time

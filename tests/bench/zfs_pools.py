@@ -1,4 +1,4 @@
-"""Trees of many datasets in a machine of the lab, and copies of them for each tool. Changes things.
+"""Trees of many datasets in a machine of the lab, and copies of them for each tool.
 
 A copy is made by copying the pool's disk: the same snapshots with the same guids, without hours of sending.
 """

@@ -1,4 +1,4 @@
-"""The tools that are set side by side: how each is told to bring a tree to a pool of its own. Changes things."""
+"""The tools that are set side by side: how each is told to bring a tree to a pool of its own."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """(e) How soon the first copy to a disk that is plugged in begins, and how long its visit takes with nothing to do.
 
 Seconds, not ratios: no other tool has visits. They begin once udev has named the device; udev's own last work, systemd's
-and the interpreter's start are in them. Nobody looks into the machine while they pass. Changes things.
+and the interpreter's start are in them. Nobody looks into the machine while they pass.
 """
 
 from collections.abc import Callable, Iterator

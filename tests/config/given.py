@@ -1,7 +1,4 @@
-"""Configurations for tests: a directory from texts, engines to read it with, and what a refusal says.
-
-Changes things.
-"""
+"""Configurations for tests: a directory from texts, engines to read it with, and what a refusal says."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,11 +7,10 @@ import pytest
 
 from orchestrator.config.load import load
 from orchestrator.config.models import Configuration, EngineSection
-from orchestrator.domain.declare import key
 from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.job import Verify
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Verify, key
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Bytes, parse_size
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema for tests: whether a value fits one. Pure."""
+"""JSON Schema for tests: whether a value fits one."""
 
 import re
 from typing import Any

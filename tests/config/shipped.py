@@ -1,7 +1,4 @@
-"""The engines that are shipped, as the configuration sees them.
-
-Pure.
-"""
+"""The engines that are shipped, as the configuration sees them."""
 
 from orchestrator.compose import EngineSections
 from orchestrator.config.models import EngineSection

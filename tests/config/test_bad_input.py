@@ -1,7 +1,4 @@
-"""From one complete good configuration: every key of every file made wrong in turn is told with its file and line.
-
-Changes things.
-"""
+"""From one complete good configuration: every key of every file made wrong in turn is told with its file and line."""
 
 import re
 from collections.abc import Iterator
@@ -10,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.calls import read_hooks
-from orchestrator.config.fill import declared, fill, kind_of
+from orchestrator.config.decode import Sheet, declared, fill, kind_of
 from orchestrator.config.load import load
 from orchestrator.config.models import SECTIONS, JobKeys
+from orchestrator.config.parse_job import read_hooks
 from orchestrator.config.schema import example_of
-from orchestrator.config.sheet import Sheet
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import EVENTS
-from orchestrator.domain.quick import MISSING, Field, dataclass
+from orchestrator.domain.fast_dataclass import MISSING, Field, dataclass
+from orchestrator.domain.job import EVENTS, key
 from tests.config.given import ENGINES, FILES, refusal, told, written
 
 WRONG = [

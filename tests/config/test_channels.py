@@ -1,7 +1,4 @@
-"""[notice.NAME] in poolferry.toml: what each kind takes, every mistake at once, and a schema of one mind with it.
-
-Changes things.
-"""
+"""[notice.NAME] in poolferry.toml: what each kind takes, every mistake at once, and a schema of one mind with it."""
 
 import tomllib
 from datetime import time

@@ -1,7 +1,4 @@
-"""Jobs that copy datasets: where their copies lie, who may share a place, and jobs that copy nothing.
-
-Changes things.
-"""
+"""Jobs that copy datasets: where their copies lie, who may share a place, and jobs that copy nothing."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""jobs/README.md tells every key with its true default; its examples, and the example files, load.
-
-Changes things.
-"""
+"""jobs/README.md tells every key with its true default; its examples, and the example files, load."""
 
 import json
 import re
@@ -11,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.calls import read_hooks
-from orchestrator.config.fill import declared, fill
+from orchestrator.config.decode import Sheet, declared, fill
 from orchestrator.config.load import load
 from orchestrator.config.machine import SECTIONS as MACHINE
 from orchestrator.config.machine import load_machine
 from orchestrator.config.models import SECTIONS, JobKeys, PlaceKeys
+from orchestrator.config.parse_job import read_hooks
 from orchestrator.config.schema import written_default
 from orchestrator.config.sets import SECTIONS as ROTATION
-from orchestrator.config.sheet import Sheet
+from orchestrator.domain.fast_dataclass import MISSING
 from orchestrator.domain.job import EVENTS, Hooks
 from orchestrator.domain.notice import KINDS
-from orchestrator.domain.quick import MISSING
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool.options import PoolOptions
 from orchestrator.engines.sanoid.options import SanoidOptions

@@ -1,7 +1,4 @@
-"""Good configurations as they are read, and the mistakes that only all files together show.
-
-Changes things.
-"""
+"""Good configurations as they are read, and the mistakes that only all files together show."""
 
 import os
 import subprocess

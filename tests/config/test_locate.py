@@ -1,7 +1,4 @@
-"""Where keys stand, against tomllib's own reading of the same text.
-
-Pure.
-"""
+"""Where keys stand, against tomllib's own reading of the same text."""
 
 import tomllib
 

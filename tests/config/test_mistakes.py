@@ -1,7 +1,4 @@
-"""Each kind of mistake in one file, with its line, its key and its words.
-
-Changes things.
-"""
+"""Each kind of mistake in one file, with its line, its key and its words."""
 
 from pathlib import Path
 

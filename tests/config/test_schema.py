@@ -1,7 +1,4 @@
-"""The JSON Schemas: of the right form, complete, and of one mind with the loader.
-
-Pure.
-"""
+"""The JSON Schemas: of the right form, complete, and of one mind with the loader."""
 
 import json
 import re
@@ -12,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.fill import declared
+from orchestrator.config.decode import declared
 from orchestrator.config.models import SECTIONS, JobKeys
 from orchestrator.config.schema import Schema, job_schema, schemas, targets_schema
 from orchestrator.domain.job import EVENTS

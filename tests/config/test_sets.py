@@ -1,7 +1,4 @@
-"""Rotation sets and their disks in targets.toml, each mistake at its file and line.
-
-Changes things.
-"""
+"""Rotation sets and their disks in targets.toml, each mistake at its file and line."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""Schedules as people write them.
-
-Pure.
-"""
+"""Schedules as people write them."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""What means nothing to an engine is a mistake with its line: to the loader, to the command, and to editors.
-
-Changes things.
-"""
+"""What means nothing to an engine is a mistake with its line: to the loader, to the command, and to editors."""
 
 import tomllib
 from dataclasses import replace
@@ -15,7 +12,7 @@ from orchestrator.config.schema import job_schema
 from orchestrator.domain.errors import DeclarationError
 from tests.config.given import ENGINES, JOB, TARGETS, written
 from tests.config.schema import fits
-from tests.interfaces.ferry import Ferry
+from tests.ferry import Ferry
 
 UNUSED = {**ENGINES, "tree": replace(ENGINES["tree"], without=("guard", "pipe.buffer", "pipe.transport"))}
 SETS = 'engine = "sets"\nsource = "tank/photos"\ntarget = "vault"\n[sets]\nlabel = "a"\n'

@@ -1,4 +1,4 @@
-"""Which addresses are one's own. Pure."""
+"""Which addresses are one's own."""
 
 import pytest
 

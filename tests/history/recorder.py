@@ -1,7 +1,4 @@
-"""A process that records runs until it is killed, or COUNT of them; it tells each thing once it is acknowledged.
-
-Changes things.
-"""
+"""A process that records runs until it is killed, or COUNT of them; it tells each thing once it is acknowledged."""
 
 import sys
 

@@ -1,7 +1,4 @@
-"""Small builders for what the history is told.
-
-Pure.
-"""
+"""Small builders for what the history is told."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,4 @@
-"""Removable disks in the history: who they are, their visits, where they were.
-
-Changes things.
-"""
+"""Removable disks in the history: who they are, their visits, where they were."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,13 +1,10 @@
-"""Drills are remembered whole, the newest first.
-
-Changes things.
-"""
+"""Drills are remembered whole, the newest first."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from orchestrator.domain.drilled import Checked, Drilled
+from orchestrator.domain.drill_result import Checked, Drilled
 from orchestrator.domain.run import Kind, Outcome
 from orchestrator.history.store import History, open_history
 

@@ -1,4 +1,4 @@
-"""Recovery kits in the history: the newest of each job. Changes things: below tmp_path."""
+"""Recovery kits in the history: the newest of each job."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Pools that are being made anew, in the history. Changes things: below tmp_path."""
+"""Pools that are being made anew, in the history."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

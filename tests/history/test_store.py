@@ -1,7 +1,4 @@
-"""What is recorded comes back the same, and costs no more transactions than promised.
-
-Changes things.
-"""
+"""What is recorded comes back the same, and costs no more transactions than promised."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,4 @@
-"""The views answer from indexes, and health is told from what was proved.
-
-Changes things.
-"""
+"""The views answer from indexes, and health is told from what was proved."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.run import Kind, Outcome
-from orchestrator.history.queries import queries
+from orchestrator.history.codec import queries
 from orchestrator.history.store import WHOLE, History, open_history
 from orchestrator.history.views import Views, open_reader
 from tests.history.records import NOON, begin, finish, later, reading

@@ -1,7 +1,4 @@
-"""Runs that wait for a disk that is away do not fill the history: the first and the newest are kept.
-
-Changes things.
-"""
+"""Runs that wait for a disk that is away do not fill the history: the first and the newest are kept."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,7 +9,7 @@ import pytest
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.history.store import History, open_history
 from tests.history.records import begin
-from tests.planners.rotating import NOW
+from tests.planners.rotation_world import NOW
 
 
 @pytest.fixture

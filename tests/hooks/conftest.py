@@ -1,4 +1,4 @@
-"""What the tests of the hooks share: calling one as the runner does, a web peer that fails and hangs. Reads."""
+"""What the tests of the hooks share: calling one as the runner does, a web peer that fails and hangs."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""healthchecks: which signal each event sends, and that a sick monitor stops nothing. Changes things."""
+"""healthchecks: which signal each event sends, and that a sick monitor stops nothing."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""mail: what arrives at a real mail server and at the machine's sendmail. Changes things."""
+"""mail: what arrives at a real mail server and at the machine's sendmail."""
 
 import json
 import socket

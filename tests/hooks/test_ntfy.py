@@ -1,4 +1,4 @@
-"""ntfy: what arrives at a topic, and what happens when the server is ill. Changes things."""
+"""ntfy: what arrives at a topic, and what happens when the server is ill."""
 
 import base64
 import socket

@@ -1,4 +1,4 @@
-"""quiet-hours: the edges of each window, and every wrong one refused. Reads."""
+"""quiet-hours: the edges of each window, and every wrong one refused."""
 
 import subprocess
 from typing import Any

@@ -1,4 +1,4 @@
-"""hooks/README.md: its examples are valid, name hooks that exist, and its own hook in three lines works. Reads."""
+"""hooks/README.md: its examples are valid, name hooks that exist, and its own hook in three lines works."""
 
 import os
 import re

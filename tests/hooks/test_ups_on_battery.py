@@ -1,4 +1,4 @@
-"""ups-on-battery: the real NUT and apcaccess where installed, their recorded words everywhere. Changes things."""
+"""ups-on-battery: the real NUT and apcaccess where installed, their recorded words everywhere."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""wake-on-lan: a real magic packet starts a real sshd, and a real ssh login ends it again. Changes things."""
+"""wake-on-lan: a real magic packet starts a real sshd, and a real ssh login ends it again."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""`python -m tests.lab`: builds the lab, runs a command in it, removes it.
-
-Changes things.
-"""
+"""`python -m tests.lab`: builds the lab, runs a command in it, removes it."""
 
 import argparse
 import code

@@ -1,7 +1,4 @@
-"""Builds an image from Debian packages: the root disk, the kernel, the guest's Python for use on the host.
-
-Changes things.
-"""
+"""Builds an image from Debian packages: the root disk, the kernel, the guest's Python for use on the host."""
 
 import json
 import os

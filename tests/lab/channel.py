@@ -1,7 +1,4 @@
-"""The host's end of the channel to the agent in a guest: many commands over one unix socket (see guest/agent.py).
-
-Changes things.
-"""
+"""The host's end of the channel to the agent in a guest: many commands over one unix socket (see guest/agent.py)."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""What every machine of the lab offers a test, wherever it runs.
-
-Changes things.
-"""
+"""What every machine of the lab offers a test, wherever it runs."""
 
 import json
 import posixpath

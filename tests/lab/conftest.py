@@ -26,8 +26,6 @@ Marks: `flavours("trixie", "bookworm")` runs a test on OpenZFS 2.3 and 2.1 (2.3 
 tests alone where it says `flavours("trixie", long=["bookworm"])`; `virtual` names what needs USB, a wire or power: with
 POOLFERRY_LAB_NATIVE=1 the tests run on the host's own OpenZFS (native.py), and those are skipped. `lab` and a longer time
 limit come by themselves. `python -m tests.lab` builds, runs one command, opens a prompt.
-
-Changes things.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""A drawer of USB disks in a machine of the lab, and a configuration that rotates them.
-
-Changes things.
-"""
+"""A drawer of USB disks in a machine of the lab, and a configuration that rotates them."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,4 @@
-"""QEMU's command line for a machine of the lab.
-
-Reads.
-"""
+"""QEMU's command line for a machine of the lab."""
 
 import functools
 import json

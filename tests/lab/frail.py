@@ -2,8 +2,6 @@
 
 Why not a disk that is pulled: when nothing is under way just then, OpenZFS 2.3 may try its writes again and again without
 ever calling the pool suspended, and the machine has no time for anything else.
-
-Changes things: in virtual machines.
 """
 
 from functools import partial

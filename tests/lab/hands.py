@@ -1,24 +1,23 @@
 """An executor whose programs run in a machine of the lab, so that an engine is tried there without our own start-up.
 
-What runs is the very line that a log or a plan would show, in a shell of the machine. Changes things.
+What runs is the very line that a log or a plan would show, in a shell of the machine.
 """
 
 import re
 import time
 from collections.abc import Callable, Generator
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision, Nothing, Refusal, Step
+from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.process.ending import GENTLE, Manners
+from orchestrator.process.command_line import pipeline_line
 from orchestrator.process.executor import LIMIT, Writer, only_reads
-from orchestrator.process.line import pipeline_line
-from orchestrator.process.result import Result, broken
+from orchestrator.process.pipeline import Result, broken
 from orchestrator.process.stop import Stop
+from orchestrator.process.terminate import GENTLE, Manners
 from tests.engines.zfs.sides import NOW
 from tests.lab.common import Machine
 

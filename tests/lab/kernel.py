@@ -1,7 +1,4 @@
-"""The guest's kernel, made quick to start: the ELF image out of its shell, and an initramfs with just the root's modules.
-
-Reads.
-"""
+"""The guest's kernel, made quick to start: the ELF image out of its shell, and an initramfs with just the root's modules."""
 
 import shutil
 import subprocess

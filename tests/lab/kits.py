@@ -1,7 +1,4 @@
-"""A history in which jobs have a recovery kit of today, and so have their places: what a test is not about, no machine makes.
-
-Changes things: in a folder of its own.
-"""
+"""A history in which jobs have a recovery kit of today, and so have their places: what a test is not about, no machine makes."""
 
 import functools
 import tempfile

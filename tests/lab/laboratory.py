@@ -1,7 +1,4 @@
-"""The lab itself: hands out machines and takes them back.
-
-Changes things.
-"""
+"""The lab itself: hands out machines and takes them back."""
 
 import os
 import shutil

@@ -5,8 +5,6 @@ of its own, files, pools. There is no USB, no wire, no power to cut: tests that 
 A pool keeps the name it was asked for: where the host has one of that name, zpool refuses and the test fails at once.
 Honestly: the project's own runs happen in virtual machines. In one of them test_lab.py tries this module; how the whole
 set of tests does on a host with a configuration of its own is for `make test-zfs` there to say.
-
-Changes things.
 """
 
 import contextlib

@@ -1,8 +1,6 @@
 """Other people's programs, put into a running machine so that a measurement can set them beside ours: `give_peers`.
 
 They are no part of an image: whoever does not measure needs none of them. pip checks their hashes.
-
-Changes things.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Pools in a machine: which snapshots they hold, old ones for them, their loss, and how what was on them comes back.
-
-Changes things: in virtual machines.
-"""
+"""Pools in a machine: which snapshots they hold, old ones for them, their loss, and how what was on them comes back."""
 
 from typing import Any
 

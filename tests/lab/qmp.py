@@ -1,7 +1,4 @@
-"""The line to a QEMU: commands and their answers, events as they come.
-
-Changes things.
-"""
+"""The line to a QEMU: commands and their answers, events as they come."""
 
 import contextlib
 import json

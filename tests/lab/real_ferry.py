@@ -1,7 +1,7 @@
 """The model's two pools and the job between them, on real OpenZFS: the same words for the same happenings.
 
 A run is the engine's own: look, decide, do each step, prove. It is cut in the middle of a stream, by kill -9 of one of its
-programs where chance will have it, by a link that dies, or before a step. Changes things.
+programs where chance will have it, by a link that dies, or before a step.
 """
 
 import itertools
@@ -11,21 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import Stalled
 from orchestrator.domain.job import Retrying
 from orchestrator.domain.place import Host
-from orchestrator.domain.plan import Refusal, Step
+from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs import ENGINE, steps
-from orchestrator.engines.zfs.plan import decide
-from orchestrator.engines.zfs.survey import survey
-from orchestrator.engines.zfs.words import Bookmark, Decided, Snapshot
+from orchestrator.engines.zfs import ENGINE
+from orchestrator.engines.zfs.model import Bookmark, Decided, Snapshot
+from orchestrator.engines.zfs.plan import steps
+from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.survey.survey import survey
 from orchestrator.planners.retry import Again, decide_retry
-from orchestrator.process.line import pipeline_line
-from orchestrator.process.result import broken
-from tests.engines.zfs.running import Cut, Ferry, Mishap, asked, unharmed
+from orchestrator.process.command_line import pipeline_line
+from orchestrator.process.pipeline import broken
+from tests.engines.zfs.model_run import Cut, Ferry, Mishap, asked, unharmed
 from tests.engines.zfs.sides import job
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest

@@ -1,7 +1,4 @@
-"""What an image is made of; its key changes when any of it does.
-
-Reads.
-"""
+"""What an image is made of; its key changes when any of it does."""
 
 import ast
 import functools

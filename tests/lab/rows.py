@@ -3,8 +3,6 @@
 The runner, the engine and the history are the real ones and work here; every command of theirs runs in the machine, so that no
 Python starts under emulation. Rows that ask for the same run share it: each is a dataset below tank/rows then, with a lane and
 reasons of its own.
-
-Changes things.
 """
 
 import re
@@ -15,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import compose
-from orchestrator.interfaces.records import story_value
 from orchestrator.runner.run import run_job
+from orchestrator.views.run_history import story_value
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
 from tests.lab.kits import keep_kit

@@ -1,7 +1,4 @@
-"""A machine's battery-backed clock, which goes on while it sleeps: read and set from outside, as nobody in a sleeping machine can.
-
-Changes things: in virtual machines.
-"""
+"""A machine's battery-backed clock, which goes on while it sleeps: read and set from outside, as nobody in a sleeping machine can."""
 
 from datetime import datetime, timedelta
 

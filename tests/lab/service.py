@@ -1,7 +1,4 @@
-"""Our service on a machine's own systemd: installed as a newcomer does it, two jobs for it, and what it says and did.
-
-Changes things: in virtual machines.
-"""
+"""Our service on a machine's own systemd: installed as a newcomer does it, two jobs for it, and what it says and did."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,4 @@
-"""Keeps images and saved states, makes those that are missing, and removes what nobody uses any more.
-
-Changes things.
-"""
+"""Keeps images and saved states, makes those that are missing, and removes what nobody uses any more."""
 
 import contextlib
 import fcntl

@@ -1,7 +1,4 @@
-"""Server and state are lost: a fresh machine takes over from a USB disk with a pool, or from a dataset of kits, and goes on.
-
-Changes things: in virtual machines.
-"""
+"""Server and state are lost: a fresh machine takes over from a USB disk with a pool, or from a dataset of kits, and goes on."""
 
 import pytest
 

@@ -2,8 +2,6 @@
 
 What happens to a disk of ours in the middle of a visit is in test_disk_mishaps.py and test_pool_mishaps.py. One machine, a
 bag of small disks, one scan: among them two that are to be used, as no bad disk keeps a good one from it.
-
-Changes things: in virtual machines.
 """
 
 import hashlib

@@ -6,8 +6,6 @@ say they keep), a dock that cuts the power of both disks together, SMART values 
 before as far as it is known, and not refused before it begins: holes and compression make what is known an upper bound.
 
 One machine for all rows of a kind: each begins with the disk plugged in anew.
-
-Changes things: in virtual machines.
 """
 
 import json

@@ -4,7 +4,7 @@ Every ten days a disk is brought; once nobody comes, and once one disk is left o
 is overdue, is told on the right day and by name; and every copy after a disk's first holds what is new since that disk was
 here, and no more, though the source keeps only its last two snapshots.
 
-Costs some five minutes: nine visits of pools, each some forty commands. Changes things: in virtual machines.
+Costs some five minutes: nine visits of pools, each some forty commands.
 """
 
 from datetime import UTC, datetime, timedelta

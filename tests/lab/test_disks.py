@@ -1,7 +1,4 @@
-"""Rotating USB disks in virtual machines: real udev, ext4, LUKS and ZFS; plugged in, pulled out, and pulled out too early.
-
-Changes things.
-"""
+"""Rotating USB disks in virtual machines: real udev, ext4, LUKS and ZFS; plugged in, pulled out, and pulled out too early."""
 
 import json
 from datetime import datetime

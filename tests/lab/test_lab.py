@@ -1,7 +1,4 @@
-"""The lab does what it promises: real pools, a wire that can be cut, disks that can be pulled, power that can fail.
-
-Changes things.
-"""
+"""The lab does what it promises: real pools, a wire that can be cut, disks that can be pulled, power that can fail."""
 
 import time
 from pathlib import Path

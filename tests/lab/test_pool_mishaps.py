@@ -3,8 +3,6 @@
 The rows of the fault table that test_disk_mishaps.py has for disks with a filesystem; one machine for all of them. A disk that
 is pulled out while an export still writes makes all of OpenZFS hang until a restart, which poolferry cannot mend: it looks for
 the disk once more after its own sync, and names the hang where it meets it all the same. That row is the last.
-
-Changes things: in virtual machines.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""A pool is made anew with another layout: everything on it returns, is as it was, and each target goes on incrementally.
-
-Changes things: in virtual machines.
-"""
+"""A pool is made anew with another layout: everything on it returns, is as it was, and each target goes on incrementally."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Real pools that lose devices, bytes and room: what a person is told, and scrubs that let backups go first.
-
-Changes things: in virtual machines.
-"""
+"""Real pools that lose devices, bytes and room: what a person is told, and scrubs that let backups go first."""
 
 import re
 from typing import Any

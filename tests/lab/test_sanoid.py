@@ -1,22 +1,18 @@
-"""Real sanoid on real pools: what it takes and removes for us, what stays, and what it says when it cannot.
-
-Changes things: in virtual machines.
-"""
+"""Real sanoid on real pools: what it takes and removes for us, what stays, and what it says when it cannot."""
 
 from typing import Any
 
 import pytest
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.job import Job, Keep, Snapshots
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.domain.plan import Step
+from orchestrator.domain.plan import Pipeline, Step
 from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.commands import look_command
+from orchestrator.engines.sanoid.model import World
 from orchestrator.engines.sanoid.options import SanoidOptions
-from orchestrator.engines.sanoid.words import World
+from orchestrator.process.command_line import ssh_argv
 from orchestrator.process.scripted import Scripted, answer
-from orchestrator.process.ssh import ssh_argv
 from tests.lab.common import Ended, Machine
 from tests.lab.laboratory import Pair
 from tests.lab.pools import age

@@ -1,7 +1,4 @@
-"""Images are built once, never half, and go when nobody uses them; machines end with whoever started them. No QEMU needed.
-
-Changes things.
-"""
+"""Images are built once, never half, and go when nobody uses them; machines end with whoever started them. No QEMU needed."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""A machine that sleeps under the running daemon (S3): its own clocks, what was missed meanwhile, and what runs just then.
-
-Changes things: in virtual machines.
-"""
+"""A machine that sleeps under the running daemon (S3): its own clocks, what was missed meanwhile, and what runs just then."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""The daemon and single runs on a real systemd: started, told to read again, stopped, killed, hung, cut from power.
-
-Changes things: in virtual machines.
-"""
+"""The daemon and single runs on a real systemd: started, told to read again, stopped, killed, hung, cut from power."""
 
 from datetime import timedelta
 

@@ -1,7 +1,4 @@
-"""Every way in which source and copy can stand to one another: what a run does, and the reason in history.
-
-Changes things: in virtual machines.
-"""
+"""Every way in which source and copy can stand to one another: what a run does, and the reason in history."""
 
 import os
 from pathlib import Path
@@ -9,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.zfs.marks import cursor_name, keeper_of
+from orchestrator.engines.zfs.plan.hold_names import cursor_name, keeper_of
 from tests.lab.common import GIVE_KEY, Machine
 from tests.lab.rows import FAILED, REFUSED, Row, Table, Turn
 

@@ -1,11 +1,8 @@
-"""What a run costs in commands, which no machine's speed changes; and one pass of the bench with next to nothing to do.
-
-Changes things.
-"""
+"""What a run costs in commands, which no machine's speed changes; and one pass of the bench with next to nothing to do."""
 
 import pytest
 
-from tests.bench.zfs_running import NEW, NOTHING, running
+from tests.bench.zfs_runs import NEW, NOTHING, running
 from tests.bench.zfs_tools import PEERS, Tool
 from tests.bench.zfs_visit import visiting
 from tests.lab.laboratory import Lab

@@ -3,8 +3,6 @@
 Anything happens between two runs and in the middle of one. Each story ends with the newest on the target, by guid, or with a
 reasoned refusal; a run never loses a snapshot of either side, and what zfs refuses without a cut is a mistake of the plan.
 For more stories, `make test-long`: POOLFERRY_CHAOS_SECONDS is how long they are begun, POOLFERRY_CHAOS_SEED the first one.
-
-Changes things: in virtual machines.
 """
 
 import os
@@ -15,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.zfs.words import Decided
-from tests.engines.zfs.happenings import COPY, EVERYTHING, ROOT, WAYS, Chaos, ends_well, events_of, happen
+from orchestrator.engines.zfs.model import Decided
+from tests.engines.zfs.events import COPY, EVERYTHING, ROOT, WAYS, Chaos, ends_well, events_of, happen
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
 from tests.lab.real_ferry import RealFerry

@@ -1,7 +1,4 @@
-"""A first copy that is cut, wherever and however, goes on from where it was, and is then equal.
-
-Changes things: in virtual machines.
-"""
+"""A first copy that is cut, wherever and however, goes on from where it was, and is then equal."""
 
 import contextlib
 import signal
@@ -13,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import LabError, Running
-from tests.lab.cutting import COPY, PATIENCE, SOURCE, Chain, Copying, answer, kill, ours, pace
+from tests.lab.cuts import COPY, PATIENCE, SOURCE, Chain, Copying, answer, kill, ours, pace
 from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine

@@ -1,7 +1,4 @@
-"""Drills of datasets on real pools: clones and whole receives are compared, damage is loud, and nothing stays behind.
-
-Changes things: in virtual machines.
-"""
+"""Drills of datasets on real pools: clones and whole receives are compared, damage is loud, and nothing stays behind."""
 
 import os
 import signal

@@ -1,13 +1,10 @@
-"""What real failures are called, what they leave, and that the next run goes on once their cause is gone.
-
-Changes things: in virtual machines.
-"""
+"""What real failures are called, what they leave, and that the next run goes on once their cause is gone."""
 
 from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.zfs.advice import RECEIVING, SENDING
+from orchestrator.engines.zfs.system_check import RECEIVING, SENDING
 from tests.lab.common import Machine
 from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair

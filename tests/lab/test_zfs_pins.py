@@ -1,7 +1,4 @@
-"""`pins` on real pools: every hold and bookmark of ours, who wants it, and letting go of the rest.
-
-Changes things: in virtual machines.
-"""
+"""`pins` on real pools: every hold and bookmark of ours, who wants it, and letting go of the rest."""
 
 from typing import Any
 

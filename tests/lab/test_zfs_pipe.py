@@ -1,12 +1,9 @@
-"""mbuffer's own connection between two machines, and what a person sees of a stream under way.
-
-Changes things: in virtual machines.
-"""
+"""mbuffer's own connection between two machines, and what a person sees of a stream under way."""
 
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.cutting import COPY, PATIENCE, SOURCE, Chain, Copying, answer
+from tests.lab.cuts import COPY, PATIENCE, SOURCE, Chain, Copying, answer
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 

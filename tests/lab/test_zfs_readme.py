@@ -1,8 +1,6 @@
 """The README's dataset tour is run on real pools: each `#` line of its console blocks, in order, as root.
 
 Numbers, times, names of our bookmarks and the lines of progress may differ. `WRITE_README=1` writes the output anew.
-
-Changes things.
 """
 
 import os

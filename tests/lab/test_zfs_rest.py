@@ -1,16 +1,13 @@
-"""What outlives a cut on real pools: the snapshots between, a second job into the same pool, and a stream that is stuck.
-
-Changes things: in virtual machines.
-"""
+"""What outlives a cut on real pools: the snapshots between, a second job into the same pool, and a stream that is stuck."""
 
 import random
 from typing import Any
 
 import pytest
 
-from orchestrator.engines.zfs.marks import cursor_keeper
-from orchestrator.engines.zfs.words import Decided
-from tests.engines.zfs.running import Cut
+from orchestrator.engines.zfs.model import Decided
+from orchestrator.engines.zfs.plan.hold_names import cursor_keeper
+from tests.engines.zfs.model_run import Cut
 from tests.lab.common import Machine
 from tests.lab.real_ferry import RealFerry
 

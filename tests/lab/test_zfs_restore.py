@@ -1,12 +1,9 @@
-"""Datasets come back on real pools: whole trees by guid with what they were, cut and resumed, and every chain goes on.
-
-Changes things: in virtual machines.
-"""
+"""Datasets come back on real pools: whole trees by guid with what they were, cut and resumed, and every chain goes on."""
 
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.cutting import PROMPT
+from tests.lab.cuts import PROMPT
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids, rebuild, restore
 from tests.whole.house import wait_until

@@ -1,12 +1,9 @@
-"""A pool's own dataset comes back into that of a new pool, on real OpenZFS, and nothing that is there is lost.
-
-Changes things: in virtual machines.
-"""
+"""A pool's own dataset comes back into that of a new pool, on real OpenZFS, and nothing that is there is lost."""
 
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.cutting import PROMPT
+from tests.lab.cuts import PROMPT
 from tests.lab.pools import guids, rebuild, restore
 from tests.whole.house import wait_until
 

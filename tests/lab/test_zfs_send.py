@@ -1,11 +1,7 @@
-"""Streams between real pools: whole, carried on, cut and resumed, stale in each way, and what real failures are called.
-
-Changes things.
-"""
+"""Streams between real pools: whole, carried on, cut and resumed, stale in each way, and what real failures are called."""
 
 import pytest
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.errors import (
     BaseGone,
     OrchestratorError,
@@ -17,14 +13,15 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Command, Decision, Effect, Nothing, Plan, Refusal
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.zfs import ENGINE, commands
-from orchestrator.engines.zfs.commands import At
-from orchestrator.engines.zfs.confirm import confirm_all, weigh
-from orchestrator.engines.zfs.survey import survey
-from orchestrator.engines.zfs.tokens import parse_token
-from orchestrator.engines.zfs.words import Flags, Kind, SnapshotPresent
+from orchestrator.engines.zfs import ENGINE
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.model import Flags, Kind, SnapshotPresent
+from orchestrator.engines.zfs.survey.confirm import confirm_all, weigh
+from orchestrator.engines.zfs.survey.resume_token import parse_token
+from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job, side
 from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.hands import InGuest, carry

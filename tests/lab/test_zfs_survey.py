@@ -1,7 +1,4 @@
-"""What the survey sees of real pools, and what it makes of pools that are not well.
-
-Changes things.
-"""
+"""What the survey sees of real pools, and what it makes of pools that are not well."""
 
 import pytest
 
@@ -14,9 +11,9 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.place import Host, Location
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.marks import cursor_name, held_name, keeper_of
-from orchestrator.engines.zfs.survey import survey
-from orchestrator.engines.zfs.words import Flags, Kind
+from orchestrator.engines.zfs.model import Flags, Kind
+from orchestrator.engines.zfs.plan.hold_names import cursor_name, held_name, keeper_of
+from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, job
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.frail import FrailPool

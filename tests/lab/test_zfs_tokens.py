@@ -1,7 +1,4 @@
-"""Every way in which a cut receive can be found: what a run does with it, in how many attempts, and the reason in history.
-
-Changes things: in virtual machines.
-"""
+"""Every way in which a cut receive can be found: what a run does with it, in how many attempts, and the reason in history."""
 
 from pathlib import Path
 

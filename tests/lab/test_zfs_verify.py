@@ -1,7 +1,4 @@
-"""`verify` on real pools: what the look tells, what reading both sides finds, and that nothing of it stays behind.
-
-Changes things: in virtual machines.
-"""
+"""`verify` on real pools: what the look tells, what reading both sides finds, and that nothing of it stays behind."""
 
 import os
 from typing import Any

@@ -1,7 +1,4 @@
-"""One virtual machine: started, restored, given and robbed of disks, cut from the network and from power.
-
-Changes things.
-"""
+"""One virtual machine: started, restored, given and robbed of disks, cut from the network and from power."""
 
 import contextlib
 import os

@@ -5,7 +5,7 @@ user, session and streams are its own, and so is what it ends with. What command
 is imported here once. `Machine.poolferry` asks this way (see virtual.py); a unit of systemd, `popen` and `sh` start the
 program itself, as does everything after a boot, or with POOLFERRY_LAB_COLD=1.
 
-It runs in the machine, alone, from the standard library. Changes things.
+It runs in the machine, alone, from the standard library.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def serve() -> None:
     line.bind(("127.0.0.1", PORT))
     line.listen(8)
     gc.freeze()
-    known: list[str] = [PROGRAM, "orchestrator.interfaces.cli", "orchestrator.compose"]
+    known: list[str] = [PROGRAM, "orchestrator.cli", "orchestrator.compose"]
     under_way: dict[int, tuple[socket.socket, int]] = {}  # by the number of what tells of a child's end
     poll = select.poll()
     poll.register(line, select.POLLIN)

@@ -1,7 +1,4 @@
-"""A folder for running machines, with a watcher that ends them when whoever started them is gone.
-
-Changes things.
-"""
+"""A folder for running machines, with a watcher that ends them when whoever started them is gone."""
 
 import subprocess
 import tempfile

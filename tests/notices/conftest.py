@@ -1,4 +1,4 @@
-"""What the tests of the senders share: peers on loopback, and means of an impatient machine. Changes things."""
+"""What the tests of the senders share: peers on loopback, and means of an impatient machine."""
 
 import json
 import ssl
@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.domain.notice import Kind, Message
 from orchestrator.domain.units import Seconds
-from orchestrator.notices.means import Means
+from orchestrator.notices.transport import Means
 from tests.peers import MailServer, WebPeer, serving
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

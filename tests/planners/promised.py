@@ -1,7 +1,4 @@
-"""The slots of a schedule, found the slow way: every minute is looked at, as cron(8) of Debian says it does.
-
-Pure.
-"""
+"""The slots of a schedule, found the slow way: every minute is looked at, as cron(8) of Debian says it does."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""What a job owes: slots, what was missed, what served it, and clocks that were set. Pure."""
+"""What a job owes: slots, what was missed, what served it, and clocks that were set."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

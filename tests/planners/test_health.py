@@ -1,4 +1,4 @@
-"""Health: the age of the newest proved copy first, the last run second. Pure."""
+"""Health: the age of the newest proved copy first, the last run second."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

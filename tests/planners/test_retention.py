@@ -1,4 +1,4 @@
-"""Retention: which rule keeps a point, and what no rule may ever do. Pure."""
+"""Retention: which rule keeps a point, and what no rule may ever do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

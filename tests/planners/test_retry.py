@@ -1,4 +1,4 @@
-"""Retrying: each class of failure, the waits, and that no loop is endless. Pure."""
+"""Retrying: each class of failure, the waits, and that no loop is endless."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which disk is asked for, who is overdue, and the sentences about it. Pure."""
+"""Which disk is asked for, who is overdue, and the sentences about it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from orchestrator.planners.rotation import (
     month_end,
     request,
 )
-from tests.planners.rotating import NOW, disk, rotation
+from tests.planners.rotation_world import NOW, disk, rotation
 
 DAY = Seconds(86400)
 

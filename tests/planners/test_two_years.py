@@ -1,4 +1,4 @@
-"""Two years of a machine in several zones: each promised run once, none twice, whatever happens to clock and machine. Pure."""
+"""Two years of a machine in several zones: each promised run once, none twice, whatever happens to clock and machine."""
 
 from datetime import datetime, timedelta
 from random import Random

@@ -1,6 +1,6 @@
 """A model of a machine over years: a clock that looks now and then, runs that take their time, and what goes wrong.
 
-Deterministic for a seed. Pure.
+Deterministic for a seed.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.run import Outcome
 from orchestrator.planners.due import Facts, decide_due
-from orchestrator.planners.queueing import Queue, decide_turn
+from orchestrator.planners.queue import Queue, decide_turn
 from orchestrator.schedule.triggers import Calendar
 
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -1,7 +1,4 @@
-"""Short ways to say pipelines, and to wait for a condition.
-
-Reads.
-"""
+"""Short ways to say pipelines, and to wait for a condition."""
 
 import os
 import sys
@@ -9,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.plan import Command, Effect, Pipeline
 
 
 def reads(*argvs: tuple[str, ...]) -> Pipeline:

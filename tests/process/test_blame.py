@@ -1,8 +1,8 @@
-"""Who broke the pipe. Pure."""
+"""Who broke the pipe."""
 
 import pytest
 
-from orchestrator.process.blame import culprit
+from orchestrator.process.pipeline import culprit
 
 TABLE: list[tuple[tuple[int | None, ...], int | None]] = [
     ((0,), None),

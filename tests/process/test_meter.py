@@ -1,7 +1,4 @@
-"""Which processes belong to a pipeline, and what they move.
-
-Changes things.
-"""
+"""Which processes belong to a pipeline, and what they move."""
 
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""Reading: whole outputs, streamed records, and what a Reader refuses.
-
-Changes things.
-"""
+"""Reading: whole outputs, streamed records, and what a Reader refuses."""
 
 import os
 import threading
@@ -11,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import OrchestratorError, Retry
 from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process import executor
 from orchestrator.process.executor import Broken, Forbidden, Reader, Records, Stop, StopReason, Writer, broken
@@ -60,7 +57,7 @@ def test_what_changes_things_is_refused(key: type[Reader], tmp_path: Path) -> No
 @pytest.mark.parametrize("leash", [True, False])
 def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not leash:
-        monkeypatch.setattr("orchestrator.process.environment._SETPRIV", "/nowhere/setpriv")
+        monkeypatch.setattr("orchestrator.process.command_line._SETPRIV", "/nowhere/setpriv")
     pipeline = reads(("echo", "x"), ("no-such-program", "-x"))
     result = Reader().read(pipeline)
     assert (result.exits, result.culprit) == ((None, 127), 1)
@@ -74,7 +71,7 @@ def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("leash", [True, False])
 def test_a_program_that_cannot_run_is_told(leash: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not leash:
-        monkeypatch.setattr("orchestrator.process.environment._SETPRIV", "/nowhere/setpriv")
+        monkeypatch.setattr("orchestrator.process.command_line._SETPRIV", "/nowhere/setpriv")
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -259,7 +256,7 @@ def test_a_child_that_never_ends_does_not_hold_us(monkeypatch: pytest.MonkeyPatc
 def test_where_nobody_may_know_the_exit_it_is_not_taken_for_well() -> None:
     asks = (
         "import signal\nfrom orchestrator.process.executor import Reader\n"
-        "from orchestrator.domain.command import *\n"
+        "from orchestrator.domain.plan import *\n"
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
         "r = [Reader().read(alone('false', effect=Effect.READS)) for _ in range(20)]\n"
         "print({(one.exits, one.well) for one in r})"

@@ -1,8 +1,8 @@
-"""The scripted executor keeps the promises of the real one. Pure."""
+"""The scripted executor keeps the promises of the real one."""
 
 import pytest
 
-from orchestrator.domain.command import Pipeline
+from orchestrator.domain.plan import Pipeline
 from orchestrator.process.executor import Broken, Forbidden, Result, Stop, StopReason, Writer
 from orchestrator.process.scripted import Scripted, answer
 from tests.process.pipelines import reads, writes

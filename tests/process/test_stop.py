@@ -1,7 +1,4 @@
-"""The request to stop.
-
-Changes things.
-"""
+"""The request to stop."""
 
 import gc
 import select

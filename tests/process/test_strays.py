@@ -1,7 +1,4 @@
-"""After a kill -9 of poolferry nothing it started lives on.
-
-Changes things.
-"""
+"""After a kill -9 of poolferry nothing it started lives on."""
 
 import os
 import signal
@@ -16,7 +13,7 @@ from tests.process.pipelines import runs, until
 ROOT = Path(__file__).resolve().parents[2]
 PARENT = """
 import sys, threading
-from orchestrator.domain.command import Command, Effect, Pipeline
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.process.executor import Reader, Writer
 
 def two(effect):

@@ -1,7 +1,4 @@
-"""Signs of life are read of a whole tree, sessions of its own included.
-
-Changes things.
-"""
+"""Signs of life are read of a whole tree, sessions of its own included."""
 
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""Streams: outputs, counted bytes, files, descriptors, callbacks, several at once.
-
-Changes things.
-"""
+"""Streams: outputs, counted bytes, files, descriptors, callbacks, several at once."""
 
 import fcntl
 import os
@@ -13,8 +10,7 @@ import pytest
 
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Result, Stop, StopReason, Writer
-from orchestrator.process.relay import Relay
-from orchestrator.process.wires import CHUNK
+from orchestrator.process.pipeline import CHUNK, Relay
 from tests.process.pipelines import open_descriptors, python, runs, sh, until, writes
 
 GIB = 1 << 30

@@ -1,22 +1,18 @@
-"""A run that has begun, and small steps for it.
-
-Changes things.
-"""
+"""A run that has begun, and small steps for it."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.events import Event
-from orchestrator.domain.plan import Plan, Step
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.process.stop import Stop
-from orchestrator.runner.journal import Journal, begin
-from orchestrator.runner.tools import Identity, Tools
+from orchestrator.runner.context import Identity, Tools
+from orchestrator.runner.run_recorder import Journal, begin
 from tests.engines.zfs.sides import NOW, job
 
 

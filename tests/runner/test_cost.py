@@ -1,19 +1,16 @@
-"""What a run that finds nothing to do costs the disk. Real rsync and a real history.
-
-Changes things: below a folder of its own.
-"""
+"""What a run that finds nothing to do costs the disk. Real rsync and a real history."""
 
 from pathlib import Path
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.shelf import engine
+from orchestrator.engines.registry import engine
 from orchestrator.history.store import open_history
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import Stop
+from orchestrator.runner.context import Identity, Tools
 from orchestrator.runner.run import run_job
-from orchestrator.runner.tools import Identity, Tools
 from tests.engines.zfs.sides import NOW
 
 

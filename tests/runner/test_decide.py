@@ -1,4 +1,4 @@
-"""One decision for one look: guards before the engine's plan, and what shall stay. Pure."""
+"""One decision for one look: guards before the engine's plan, and what shall stay."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,10 +10,10 @@ from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import Guard, Job, Keep, parse_limit
 from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync.words import SourceSeen, World
-from orchestrator.engines.shelf import engine
+from orchestrator.engines.registry import engine
+from orchestrator.engines.rsync.model import SourceSeen, World
 from orchestrator.runner.decide import GROUND, decide, going, ground, protect, staying
-from tests.engines.rsync.given import ASKED, CHANGED, EMPTY, FIRST, NOW, SOURCE, UNCHANGED, job, point, world
+from tests.engines.rsync.builders import ASKED, CHANGED, EMPTY, FIRST, NOW, SOURCE, UNCHANGED, job, point, world
 
 ENGINE = engine("rsync")
 

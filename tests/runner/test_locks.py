@@ -1,7 +1,4 @@
-"""Locks: one run per job and per place, held as long as any child lives, and points that are being read.
-
-Changes things.
-"""
+"""Locks: one run per job and per place, held as long as any child lives, and points that are being read."""
 
 import contextlib
 import os
@@ -19,8 +16,8 @@ from orchestrator.domain.errors import NotNow, Retry
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.runner.locks import enrolling, locked, points_being_read, reading, visiting
-from tests.engines.rsync.given import THERE, job
-from tests.planners.rotating import device, disk
+from tests.engines.rsync.builders import THERE, job
+from tests.planners.rotation_world import device, disk
 
 
 def told(folder: Path, name: str = "photos", place: str = "backup") -> Job:

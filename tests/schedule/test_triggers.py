@@ -1,4 +1,4 @@
-"""The instants of schedules: against a minute-by-minute reading of cron's rule, in the nights that matter. Pure."""
+"""The instants of schedules: against a minute-by-minute reading of cron's rule, in the nights that matter."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo

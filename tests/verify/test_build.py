@@ -1,7 +1,4 @@
-"""What a new manifest knows without reading, and what it asks to be read.
-
-Changes things: temporary trees.
-"""
+"""What a new manifest knows without reading, and what it asks to be read."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Rot below the page cache: the block device changes while memory still holds the right bytes.
-
-Changes things: a filesystem in a file, mounted for the test.
-"""
+"""Rot below the page cache: the block device changes while memory still holds the right bytes."""
 
 import os
 import subprocess

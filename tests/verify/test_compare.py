@@ -1,7 +1,4 @@
-"""Names, metadata and digests of two sides, against looking everything up.
-
-Pure.
-"""
+"""Names, metadata and digests of two sides, against looking everything up."""
 
 import pytest
 from hypothesis import given

@@ -1,7 +1,4 @@
-"""Lines of a manifest and listing records, there and back.
-
-Pure.
-"""
+"""Lines of a manifest and listing records, there and back."""
 
 import pytest
 from hypothesis import given
@@ -17,10 +14,11 @@ from orchestrator.verify.entry import (
     format_line,
     order,
     parse_line,
+    parse_listing,
+    split_records,
     unescape,
 )
 from orchestrator.verify.export import format_sum
-from orchestrator.verify.listing import parse_listing, split_records
 
 NAME = st.binary(min_size=1, max_size=30).map(lambda raw: raw.replace(b"\0", b"\\").replace(b"/", b"\n"))
 AWKWARD = st.lists(st.sampled_from([b"\\", b"\n", b"\t", b"\r", b"n", b"t", b" ", b"\xff", b"#"]), min_size=1).map(

@@ -1,7 +1,4 @@
-"""Sums for sha256sum, with the real program.
-
-Changes things: temporary trees.
-"""
+"""Sums for sha256sum, with the real program."""
 
 import hashlib
 import os
@@ -12,10 +9,10 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Verdict
+from orchestrator.verify.build import Spool
 from orchestrator.verify.export import write_sums
 from orchestrator.verify.manifest import Header
 from orchestrator.verify.pipelines import settle_pipeline
-from orchestrator.verify.sorting import Spool
 from tests.verify.trees import (
     CREATED,
     HEADER,

@@ -1,7 +1,4 @@
-"""Manifests on disk: written whole, read with standard tools, refused when cut; sorting more than memory holds.
-
-Changes things: temporary files.
-"""
+"""Manifests on disk: written whole, read with standard tools, refused when cut; sorting more than memory holds."""
 
 import gzip
 import os
@@ -14,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ProofFailed
-from orchestrator.verify import sorting
+from orchestrator.verify import build
+from orchestrator.verify.build import Spool, sorted_moves, sorted_records
 from orchestrator.verify.entry import Entry, order
 from orchestrator.verify.manifest import Totals, read_manifest, read_names, write_manifest
-from orchestrator.verify.packed import FORMAT
-from orchestrator.verify.sorting import Spool, sorted_moves, sorted_records
+from orchestrator.verify.manifest_lines import FORMAT
 from tests.verify.trees import CREATED, HEADER
 
 MANY = [Entry(b"%04d\n\\" % number, "f", number, 5, 0o644, 0, 0, 1, number, b"", "xxh128:0f") for number in range(3000)]
@@ -156,7 +153,7 @@ def test_sorting_with_and_without_spills(
 
 
 def test_more_spills_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "_FAN", 3)
+    monkeypatch.setattr(build, "_FAN", 3)
     before = len(os.listdir("/proc/self/fd"))
     numbers = [b"%06d" % (number * 7919 % 10_000) for number in range(10_000)]
     assert list(sorted_records(iter(numbers), chunk=500, folder=str(tmp_path))) == sorted(numbers)

@@ -1,7 +1,4 @@
-"""Workers as processes: their shares, their reports, and that half a report proves nothing.
-
-Changes things: temporary trees.
-"""
+"""Workers as processes: their shares, their reports, and that half a report proves nothing."""
 
 import os
 import signal
@@ -10,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import Verdict
 from orchestrator.verify.build import draft_of
-from orchestrator.verify.collect import Collector, collect
 from orchestrator.verify.entry import EXACT, parse_line
 from orchestrator.verify.manifest import read_manifest, write_manifest
-from orchestrator.verify.packed import packed_lines
+from orchestrator.verify.manifest_lines import packed_lines
+from orchestrator.verify.partition import share
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.shares import share
+from orchestrator.verify.results import Collector, collect
 from tests.verify.trees import HEADER, make_manifest, make_tree, outputs, read_again, start
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}

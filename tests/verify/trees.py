@@ -1,7 +1,4 @@
-"""Trees, manifests and whole verifications for the tests of this room.
-
-Changes things.
-"""
+"""Trees, manifests and whole verifications for the tests of this room."""
 
 import os
 import subprocess
@@ -9,17 +6,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import Reading, Verdict
-from orchestrator.verify.build import Built, build_manifest, draft_of, finish_manifest
-from orchestrator.verify.collect import Collector, Taken
+from orchestrator.verify.build import Built, Spool, build_manifest, draft_of, finish_manifest, sorted_records
 from orchestrator.verify.compare import extras
-from orchestrator.verify.entry import EXACT, Entry, Tolerance
-from orchestrator.verify.listing import listing_command, parse_listing, split_records
+from orchestrator.verify.entry import EXACT, Entry, Tolerance, listing_command, parse_listing, split_records
 from orchestrator.verify.manifest import Header, read_manifest, read_names
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.sorting import Spool, sorted_records
+from orchestrator.verify.results import Collector, Taken
 
 CREATED = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADER = Header(

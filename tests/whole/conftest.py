@@ -1,7 +1,4 @@
-"""A house for each whole-program test, and a drawer with disks for those that need one.
-
-Changes things.
-"""
+"""A house for each whole-program test, and a drawer with disks for those that need one."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Ways in which a copy goes bad, and names that break lesser programs.
-
-Changes things.
-"""
+"""Ways in which a copy goes bad, and names that break lesser programs."""
 
 import os
 import struct

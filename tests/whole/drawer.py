@@ -1,6 +1,6 @@
 """A drawer of disks for tests: images on loop devices, plugged in and pulled out, and a configuration that rotates them.
 
-Names of disks are the test's own, as what is mounted is seen by all tests. Changes things.
+Names of disks are the test's own, as what is mounted is seen by all tests.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.interfaces.ferry import Ended, Ferry
+from tests.ferry import Ended, Ferry
 
 NEEDED = ("losetup", "mkfs.ext4", "findmnt", "blkid", "wipefs")
 

@@ -1,7 +1,4 @@
-"""A house of its own for each whole-program test: configuration, state, source and target, and the real executable.
-
-Changes things.
-"""
+"""A house of its own for each whole-program test: configuration, state, source and target, and the real executable."""
 
 import contextlib
 import json

@@ -1,7 +1,4 @@
-"""Names that break programs.
-
-Changes things.
-"""
+"""Names that break programs."""
 
 import os
 

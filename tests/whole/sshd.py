@@ -1,7 +1,4 @@
-"""A real sshd on loopback with keys of its own, and a link in front of it that counts and can be cut.
-
-Changes things.
-"""
+"""A real sshd on loopback with keys of its own, and a link in front of it that counts and can be cut."""
 
 import contextlib
 import getpass

@@ -1,7 +1,4 @@
-"""A machine is lost, and another one takes over from what lies beside the copies of files; or a person does, by hand.
-
-Changes things: below tmp_path, and on loop devices.
-"""
+"""A machine is lost, and another one takes over from what lies beside the copies of files; or a person does, by hand."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Rotating disks with real ext4 on loop devices: visits, who is turned away, and that nothing is written to those.
-
-Changes things.
-"""
+"""Rotating disks with real ext4 on loop devices: visits, who is turned away, and that nothing is written to those."""
 
 import json
 import subprocess
@@ -9,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.ferry import COMMAND
+from tests.ferry import COMMAND
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
 

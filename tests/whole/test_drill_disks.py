@@ -1,7 +1,4 @@
-"""Removable disks: the disk that is here is drilled and restored from, and which one to fetch is told.
-
-Changes things.
-"""
+"""Removable disks: the disk that is here is drilled and restored from, and which one to fetch is told."""
 
 import shlex
 

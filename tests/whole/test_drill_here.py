@@ -1,7 +1,4 @@
-"""Drills of copies on this machine: what comes back is compared, damage is loud, and nothing stays behind.
-
-Changes things.
-"""
+"""Drills of copies on this machine: what comes back is compared, damage is loud, and nothing stays behind."""
 
 import os
 import shutil

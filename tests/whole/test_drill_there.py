@@ -1,7 +1,4 @@
-"""Drills of copies on a host, and of what comes from one: damage there is read again there, and who is away is not accused.
-
-Changes things.
-"""
+"""Drills of copies on a host, and of what comes from one: damage there is read again there, and who is away is not accused."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""What is said of damaged files: where the same bytes are, and the command that brings them back, which is then run.
-
-Changes things.
-"""
+"""What is said of damaged files: where the same bytes are, and the command that brings them back, which is then run."""
 
 import os
 import shlex

@@ -1,7 +1,4 @@
-"""Where the same bytes are, when copies lie on a host, or on disks that are away; and the command that brings them back.
-
-Changes things.
-"""
+"""Where the same bytes are, when copies lie on a host, or on disks that are away; and the command that brings them back."""
 
 import os
 import shlex
@@ -14,13 +11,13 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
+from orchestrator.app.repair_sources import cures
+from orchestrator.app.settings import Frame
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
-from orchestrator.interfaces.frame import Frame
-from orchestrator.interfaces.healing import cures
 from orchestrator.process.stop import Stop
-from orchestrator.runner.disks import on_disk
+from orchestrator.runner.disk.state import on_disk
 from orchestrator.runner.run import run_job
 from tests.whole.damage import rot
 from tests.whole.house import House

@@ -1,7 +1,4 @@
-"""The owner's executables, called by real runs, and what is kept of them.
-
-Changes things.
-"""
+"""The owner's executables, called by real runs, and what is kept of them."""
 
 import json
 import time

@@ -1,7 +1,4 @@
-"""What is remembered of runs: through kills, on the target, and without it.
-
-Changes things.
-"""
+"""What is remembered of runs: through kills, on the target, and without it."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""A target without room, without inodes, or not writable: earlier points stay whole, and the message says what is missing.
-
-Changes things: temporary trees, mounts.
-"""
+"""A target without room, without inodes, or not writable: earlier points stay whole, and the message says what is missing."""
 
 import os
 import random

@@ -1,7 +1,4 @@
-"""Refusals before anything is written: the source is not what it was, or too much of it changed.
-
-Changes things: temporary trees, mounts.
-"""
+"""Refusals before anything is written: the source is not what it was, or too much of it changed."""
 
 import os
 import shutil

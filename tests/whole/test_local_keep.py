@@ -1,7 +1,4 @@
-"""[keep]: which points go, which never do, and a removal that is cut in the middle.
-
-Changes things: temporary trees, processes.
-"""
+"""[keep]: which points go, which never do, and a removal that is cut in the middle."""
 
 import os
 import random

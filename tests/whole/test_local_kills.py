@@ -1,7 +1,4 @@
-"""kill -9 at any moment, of any process: the next run ends right, goes on from what is there, and leaves no stray.
-
-Changes things: temporary trees, processes.
-"""
+"""kill -9 at any moment, of any process: the next run ends right, goes on from what is there, and leaves no stray."""
 
 import os
 import random
@@ -13,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.whole.house import House, facts, family, kill, strays, wait_until
-from tests.whole.killing import MIB, half_copied, only_ours, strike
+from tests.whole.kills import MIB, half_copied, only_ours, strike
 
 VICTIMS = ("poolferry", "sender", "receiver", "all")
 

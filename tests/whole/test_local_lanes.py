@@ -1,7 +1,4 @@
-"""parallel = N: the same tree as from one rsync, also after a cut, with hard links, with damage.
-
-Changes things: temporary trees, processes.
-"""
+"""parallel = N: the same tree as from one rsync, also after a cut, with hard links, with damage."""
 
 import os
 import random
@@ -9,7 +6,7 @@ import random
 import pytest
 
 from tests.whole.house import House, facts, rsyncs, trees_equal, wait_until
-from tests.whole.killing import MIB, half_copied, only_ours, strike
+from tests.whole.kills import MIB, half_copied, only_ours, strike
 from tests.whole.names import NAMES, hostile_tree
 
 LANES = (2, 3)

@@ -1,7 +1,4 @@
-"""What could not be read, or went away while it was copied: the run is done, names it, and its manifest says it is missing.
-
-Changes things: temporary trees, processes.
-"""
+"""What could not be read, or went away while it was copied: the run is done, names it, and its manifest says it is missing."""
 
 import os
 import random
@@ -12,7 +9,7 @@ import pytest
 
 from orchestrator.verify.manifest import read_manifest
 from tests.whole.house import House, Ran, facts, kill, rsyncs, wait_until
-from tests.whole.killing import MIB, half_copied
+from tests.whole.kills import MIB, half_copied
 
 # Root without its power to read everything: a file of mode 000 is then unreadable to its owner too.
 WITHOUT_POWER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")

@@ -1,7 +1,4 @@
-"""Excludes, and a mirror: one plain tree as the source, with and without the consent to delete, in place or not.
-
-Changes things: temporary trees, processes.
-"""
+"""Excludes, and a mirror: one plain tree as the source, with and without the consent to delete, in place or not."""
 
 import os
 import random
@@ -10,7 +7,7 @@ import shutil
 import pytest
 
 from tests.whole.house import House, facts, strays, wait_until
-from tests.whole.killing import MIB, strike
+from tests.whole.kills import MIB, strike
 
 
 def mirrored(house: House, **rsync: object) -> str:

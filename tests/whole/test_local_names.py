@@ -1,7 +1,4 @@
-"""Trees with everything a filesystem may hold, and roots of any name: copied, proved, brought back.
-
-Changes things: temporary trees.
-"""
+"""Trees with everything a filesystem may hold, and roots of any name: copied, proved, brought back."""
 
 import os
 import socket

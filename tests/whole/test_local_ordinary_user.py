@@ -1,7 +1,4 @@
-"""A user who is not root: folders of others are named as missing, read-only folders are no hindrance.
-
-Changes things: temporary trees.
-"""
+"""A user who is not root: folders of others are named as missing, read-only folders are no hindrance."""
 
 import os
 import shutil
@@ -43,7 +40,7 @@ def _python(home: House) -> str:
 
     Why an environment of its own: a Python below /root is out of reach, and our workers start without PYTHONPATH.
     """
-    probe = "import os, sys, xxhash, orchestrator.interfaces.cli; sys.exit(not os.access(sys.executable, os.X_OK))"
+    probe = "import os, sys, xxhash, orchestrator.cli; sys.exit(not os.access(sys.executable, os.X_OK))"
     for base in (sys.executable, "/usr/bin/python3"):
         made = home.folder / "venv"
         subprocess.run([base, "-m", "venv", "--clear", "--without-pip", str(made)], check=True)

@@ -1,7 +1,4 @@
-"""What an interrupted copy left, made by hand: half-copied files are used where that is right, and never trusted.
-
-Changes things: temporary trees.
-"""
+"""What an interrupted copy left, made by hand: half-copied files are used where that is right, and never trusted."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""A job's ordinary life on one machine: first run, nothing to do, changes, an odd clock.
-
-Changes things: temporary trees.
-"""
+"""A job's ordinary life on one machine: first run, nothing to do, changes, an odd clock."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""mbuffer's own connection beside a real sshd: the engine's own commands, files in place of snapshots.
-
-Changes things.
-"""
+"""mbuffer's own connection beside a real sshd: the engine's own commands, files in place of snapshots."""
 
 import contextlib
 import os
@@ -16,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError, StreamBroken
 from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.engines.zfs import commands, steps
-from orchestrator.engines.zfs.failures import explain
-from orchestrator.engines.zfs.words import Decided, FullSend, Line, Wire
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.engines.zfs.model import Decided, FullSend, Line, Wire
+from orchestrator.engines.zfs.plan import steps
 from orchestrator.process.executor import Result, Stop, StopReason, Writer, broken
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
 from tests.whole.house import wait_until

@@ -1,7 +1,4 @@
-"""`restore plan` without a destination: which of all copies of a source to take, and the command that takes it.
-
-Changes things.
-"""
+"""`restore plan` without a destination: which of all copies of a source to take, and the command that takes it."""
 
 import shlex
 import shutil

@@ -1,7 +1,4 @@
-"""Files return to a folder in which other filesystems are mounted: those stay as they are, or are filled where they are empty.
-
-Changes things: mounts.
-"""
+"""Files return to a folder in which other filesystems are mounted: those stay as they are, or are filled where they are empty."""
 
 import json
 import os
@@ -12,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
+from orchestrator.app.settings import Frame
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import replace
 from orchestrator.domain.run import Outcome
-from orchestrator.interfaces.frame import Frame
 from orchestrator.process.stop import Stop
-from orchestrator.runner.restore import run_restore
-from orchestrator.runner.wishes import Wish
+from orchestrator.runner.restore.request import Wish
+from orchestrator.runner.restore.restore import run_restore
 from tests.whole.house import House, Ran, facts
 from tests.whole.sshd import Sshd, sshd
 

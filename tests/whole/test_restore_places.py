@@ -1,7 +1,4 @@
-"""Data comes back: all of it, a folder or one file, to a place of its own, proved; and nothing is ever overwritten.
-
-Changes things.
-"""
+"""Data comes back: all of it, a folder or one file, to a place of its own, proved; and nothing is ever overwritten."""
 
 import os
 import shutil

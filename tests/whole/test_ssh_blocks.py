@@ -1,7 +1,4 @@
-"""A large file that changed a little sends only what changed.
-
-Changes things.
-"""
+"""A large file that changed a little sends only what changed."""
 
 import os
 from typing import Any

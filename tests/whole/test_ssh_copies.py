@@ -1,7 +1,4 @@
-"""Copies over ssh, to a host and from one: every step of the way of a run, with names that break lesser programs.
-
-Changes things.
-"""
+"""Copies over ssh, to a host and from one: every step of the way of a run, with names that break lesser programs."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""The connection breaks in the middle of a large file: what arrived is never sent again.
-
-Changes things.
-"""
+"""The connection breaks in the middle of a large file: what arrived is never sent again."""
 
 import os
 import signal

@@ -1,7 +1,4 @@
-"""Two sides whose rsync differ by years: what each can do is asked, and only what both understand is used.
-
-Changes things.
-"""
+"""Two sides whose rsync differ by years: what each can do is asked, and only what both understand is used."""
 
 import os
 import subprocess
@@ -10,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines.rsync.commands import choose_compression
+from orchestrator.engines.rsync.model import Program
 from orchestrator.engines.rsync.parse import parse_program
-from orchestrator.engines.rsync.words import Program
 from tests.whole.damage import rot
 from tests.whole.house import House, facts
 from tests.whole.sshd import Sshd

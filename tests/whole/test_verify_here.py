@@ -1,7 +1,4 @@
-"""Copies on this machine are read again: every kind of damage is found and named, and what is damaged is mended.
-
-Changes things.
-"""
+"""Copies on this machine are read again: every kind of damage is found and named, and what is damaged is mended."""
 
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""Copies on a host are read again there; only names and digests travel.
-
-Changes things.
-"""
+"""Copies on a host are read again there; only names and digests travel."""
 
 import os
 import shutil

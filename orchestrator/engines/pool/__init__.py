@@ -1,7 +1,4 @@
-"""pool: watches one pool, and scrubs it; it copies nothing, so its jobs have no target.
-
-Reads.
-"""
+"""pool: watches one pool, and scrubs it; it copies nothing, so its jobs have no target."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -13,12 +10,12 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.pool import failures
+from orchestrator.engines.pool import errors as failures
+from orchestrator.engines.pool.model import Scrubbing, World
 from orchestrator.engines.pool.options import PoolOptions, mistakes
 from orchestrator.engines.pool.survey import confirm_scrub, look, survey
-from orchestrator.engines.pool.words import Scrubbing, World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken
+from orchestrator.process.pipeline import Broken
 
 
 class NoMeter:
@@ -61,7 +58,7 @@ class PoolEngine:
         return source
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.pool.advice import advise
+        from orchestrator.engines.pool.system_check import advise
 
         return advise(job, reader)
 

@@ -1,7 +1,7 @@
-"""Every command line of the pool engine, each with its reason. Pure."""
+"""Every command line of the pool engine, each with its reason."""
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
 
 # A login without a terminal, and an ordinary user, often have no sbin in their PATH.
 _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"

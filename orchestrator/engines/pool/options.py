@@ -1,13 +1,12 @@
-"""The keys of a job's [pool] section. Pure."""
+"""The keys of a job's [pool] section."""
 
 from collections.abc import Iterator
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import Job, Limit, Verify, parse_limit
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job, Limit, Verify, key, parse_limit
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds, parse_duration
-from orchestrator.engines.pool.words import ADVICE
+from orchestrator.engines.pool.model import ADVICE
 
 
 def parse_share(text: str) -> Limit:

@@ -1,11 +1,11 @@
-"""The look's output → a World. Pure."""
+"""The look's output → a World."""
 
 from datetime import UTC, datetime
 
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
+from orchestrator.engines.pool.model import Memory, Setting, Status, Usage, World
 from orchestrator.engines.pool.status_text import Unreadable
-from orchestrator.engines.pool.words import Memory, Setting, Status, Usage, World
 
 _UNREADABLE = "zpool's answer is not one that is known"
 _SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", "end")

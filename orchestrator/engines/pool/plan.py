@@ -1,17 +1,16 @@
-"""What a look at a pool comes to: a failure, a scrub to start, pause or go on with, or that all is well. Pure."""
+"""What a look at a pool comes to: a failure, a scrub to start, pause or go on with, or that all is well."""
 
 from datetime import datetime
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
+from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.pool import commands
-from orchestrator.engines.pool.judging import judge
+from orchestrator.engines.pool.health_checks import judge
+from orchestrator.engines.pool.model import Finding, Scan, Scrubbing, World
 from orchestrator.engines.pool.options import PoolOptions, options_of
-from orchestrator.engines.pool.words import Finding, Scan, Scrubbing, World
 
 _NAMED = 20  # files that are lost
 

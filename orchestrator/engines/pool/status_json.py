@@ -1,12 +1,12 @@
-"""`zpool status -j --json-int`, which OpenZFS has from 2.3 on → a Status. Pure."""
+"""`zpool status -j --json-int`, which OpenZFS has from 2.3 on → a Status."""
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.engines.pool.model import DATA, Device, Scan, Status
 from orchestrator.engines.pool.status_text import HEADINGS, Unreadable
-from orchestrator.engines.pool.words import DATA, Device, Scan, Status
 
 Table = Mapping[str, Any]
 _ROLES = {"vdevs": DATA, **HEADINGS, "l2cache": "cache"}

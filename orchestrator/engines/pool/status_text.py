@@ -1,10 +1,10 @@
-"""`zpool status` as text, as OpenZFS before 2.3 has it alone → a Status. Pure."""
+"""`zpool status` as text, as OpenZFS before 2.3 has it alone → a Status."""
 
 import re
 from datetime import UTC, datetime
 
 from orchestrator.domain.units import parse_size
-from orchestrator.engines.pool.words import DATA, Device, Scan, Status
+from orchestrator.engines.pool.model import DATA, Device, Scan, Status
 
 HEADINGS = {"special": "special", "dedup": "dedup", "logs": "logs", "cache": "cache", "spares": "spares"}
 _PARTS = (

@@ -1,17 +1,17 @@
-"""Looks at a pool, in one command. Reads."""
+"""Looks at a pool, in one command."""
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, SourceMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool import commands, parse
-from orchestrator.engines.pool.failures import explain
+from orchestrator.engines.pool.errors import explain
+from orchestrator.engines.pool.model import Scrubbing, World
 from orchestrator.engines.pool.options import options_of
 from orchestrator.engines.pool.status_text import Unreadable
-from orchestrator.engines.pool.words import Scrubbing, World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import broken
+from orchestrator.process.pipeline import broken
 
 _PATIENCE = Seconds(180)  # a pool that lost its disks lets some commands wait for ever
 

@@ -1,24 +1,23 @@
-"""rsync: trees of files, carried to dated restore points that share unchanged files, or to a plain mirror. Reads."""
+"""rsync: trees of files, carried to dated restore points that share unchanged files, or to a plain mirror."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job, Verify
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
 from orchestrator.engines.rsync import commands, parse, scripts
-from orchestrator.engines.rsync.meter import RsyncMeter, confirm_counts
+from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
+from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
-from orchestrator.engines.rsync.words import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken
+from orchestrator.process.pipeline import Broken
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
@@ -35,7 +34,7 @@ class RsyncEngine:
     stays = False
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
     guards: tuple[str, ...] = ("target-new", "target-in-use")
-    later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.room")
+    later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.survey")
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
@@ -46,7 +45,7 @@ class RsyncEngine:
         return place
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.rsync.advice import advise
+        from orchestrator.engines.rsync.system_check import advise
 
         return advise(job, reader)
 
@@ -74,22 +73,22 @@ class RsyncEngine:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        from orchestrator.engines.rsync import steps
+        from orchestrator.engines.rsync import plan
 
-        return steps.remove(job, names, reasons)
+        return plan.remove(job, names, reasons)
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
-        from orchestrator.engines.rsync import restoring
+        from orchestrator.engines.rsync import restore as restoring
 
         return restoring.survey_restore(wanted, reader)
 
     def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
-        from orchestrator.engines.rsync import restoring
+        from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_restore(job, wanted, seen, aside=aside)
 
     def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
-        from orchestrator.engines.rsync import restoring
+        from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_sample(job, point, paths, to, notes)
 
@@ -97,23 +96,23 @@ class RsyncEngine:
         return RsyncMeter()
 
     def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
-        from orchestrator.engines.rsync import failures
+        from orchestrator.engines.rsync import errors as failures
 
         return failures.left_out(broken, errors, job.source.path)
 
     def explain(self, broken: Broken) -> OrchestratorError:
-        from orchestrator.engines.rsync import failures
+        from orchestrator.engines.rsync import errors as failures
 
         return failures.explain(broken)
 
     def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
         """The plan, warned of what may not fit."""
-        from orchestrator.engines.rsync.room import warn_of_room
+        from orchestrator.engines.rsync.survey import warn_of_room
 
         return warn_of_room(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room
 
     def room(self, world: World) -> str:
-        from orchestrator.engines.rsync.room import tell_room
+        from orchestrator.engines.rsync.survey import tell_room
 
         return tell_room(world)
 
@@ -149,7 +148,7 @@ class RsyncEngine:
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
     def recovery(self, job: Job, made: datetime) -> str:
-        from orchestrator.engines.rsync.recovery import page
+        from orchestrator.engines.rsync.recovery_page import page
 
         return page(job, made)
 

@@ -1,11 +1,10 @@
-"""The keys of a job's [rsync] section. Pure."""
+"""The keys of a job's [rsync] section."""
 
 from collections.abc import Iterator
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job, Verify, key
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
 

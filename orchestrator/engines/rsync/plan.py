@@ -1,17 +1,275 @@
-"""What an rsync run does, decided from what was seen. Pure."""
+"""What an rsync run does, decided from what was seen.
+
+The stages of an rsync plan, each step with its commands, its reason and its proof.
+"""
 
 from datetime import timedelta
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
-from orchestrator.domain.quick import replace
-from orchestrator.domain.units import show_count, show_size
+from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Plan, Recording, Refusal, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, steps
+from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync.model import (
+    MANIFEST,
+    MARKER,
+    MIRROR,
+    OURS,
+    PARTIAL,
+    WORK,
+    CountsEqual,
+    HalfCopied,
+    PointVisible,
+    World,
+)
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.words import MARKER, MIRROR, WORK, World
+from orchestrator.engines.rsync.parallel import Lane, Lanes
+
+Stage = tuple[Step, ...]
+_SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
+
+
+def prepare(job: Job, work: Location) -> Stage:
+    """Makes the target ours, after any receiver of an earlier run has ended."""
+    patience = int(job.pipe.stall_after) + 30
+    command = scripts.prepare_command(job.target.location, job.name, work, patience=patience)
+    return (
+        _small(
+            "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
+        ),
+    )
+
+
+def clear(job: Job, litter: tuple[str, ...]) -> Stage:
+    """Removes what a cut removal or publishing left."""
+    command = scripts.remove_command(job.target.location, litter)
+    return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
+
+
+def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
+    """Removes points; the owner's [keep] is the consent."""
+    why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
+    step = _small(f"remove {show_count(len(names), 'point')}", why, scripts.remove_command(job.target.location, names))
+    return (replace(step, removes=" ".join(names)),)
+
+
+def resume(job: Job, world: World, work: Location, asked: Asked) -> tuple[Stage, ...]:
+    """Half-copied files first: each goes on from where it stopped."""
+    return tuple(
+        stage
+        for half in world.target.half
+        if half.wanted
+        for stage in _go_on(job, world, work, half, half.wanted, asked)
+    )
+
+
+def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int, asked: Asked) -> tuple[Stage, ...]:
+    folder, slash, name = half.path.rpartition(b"/")
+    partials = folder + slash + PARTIAL.encode()
+    partial = partials + b"/" + name
+    shown = show_name(half.path)
+    stages: list[Stage] = []
+    if half.orphan:
+        salvage = scripts.salvage_command(work, half.lies, partials, name)
+        stages.append(
+            (_small(f"salvage {shown}", "rsync was killed and would not use its temporary file again", salvage),)
+        )
+    have = half.have
+    if have >= wanted:
+        have = max(0, wanted - _SURE)
+        why = "a remainder that looks whole is not trusted: its end is sent again, and all of it verified"
+        stages.append((_small(f"shorten {shown}", why, scripts.shorten_command(work, partial, have)),))
+    append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
+    why = f"{show_size(have)} of {show_size(wanted)} are there"
+    # What an earlier attempt noted of its content holds no more.
+    note = (f"{asked.notes}/moved-on-{world.target.half.index(half)}", parse.moved_line(half.path))
+    copy = replace(
+        _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
+    )
+    finish = scripts.finish_command(work, partial, half.path, wanted)
+    return (
+        *stages,
+        (copy,),
+        (_small(f"name {shown}", "it is whole and verified; if it could not be read, it is left to the copy", finish),),
+    )
+
+
+def copies(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> tuple[Stage, ...]:
+    """Lanes, or one rsync over all; then damaged files again, unlinked.
+
+    After a cut there is always one over all, as it also tidies.
+    """
+    repair = (_repair(job, world, work, asked),) if world.target.damaged else ()
+    lanes = _lanes(world)
+    side_by_side = (
+        (tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)),) if lanes else ()
+    )
+    if lanes and not world.target.work:
+        return (*side_by_side, *repair)
+    return (*side_by_side, _whole(job, world, work, base, asked), *repair)
+
+
+def _whole(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
+    """One rsync over everything; after a cut it also removes from the work tree what the source no longer has."""
+    command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
+    return (
+        Step(
+            does=f"copy {job.source}",
+            why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
+            lane="main",
+            work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+            expected=_expected(world),
+            copies=True,
+            accounts=True,
+        ),
+    )
+
+
+def _lanes(world: World) -> tuple[Lane, ...]:
+    """The lanes that the tree really splits into; one lane is none."""
+    return world.lanes.lanes if isinstance(world.lanes, Lanes) and len(world.lanes.lanes) > 1 else ()
+
+
+def _lane(job: Job, world: World, work: Location, base: Point | None, number: int, asked: Asked) -> Step:
+    lanes = _lanes(world)
+    lane = lanes[number - 1]
+    names = f"{asked.notes}/lane-{number}"
+    command = commands.copy_command(job, work, world, base=base, lane=True)
+    return Step(
+        does=f"copy {job.source}, lane {number} of {len(lanes)}",
+        why=f"{show_count(len(lane.paths), 'part')}, {show_size(lane.size)}: lanes are equally heavy",
+        lane=f"lane {number}",
+        work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"),
+        expected=Bytes(lane.size),
+        copies=True,
+        accounts=not world.target.work,
+        needs=((names, lane.files_from),),
+    )
+
+
+def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
+    """After the copy. Why not before: rsync puts a link to the older point in the place even of an equal file."""
+    names = f"{asked.notes}/damaged"
+    return (
+        Step(
+            does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
+            why="a reading found their copies damaged; they are never linked into a new point",
+            lane="main",
+            work=Pipeline(
+                stages=(commands.renew_command(job, work, world, names),), keeps=f"{asked.notes}/moved-repair"
+            ),
+            expected=None,
+            copies=True,
+            needs=((names, commands.renewing(world.target.damaged)),),
+        ),
+    )
+
+
+def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
+    """Removes remainders of files that have left the source: the copy may need their room."""
+    command = scripts.discard_command(work, tuple(half.lies for half in stale))
+    return (_small("discard remainders", "their files have left the source", command),)
+
+
+def sweep(job: Job, work: Location) -> Stage:
+    """Removes remainders of files that could not be read to their end; the folders keep their times."""
+    command = scripts.sweep_command(work, job.target.location / OURS)
+    return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
+
+
+def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked) -> Stage:
+    """Writes the manifest of the coming point; the proof is that it holds what rsync's list named."""
+    recording = Recording(
+        tree=work,
+        manifest=job.target.location / MANIFEST,
+        point=name,
+        moved=asked.notes,
+        linked=base.manifest if base else None,
+        digest=job.verify.digest,
+    )
+    return (_manifest(recording, CountsEqual(tree=work)),)
+
+
+def _manifest(recording: Recording, proof: CountsEqual | None) -> Step:
+    return Step(
+        does="write the manifest",
+        why="each entry with its digest, so that the copy can be proved by itself",
+        lane="main",
+        work=recording,
+        expected=None,
+        proof=proof,
+    )
+
+
+def publish(job: Job, name: str) -> Stage:
+    """One rename makes the point visible."""
+    root = job.target.location
+    step = _small(
+        f"publish point {name}",
+        "it is whole: one rename makes it visible",
+        scripts.publish_command(root, name, MANIFEST),
+    )
+    return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
+
+
+def name_latest(job: Job, name: str) -> Stage:
+    """What a cut in the middle of publishing left undone."""
+    command = scripts.name_latest_command(job.target.location, name)
+    return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
+
+
+def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
+    """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
+    options = options_of(job)
+    ours_kept = replace(job, options=replace(options, excludes=(f"/{OURS}", *options.excludes)))
+    command = commands.copy_command(ours_kept, job.target.location, world, base=None, tidy=options.delete)
+    copy = Step(
+        does=f"mirror {job.source}",
+        why="the mirror differs from the source" if world.target.owner else "the first copy",
+        lane="main",
+        work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+        expected=_expected(world),
+        copies=True,
+        accounts=True,
+    )
+    repair = (_repair(job, world, job.target.location, asked),) if world.target.damaged else ()
+    return ((copy,), *repair)
+
+
+def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
+    """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
+    root = job.target.location
+    manifest = root / MANIFEST
+    linked = manifest if world.target.owner else None
+    recording = Recording(
+        tree=root,
+        manifest=manifest,
+        point=MIRROR,
+        moved=asked.notes,
+        linked=linked,
+        digest=job.verify.digest,
+        apart=(OURS.encode(),),
+    )
+    proof = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, proof), makes=MIRROR),)
+
+
+def end_mirror(job: Job) -> Stage:
+    """The last words to the disk."""
+    command = scripts.end_mirror_command(job.target.location)
+    return (_small("write everything to the disk", "only then the mirror is as the source", command),)
+
+
+def _expected(world: World) -> Bytes | None:
+    return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
+
+
+def _small(does: str, why: str, command: Command) -> Step:
+    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
@@ -111,12 +369,12 @@ def _nothing(job: Job, world: World) -> Nothing:
     more = f"; it also holds {show_count(deleted, 'entry', 'entries')} that the source has no more" if deleted else ""
     stages = _clearing(job, world)
     if points and world.target.latest != current:
-        stages += (steps.name_latest(job, current),)
+        stages += (name_latest(job, current),)
     return Nothing(why=f"nothing changed: {what} is as the source{more}", current=current, stages=stages)
 
 
-def _clearing(job: Job, world: World) -> tuple[steps.Stage, ...]:
-    return (steps.clear(job, world.target.litter),) if world.target.litter else ()
+def _clearing(job: Job, world: World) -> tuple[Stage, ...]:
+    return (clear(job, world.target.litter),) if world.target.litter else ()
 
 
 def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
@@ -125,32 +383,32 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     base = world.points[-1] if world.points else None
     stages = (
         *_clearing(job, world),
-        steps.prepare(job, work),
+        prepare(job, work),
         *_remainders(job, world, work, asked),
-        *steps.copies(job, world, work, base, asked),
-        steps.sweep(job, work),
-        steps.record(job, work, name, base, asked),
-        steps.publish(job, name),
+        *copies(job, world, work, base, asked),
+        sweep(job, work),
+        record(job, work, name, base, asked),
+        publish(job, name),
     )
     return Plan(summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work)
 
 
-def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[steps.Stage, ...]:
+def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[Stage, ...]:
     """What an interrupted copy left half: some go on, the others go."""
     stale = tuple(half for half in world.target.half if half.wanted is None)
-    discard = (steps.discard(tree, stale),) if stale else ()
-    return (*discard, *steps.resume(job, world, tree, asked))
+    discarded = (discard(tree, stale),) if stale else ()
+    return (*discarded, *resume(job, world, tree, asked))
 
 
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
     """One plain tree that becomes as the source."""
     stages = (
-        steps.prepare(job, job.target.location / WORK),  # empty: it says that the mirror is unfinished
+        prepare(job, job.target.location / WORK),  # empty: it says that the mirror is unfinished
         *_remainders(job, world, job.target.location, asked),
-        *steps.mirror(job, world, asked),
-        steps.sweep(job, job.target.location),
-        steps.record_mirror(job, world, asked),
-        steps.end_mirror(job),
+        *mirror(job, world, asked),
+        sweep(job, job.target.location),
+        record_mirror(job, world, asked),
+        end_mirror(job),
     )
     return Plan(summary=f"make the mirror as {job.source}", stages=stages, resumes=_resumes(world))
 

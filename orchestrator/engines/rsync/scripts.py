@@ -1,10 +1,10 @@
 """The small constant scripts that look at, prepare and publish trees, here or on a host.
 
-Each runs with its values as arguments; `sh` is every Debian's, and one call is one round trip over ssh. Pure.
+Each runs with its values as arguments; `sh` is every Debian's, and one call is one round trip over ssh.
 """
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
 
 _LOOK_AT_TARGET = """
 r=$1

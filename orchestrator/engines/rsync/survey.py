@@ -1,4 +1,7 @@
-"""Looks at source, target and their differences, in a constant number of commands. Reads."""
+"""Looks at source, target and their differences, in a constant number of commands.
+
+How much room a copy needed and its target had, as far as the look could tell.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,18 +9,17 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Command, Effect, Pipeline
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Refusal
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Point
-from orchestrator.domain.quick import replace
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
-from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.words import (
+from orchestrator.engines.rsync.model import (
     MANIFEST,
     MIRROR,
     MIRROR_DAMAGED,
@@ -29,12 +31,52 @@ from orchestrator.engines.rsync.words import (
     TargetSeen,
     World,
 )
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken, broken
+from orchestrator.process.pipeline import Broken, broken
 
-if TYPE_CHECKING:  # most looks find a copy that is there, and nothing failing
-    from orchestrator.engines.rsync.aggregating import Aggregator
-    from orchestrator.engines.rsync.lanes import Lanes
+if TYPE_CHECKING:
+    from orchestrator.engines.rsync.parallel import Aggregator, Lanes
+
+
+def tell_room(world: World) -> str:
+    """What was to be copied against what was free before, and what is missing; empty where neither is known."""
+    changes, target = world.changes, world.target
+    if changes is None:
+        return ""
+    told = [_bytes(changes, target.free_bytes, again=target.work), _inodes(changes, target.free_inodes)]
+    return "; ".join(each for each in told if each)
+
+
+def warn_of_room(world: World, plan: Plan) -> Plan:
+    """The plan, with a warning where more is to be copied than is free. Why no refusal: nobody knows before what holes and the
+    target's compression make of it; nor, after an interrupted copy, how much of it is there."""
+    moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
+    if moving is None or free is None or moving <= free or world.target.work:
+        return plan
+    warning = (
+        f"{show_size(moving)} are to be copied, and {show_size(free)} are free on the target: it fits only if that stores it "
+        "in less"
+    )
+    return replace(plan, warnings=(*plan.warnings, warning))
+
+
+def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
+    """`again`: an interrupted copy has taken some of the room already, so nothing can be subtracted."""
+    if changes.moving is None or free is None:
+        return ""
+    missing = changes.moving - free
+    lack = f", so at least {show_size(missing)} are missing" if missing > 0 and not again else ""
+    part = "in all, a part of it copied before" if again else "to be copied"
+    return f"{show_size(changes.moving)} {part}, {show_size(free)} were free{lack}"
+
+
+def _inodes(changes: Changes, free: int | None) -> str:
+    """A new point also needs an inode for each of its folders, so this is the least."""
+    if free is None or changes.created <= free:
+        return ""
+    return f"{show_count(changes.created, 'new entry', 'new entries')} and only {free} inodes were free"
+
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -207,7 +249,7 @@ def _survey_changes(
             for line in lines:
                 look.feed(line)
     except Broken as failed:
-        from orchestrator.engines.rsync.failures import PARTLY, exit_code, explain, is_partial
+        from orchestrator.engines.rsync.errors import PARTLY, exit_code, explain, is_partial
 
         if not is_partial(failed):
             raise explain(failed) from failed
@@ -217,8 +259,8 @@ def _survey_changes(
 
 def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool]":
     """The source's listing, summed up as it comes: what there is to move, how to split it, and whether files have holes."""
-    from orchestrator.engines.rsync.aggregating import Aggregator
-    from orchestrator.engines.rsync.failures import explain
+    from orchestrator.engines.rsync.errors import explain
+    from orchestrator.engines.rsync.parallel import Aggregator
 
     listed, holes = Aggregator(), False
     options = options_of(job)
@@ -251,7 +293,7 @@ def runner(reader: Reader) -> Callable[[Command], bytes]:
         pipeline = Pipeline(stages=(command,))
         result = reader.read(pipeline)
         if not result.well:
-            from orchestrator.engines.rsync.failures import explain
+            from orchestrator.engines.rsync.errors import explain
 
             raise explain(broken(pipeline, result))
         return result.stdout

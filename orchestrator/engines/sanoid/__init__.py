@@ -1,7 +1,4 @@
-"""sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around the copies of zfs.
-
-Reads.
-"""
+"""sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around the copies of zfs."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -13,12 +10,13 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.sanoid import failures, parse
+from orchestrator.engines.sanoid import errors as failures
+from orchestrator.engines.sanoid import parse
+from orchestrator.engines.sanoid.model import World
 from orchestrator.engines.sanoid.options import SanoidOptions, mistakes, snapshot_mistakes
 from orchestrator.engines.sanoid.survey import survey
-from orchestrator.engines.sanoid.words import World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken
+from orchestrator.process.pipeline import Broken
 
 
 class NoMeter:
@@ -64,7 +62,7 @@ class SanoidEngine:
         return snapshot_mistakes(snapshots, source, copy)
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.sanoid.advice import advise
+        from orchestrator.engines.sanoid.system_check import advise
 
         return advise(job, reader)
 

@@ -1,11 +1,11 @@
-"""Every command line of the sanoid engine, and the configuration that sanoid gets, each line with its reason. Pure."""
+"""Every command line of the sanoid engine, and the configuration that sanoid gets, each line with its reason."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.place import Host, Location
-from orchestrator.engines.sanoid.words import ALL, KINDS, QUARTER, Rules
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.sanoid.model import ALL, KINDS, QUARTER, Rules
 
 _LOOK = """
 command -v sanoid >/dev/null || { echo "sanoid: not found" >&2; exit 127; }

@@ -1,13 +1,12 @@
-"""The keys of a job's [sanoid] section, and the rules of [snapshots]. Pure."""
+"""The keys of a job's [sanoid] section, and the rules of [snapshots]."""
 
 from collections.abc import Iterator
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import Job, Keep, Snapshots, Verify
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job, Keep, Snapshots, Verify, key
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 from orchestrator.engines.contract import OfDatasets
-from orchestrator.engines.sanoid.words import KINDS, Rules
+from orchestrator.engines.sanoid.model import KINDS, Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

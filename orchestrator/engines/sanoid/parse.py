@@ -1,10 +1,10 @@
-"""What the look and sanoid itself print → values. Pure."""
+"""What the look and sanoid itself print → values."""
 
 import re
 from datetime import UTC, datetime
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.sanoid.words import KINDS, PREFIX, Said, Taken, World
+from orchestrator.engines.sanoid.model import KINDS, PREFIX, Said, Taken, World
 
 _NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(KINDS)})")
 _VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")

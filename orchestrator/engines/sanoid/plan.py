@@ -1,16 +1,15 @@
-"""What sanoid is asked to do, decided from what was seen: take, prune the source, prune the copy. Pure."""
+"""What sanoid is asked to do, decided from what was seen: take, prune the source, prune the copy."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
+from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Plan, Refusal, Step
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.sanoid import commands
+from orchestrator.engines.sanoid.model import PERIODS, QUARTER, Rules, World
 from orchestrator.engines.sanoid.options import downward, excluded, rules_of, rules_on_target, snapshots_of
-from orchestrator.engines.sanoid.words import PERIODS, QUARTER, Rules, World
 
 SOURCE, TARGET = "source", "target"
 

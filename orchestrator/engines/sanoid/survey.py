@@ -1,15 +1,15 @@
-"""Looks at the source: its datasets, and sanoid's own snapshots of its root, in one command. Reads."""
+"""Looks at the source: its datasets, and sanoid's own snapshots of its root, in one command."""
 
 from collections.abc import Callable
 
-from orchestrator.domain.command import Command, Pipeline
 from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.engines.sanoid import commands, parse
-from orchestrator.engines.sanoid.failures import explain
+from orchestrator.engines.sanoid.errors import explain
+from orchestrator.engines.sanoid.model import World
 from orchestrator.engines.sanoid.options import downward
-from orchestrator.engines.sanoid.words import World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import broken
+from orchestrator.process.pipeline import broken
 
 
 def survey(job: Job, reader: Reader) -> World:

@@ -1,4 +1,4 @@
-"""zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid. Reads."""
+"""zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -22,23 +22,23 @@ from orchestrator.engines.contract import (
     Recorded,
     Wanted,
 )
-from orchestrator.engines.zfs import failures
-from orchestrator.engines.zfs.meter import ZfsMeter
+from orchestrator.engines.zfs.commands.progress import ZfsMeter
+from orchestrator.engines.zfs.errors import explain as failures
+from orchestrator.engines.zfs.model import World
 from orchestrator.engines.zfs.options import ZfsOptions, copy_location, mistakes
-from orchestrator.engines.zfs.survey import survey, survey_points
-from orchestrator.engines.zfs.words import World
+from orchestrator.engines.zfs.survey.survey import survey, survey_points
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Broken
+from orchestrator.process.pipeline import Broken
 
 if TYPE_CHECKING:
-    from orchestrator.domain.command import Command, Pipeline
+    from orchestrator.domain.dataset_restore import Chain, Return, Shown, Wished
+    from orchestrator.domain.drill_plan import Part, Rehearsal
+    from orchestrator.domain.evacuation import KitFacts, PoolSeen
     from orchestrator.domain.kit import Kit
-    from orchestrator.domain.leaving import KitFacts, PoolSeen
-    from orchestrator.domain.rehearsal import Part, Rehearsal
-    from orchestrator.domain.returning import Chain, Return, Shown, Wished
+    from orchestrator.domain.plan import Command, Pipeline
+    from orchestrator.domain.readable_stream import Sendable
     from orchestrator.domain.rotation import Base
     from orchestrator.domain.scratch import Scratch
-    from orchestrator.domain.sendable import Sendable
 
 
 class ZfsEngine:
@@ -54,9 +54,9 @@ class ZfsEngine:
     without: tuple[str, ...] = ()
     guards: tuple[str, ...] = ("aside", "abort", "target-room")
     later: tuple[str, ...] = (
-        "orchestrator.engines.zfs.plan",
-        "orchestrator.engines.zfs.steps",
-        "orchestrator.engines.zfs.confirm",
+        "orchestrator.engines.zfs.plan.plan",
+        "orchestrator.engines.zfs.plan.steps",
+        "orchestrator.engines.zfs.survey.confirm",
     )
 
     def mistakes(
@@ -68,7 +68,7 @@ class ZfsEngine:
         return copy_location(options, source, place)
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.zfs.advice import advise
+        from orchestrator.engines.zfs.system_check import advise
 
         return advise(job, reader)
 
@@ -86,19 +86,19 @@ class ZfsEngine:
         return f"{world.source.pool_guid}/{root.guid if root else 0}", root is not None
 
     def plan(self, job: Job, world: World, asked: Asked) -> Decision:
-        from orchestrator.engines.zfs.plan import plan
+        from orchestrator.engines.zfs.plan.plan import plan
 
         return plan(job, world, asked)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        """The plan with the sizes that dry sends tell. Reads."""
-        from orchestrator.engines.zfs.confirm import weigh
+        """The plan with the sizes that dry sends tell."""
+        from orchestrator.engines.zfs.survey.confirm import weigh
 
         return weigh(plan, reader)
 
     def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        """The plan, or why its target has no room for it. Reads."""
-        from orchestrator.engines.zfs.room import check_room
+        """The plan, or why its target has no room for it."""
+        from orchestrator.engines.zfs.space.check import check_room
 
         return check_room(job, world, plan, asked, reader)
 
@@ -135,13 +135,13 @@ class ZfsEngine:
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        from orchestrator.engines.zfs.confirm import confirm_all
+        from orchestrator.engines.zfs.survey.confirm import confirm_all
 
         confirm_all(proofs, reader)
 
     def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        from orchestrator.engines.zfs.digesting import Both, able_command, parse_able
-        from orchestrator.engines.zfs.survey import run
+        from orchestrator.engines.zfs.survey.survey import run
+        from orchestrator.engines.zfs.verify.checksum import Both, able_command, parse_able
 
         world = survey(job, asked, reader, whole=True)
         if not (content and world.source.datasets and world.target.datasets):
@@ -153,35 +153,37 @@ class ZfsEngine:
         return Both(world=world, able=(source, target))
 
     def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
-        """The copy alone, for a drill. Reads. Raises: OrchestratorError."""
-        from orchestrator.engines.zfs.digesting import Both
-        from orchestrator.engines.zfs.survey import survey_copy
+        """The copy alone, for a drill. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.survey.survey import survey_copy
+        from orchestrator.engines.zfs.verify.checksum import Both
 
         return Both(world=survey_copy(job, reader), able=None, away=away)
 
     def plan_comparison(
         self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
     ) -> Comparison | Refusal:
-        from orchestrator.engines.zfs import comparing, digesting
-        from orchestrator.engines.zfs.case import Case
+        from orchestrator.engines.zfs.plan.context import Case
+        from orchestrator.engines.zfs.verify import checksum as digesting
+        from orchestrator.engines.zfs.verify import compare as comparing
 
         judged = comparing.judge(Case(job, seen.world, asked), point=point)
         return judged if isinstance(judged, Refusal) else digesting.plan(job, seen, judged, asked)
 
     def survey_return(self, job: Job, wished: "Wished", asked: Asked, reader: Reader, *, content: bool) -> Any:
-        from orchestrator.engines.zfs.returning_look import look
+        from orchestrator.engines.zfs.restore.survey import look
 
         return look(job, wished, asked, reader, content=content)
 
     def plan_return(self, seen: Any, asked: Asked) -> "Return":
-        from orchestrator.engines.zfs import returning
+        from orchestrator.engines.zfs.restore import plan as returning
 
         return returning.plan(seen, asked)
 
     def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
-        from orchestrator.engines.zfs import comparing, digesting
-        from orchestrator.engines.zfs.case import Case
-        from orchestrator.engines.zfs.returning import to_prove
+        from orchestrator.engines.zfs.plan.context import Case
+        from orchestrator.engines.zfs.restore.plan import to_prove
+        from orchestrator.engines.zfs.verify import checksum as digesting
+        from orchestrator.engines.zfs.verify import compare as comparing
 
         world = to_prove(seen)
         judged = comparing.judge(Case(seen.job, world, asked), point=None)
@@ -189,133 +191,133 @@ class ZfsEngine:
         return judged if isinstance(judged, Refusal) else digesting.plan(seen.job, both, judged, asked)
 
     def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
-        from orchestrator.engines.zfs.returning_look import survey_owners
+        from orchestrator.engines.zfs.restore.survey import survey_owners
 
         return survey_owners(kit, to, reader)
 
     def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> "Shown | Refusal":
-        from orchestrator.engines.zfs.showing import survey_files
+        from orchestrator.engines.zfs.restore.browse_files import survey_files
 
         return survey_files(job, path, point, reader)
 
     def chain(self, world: Any) -> "Chain":
-        from orchestrator.engines.zfs.returning import chain
+        from orchestrator.engines.zfs.restore.plan import chain
 
         return chain(world)
 
     def plan_try(
         self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
     ) -> Plan | Refusal:
-        """The clones of a point. Reads. Raises: OrchestratorError."""
-        from orchestrator.engines.zfs.trying import plan_try
+        """The clones of a point. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.drill.scratch_clone import plan_try
 
         return plan_try(job, below, until, keep, asked, reader)
 
     def survey_scratch(self, job: Job, reader: Reader) -> "tuple[Scratch, ...]":
-        """The scratch copies in a job's place. Reads. Raises: OrchestratorError."""
-        from orchestrator.engines.zfs.trying import survey_scratch
+        """The scratch copies in a job's place. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.drill.scratch_clone import survey_scratch
 
         return survey_scratch(job, reader)
 
     def drop_scratch(self, job: Job, scratch: "Scratch") -> Step:
-        """Destroys one. Pure."""
-        from orchestrator.engines.zfs.trying import drop_step
+        """Destroys one."""
+        from orchestrator.engines.zfs.drill.scratch_clone import drop_step
 
         return drop_step(job, scratch)
 
     def heal(
         self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
-        """Which good data heal what was found, with the exact commands. Pure."""
-        from orchestrator.engines.zfs.case import Case
-        from orchestrator.engines.zfs.healing import heal
+        """Which good data heal what was found, with the exact commands."""
+        from orchestrator.engines.zfs.plan.context import Case
+        from orchestrator.engines.zfs.restore.repair import heal
 
         return heal(Case(job, seen.world, asked), copy, source)
 
     def plan_rehearsal(
         self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None
     ) -> "Rehearsal | Refusal":
-        """What a drill makes of the copy. Pure."""
-        from orchestrator.engines.zfs.rehearsing import plan_rehearsal
+        """What a drill makes of the copy."""
+        from orchestrator.engines.zfs.drill.drill import plan_rehearsal
 
         return plan_rehearsal(job, seen, asked, whole=whole, kit=kit)
 
     def rehearsal_check(self, job: Job, rehearsal: "Rehearsal", folder: str, owner: "Command") -> "Command | Refusal":
-        """The owner's own look at what came back. Pure."""
-        from orchestrator.engines.zfs.rehearsing import check_command
+        """The owner's own look at what came back."""
+        from orchestrator.engines.zfs.drill.drill import check_command
 
         return check_command(job, rehearsal, folder, owner)
 
     def rehearsal_listing(self, job: Job, rehearsal: "Rehearsal", part: "Part", keeps: str) -> Step:
-        """Lists the files of a part. Pure."""
-        from orchestrator.engines.zfs.rehearsing import listing_step
+        """Lists the files of a part."""
+        from orchestrator.engines.zfs.drill.drill import listing_step
 
         return listing_step(job, rehearsal, part, keeps)
 
     def rehearsal_harm(self, job: Job, rehearsal: "Rehearsal", part: "Part", names: str) -> Step:
-        """Damages files of a part. Pure."""
-        from orchestrator.engines.zfs.rehearsing import harming_step
+        """Damages files of a part."""
+        from orchestrator.engines.zfs.drill.drill import harming_step
 
         return harming_step(job, rehearsal, part, names)
 
     def plan_rehearsal_reading(
         self, job: Job, seen: Any, rehearsal: "Rehearsal", names: Mapping[int, str], notes: str
     ) -> Comparison:
-        """Reads what was chosen on both sides. Pure."""
-        from orchestrator.engines.zfs.rehearsing import plan_reading
+        """Reads what was chosen on both sides."""
+        from orchestrator.engines.zfs.drill.drill import plan_reading
 
         return plan_reading(job, seen, rehearsal, names, notes)
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "Kit":
-        """What is needed to build the source again. Reads. Raises: OrchestratorError."""
-        from orchestrator.engines.zfs.kit import survey_kit
+        """What is needed to build the source again. Raises: OrchestratorError."""
+        from orchestrator.engines.zfs.recovery.kit import survey_kit
 
         return survey_kit(job, now, reader)
 
     def store_kit(self, job: Job, archive: str) -> "Pipeline":
-        """Carries an archive of the kit's files beside the copy. Pure."""
-        from orchestrator.engines.zfs.kit import store_pipeline
+        """Carries an archive of the kit's files beside the copy."""
+        from orchestrator.engines.zfs.recovery.kit import store_pipeline
 
         return store_pipeline(job, archive)
 
     def survey_pool(self, pool: str, reader: Reader) -> "PoolSeen":
-        from orchestrator.engines.zfs.leaving import survey_pool
+        from orchestrator.engines.zfs.recovery.evacuation import survey_pool
 
         return survey_pool(pool, reader)
 
     def survey_held(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
-        from orchestrator.engines.zfs.leaving import survey_held
+        from orchestrator.engines.zfs.recovery.evacuation import survey_held
 
         return survey_held(job, asked, reader)
 
     def survey_home(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
-        from orchestrator.engines.zfs.leaving import survey_home
+        from orchestrator.engines.zfs.recovery.evacuation import survey_home
 
         return survey_home(job, asked, reader)
 
     def read_kit(self, content: str, pool: str) -> "KitFacts":
-        from orchestrator.engines.zfs.kit_comparing import read_kit
+        from orchestrator.engines.zfs.recovery.kit_diff import read_kit
 
         return read_kit(content, pool)
 
     def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
-        from orchestrator.engines.zfs.kit_comparing import compare
+        from orchestrator.engines.zfs.recovery.kit_diff import compare
 
         return compare(before, now)
 
     def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
-        from orchestrator.engines.zfs.forecast import bases
+        from orchestrator.engines.zfs.space.forecast import bases
 
         return bases(job, pool_guid, reader)
 
     def sendable(self, job: Job, reader: Reader) -> "tuple[Sendable, ...]":
-        from orchestrator.engines.zfs.rereading import sendable
+        from orchestrator.engines.zfs.verify.read_copy import sendable
 
         return sendable(job, reader)
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
-        from orchestrator.engines.zfs import pinned
-        from orchestrator.engines.zfs.survey import run
+        from orchestrator.engines.zfs.holds import survey as pinned
+        from orchestrator.engines.zfs.survey.survey import run
 
         seen, unseen = list[pinned.SeenPool](), list[tuple[Location, str]]()
         for pool, job in pinned.pools_of(jobs).items():
@@ -330,12 +332,12 @@ class ZfsEngine:
         return pinned.SeenPins(pools=tuple(seen), unseen=tuple(unseen))
 
     def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
-        from orchestrator.engines.zfs.pins import judge
+        from orchestrator.engines.zfs.holds.report import judge
 
         return judge(jobs, seen, now)
 
     def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
-        from orchestrator.engines.zfs.pins import plan_letting_go
+        from orchestrator.engines.zfs.holds.report import plan_letting_go
 
         return plan_letting_go(seen, pins)
 

@@ -1,11 +1,10 @@
-"""The keys of a job's [zfs] section. Pure."""
+"""The keys of a job's [zfs] section."""
 
 from collections.abc import Iterator
 
-from orchestrator.domain.declare import key
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job, Verify, key
 from orchestrator.domain.place import Location
-from orchestrator.domain.quick import dataclass
 from orchestrator.domain.units import Seconds, parse_duration
 
 RAW = ("auto", "yes", "no")

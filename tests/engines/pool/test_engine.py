@@ -1,4 +1,4 @@
-"""The engine's face: options that fit, proofs, errors, and clear words where there is no copy. Pure."""
+"""The engine's face: options that fit, proofs, errors, and clear words where there is no copy."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -22,11 +22,11 @@ from orchestrator.domain.job import Limit, Verify
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract import Engine, OfTrees
 from orchestrator.engines.pool import ENGINE
+from orchestrator.engines.pool.model import Scrubbing
 from orchestrator.engines.pool.options import PoolOptions, parse_share
-from orchestrator.engines.pool.words import Scrubbing
-from orchestrator.process.result import StopReason
+from orchestrator.process.pipeline import StopReason
 from orchestrator.process.scripted import Scripted, answer
-from tests.engines.pool.given import ASKED, DAY, FAR, ROOT, failed, job, sample
+from tests.engines.pool.builders import ASKED, DAY, FAR, ROOT, failed, job, sample
 
 SOUND_AT = datetime.fromtimestamp(1795200392, UTC)
 ABSENT = answer(exits=(1,), words="cannot open 'tank': no such pool")

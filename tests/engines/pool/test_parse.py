@@ -1,4 +1,4 @@
-"""What real pools answered, on OpenZFS 2.1 as text and on 2.3 as JSON, means the same. Reads."""
+"""What real pools answered, on OpenZFS 2.1 as text and on 2.3 as JSON, means the same."""
 
 import json
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines.pool import status_json, status_text
-from orchestrator.engines.pool.judging import judge
+from orchestrator.engines.pool.health_checks import judge
+from orchestrator.engines.pool.model import Setting, World
 from orchestrator.engines.pool.options import PoolOptions
 from orchestrator.engines.pool.parse import at_work, parse_look, parse_version
 from orchestrator.engines.pool.status_text import Unreadable
-from orchestrator.engines.pool.words import Setting, World
-from tests.engines.pool.given import RECORDED, ROOT, sample
+from tests.engines.pool.builders import RECORDED, ROOT, sample
 
 BOTH = ("2.1", "2.3")
 BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_d"

@@ -1,15 +1,14 @@
-"""What a look comes to: failure, scrub, pause, waiting, or that all is well. Pure."""
+"""What a look comes to: failure, scrub, pause, waiting, or that all is well."""
 
 from typing import Any
 
 import pytest
 
-from orchestrator.domain.command import Effect
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal
 from orchestrator.domain.run import Outcome
+from orchestrator.engines.pool.model import Scan, Scrubbing
 from orchestrator.engines.pool.plan import plan
-from orchestrator.engines.pool.words import Scan, Scrubbing
-from tests.engines.pool.given import ASKED, DAY, FAR, MIRROR, NOW, ROOT, disk, group, job, scan, status, world
+from tests.engines.pool.builders import ASKED, DAY, FAR, MIRROR, NOW, ROOT, disk, group, job, scan, status, world
 
 MONTH = 30 * DAY
 SEND = ("zfs send of tank/photos",)

@@ -1,7 +1,4 @@
-"""Command lines: which flags for which pair of places and programs, and that names arrive whole on the far side.
-
-Changes things.
-"""
+"""Command lines: which flags for which pair of places and programs, and that names arrive whole on the far side."""
 
 import os
 import subprocess
@@ -13,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.job import Job, Pipe
 from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.rsync.commands import (
     append_command,
@@ -29,8 +26,8 @@ from orchestrator.engines.rsync.commands import (
     rsync_version_command,
     shares_xxh128,
 )
-from orchestrator.engines.rsync.words import Program, World
-from tests.engines.rsync.given import EMPTY, HOST, NEW, ROOT, THERE, job, mirror, point, program, world
+from orchestrator.engines.rsync.model import Program, World
+from tests.engines.rsync.builders import EMPTY, HOST, NEW, ROOT, THERE, job, mirror, point, program, world
 
 SOURCE_THERE = Location(path="/srv/photos", host=HOST)
 SSH = "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x"

@@ -1,4 +1,4 @@
-"""Keys of [rsync] that do not fit together are named, each with what is expected. Pure."""
+"""Keys of [rsync] that do not fit together are named, each with what is expected."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from orchestrator.domain.job import Verify
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
-from tests.engines.rsync.given import HOST, job
+from tests.engines.rsync.builders import HOST, job
 
 HERE, THERE = Location(path="/a"), Location(path="/a", host=HOST)
 

@@ -1,7 +1,4 @@
-r"""Reading rsync's output, as rsync 3.5.0 really wrote it: names that hide bars, newlines and \#ooo, accounts, versions.
-
-Changes things.
-"""
+r"""Reading rsync's output, as rsync 3.5.0 really wrote it: names that hide bars, newlines and \#ooo, accounts, versions."""
 
 import os
 import subprocess
@@ -22,7 +19,7 @@ from orchestrator.engines.rsync.parse import (
     parse_stats,
     parse_sums,
 )
-from tests.engines.rsync.given import ACCOUNT
+from tests.engines.rsync.builders import ACCOUNT
 
 LOOK = rb"""pf:*deleting  |0|gonedir/1
 pf:*deleting  |0|gonedir/

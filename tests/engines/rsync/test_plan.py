@@ -1,4 +1,4 @@
-"""What an rsync run decides, for small worlds made by hand. Pure."""
+"""What an rsync run decides, for small worlds made by hand."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.command import Effect
 from orchestrator.domain.job import Job, Verify
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync.lanes import Lane, Lanes
+from orchestrator.engines.rsync.model import World
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.parallel import Lane, Lanes
 from orchestrator.engines.rsync.plan import plan
-from orchestrator.engines.rsync.words import World
-from tests.engines.rsync.given import (
+from tests.engines.rsync.builders import (  # fmt: skip
     ASKED,
     CHANGED,
     EMPTY,
@@ -37,7 +36,7 @@ from tests.engines.rsync.given import (
     point,
     program,
     world,
-)  # fmt: skip
+)
 
 
 def planned(told: Job, seen: World, asked: Asked = ASKED) -> Plan:

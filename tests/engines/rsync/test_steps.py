@@ -1,19 +1,18 @@
-"""Steps: their exact commands for files that were cut, and what each must leave behind. Pure."""
+"""Steps: their exact commands for files that were cut, and what each must leave behind."""
 
 import pytest
 
-from orchestrator.domain.command import Effect, Pipeline
-from orchestrator.domain.plan import Recording, Step
-from orchestrator.engines.rsync import steps
-from orchestrator.engines.rsync.words import WORK, CountsEqual, HalfCopied, PointVisible
-from tests.engines.rsync.given import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
+from orchestrator.domain.plan import Effect, Pipeline, Recording, Step
+from orchestrator.engines.rsync import plan
+from orchestrator.engines.rsync.model import WORK, CountsEqual, HalfCopied, PointVisible
+from tests.engines.rsync.builders import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
 
 TREE = ROOT / WORK
 MIB = 1 << 20
 
 
 def going_on(*cut: HalfCopied) -> list[Step]:
-    return [step for stage in steps.resume(job(), cut_world(cut), TREE, ASKED) for step in stage]
+    return [step for stage in plan.resume(job(), cut_world(cut), TREE, ASKED) for step in stage]
 
 
 def values(step: Step) -> tuple[str, ...]:
@@ -60,7 +59,7 @@ def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
 
 
 def test_points_are_removed_for_a_reason() -> None:
-    (step,) = steps.remove(job(), (OLD, NAME), ("older than 7 days", "too many"))
+    (step,) = plan.remove(job(), (OLD, NAME), ("older than 7 days", "too many"))
     assert (step.does, step.effect) == ("remove 2 points", Effect.DESTROYS)
     assert step.why == f"{OLD}: older than 7 days; {NAME}: too many"
     assert step.removes == f"{OLD} {NAME}"
@@ -68,31 +67,31 @@ def test_points_are_removed_for_a_reason() -> None:
 
 
 def test_publishing_is_proved_by_a_look() -> None:
-    (step,) = steps.publish(job(), NAME)
+    (step,) = plan.publish(job(), NAME)
     assert (step.makes, step.proof) == (NAME, PointVisible(root=ROOT, name=NAME))
     assert str(step.proof) == f"/backup/photos/points/{NAME} is there and latest"
     assert values(step) == (ROOT.path, NAME, ".poolferry/manifest.gz")
 
 
 def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
-    (step,) = steps.prepare(job(), TREE)
+    (step,) = plan.prepare(job(), TREE)
     assert values(step) == (ROOT.path, "photos", TREE.path, "330")  # the job's patience, and some more
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
-    (step,) = steps.record(job(), TREE, NAME, point(), ASKED)
+    (step,) = plan.record(job(), TREE, NAME, point(), ASKED)
     assert step.work == Recording(
         tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point().manifest,
         digest="xxh128",
     )  # fmt: skip
     assert step.proof == CountsEqual(tree=TREE)
-    (first,) = steps.record(job(), TREE, NAME, None, ASKED)
+    (first,) = plan.record(job(), TREE, NAME, None, ASKED)
     assert isinstance(first.work, Recording)
     assert first.work.linked is None
 
 
 def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
-    (step,) = steps.record_mirror(mirror(), world(MIRRORED), ASKED)
+    (step,) = plan.record_mirror(mirror(), world(MIRRORED), ASKED)
     assert isinstance(step.work, Recording)
     assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
     assert step.effect is Effect.WRITES

@@ -1,7 +1,4 @@
-"""Looks at real trees: what differs, what an interrupted run left, and that a look which failed is no empty answer.
-
-Changes things.
-"""
+"""Looks at real trees: what differs, what an interrupted run left, and that a look which failed is no empty answer."""
 
 import json
 import os
@@ -17,13 +14,13 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync import commands, parse, scripts
-from orchestrator.engines.rsync.lanes import Lanes
+from orchestrator.engines.rsync.model import World
+from orchestrator.engines.rsync.parallel import Lanes
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
-from orchestrator.engines.rsync.words import World
 from orchestrator.process.executor import Reader
-from orchestrator.process.result import Result
+from orchestrator.process.pipeline import Result
 from orchestrator.process.scripted import Scripted, answer
-from tests.engines.rsync.given import NAME, NOW, OLD, THERE, job
+from tests.engines.rsync.builders import NAME, NOW, OLD, THERE, job
 
 
 class Trees:

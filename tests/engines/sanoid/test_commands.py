@@ -1,7 +1,4 @@
-"""The configuration that sanoid gets, and the scripts around it: run by a real sh, with a sanoid and a zfs that act a part.
-
-Changes things: in a temporary directory.
-"""
+"""The configuration that sanoid gets, and the scripts around it: run by a real sh, with a sanoid and a zfs that act a part."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -9,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.command import Command, Effect
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.sanoid import commands
-from orchestrator.engines.sanoid.words import ALL, NOT_TAKEN, PREFIX, TOLD, Rules
-from tests.engines.sanoid.given import FAR, ROOT
+from orchestrator.engines.sanoid.model import ALL, NOT_TAKEN, PREFIX, TOLD, Rules
+from tests.engines.sanoid.builders import FAR, ROOT
 
 RULES = Rules(daily=7)
 THEN = datetime(2026, 11, 20, tzinfo=UTC)

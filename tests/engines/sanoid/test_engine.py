@@ -1,20 +1,19 @@
-"""The engine's face: the look, points, advice, and clear words where there is no copy. Pure."""
+"""The engine's face: the look, points, advice, and clear words where there is no copy."""
 
 from collections.abc import Callable
 
 import pytest
 
-from orchestrator.domain.command import Pipeline
 from orchestrator.domain.errors import OrchestratorError, ProgramMissing, SourceMissing
 from orchestrator.domain.job import Snapshots
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Plan
+from orchestrator.domain.plan import Pipeline, Plan
 from orchestrator.engines.contract import Engine, Snapshotter
 from orchestrator.engines.sanoid import ENGINE
-from orchestrator.engines.sanoid.words import World
-from orchestrator.process.result import Result
+from orchestrator.engines.sanoid.model import World
+from orchestrator.process.pipeline import Result
 from orchestrator.process.scripted import Scripted, answer
-from tests.engines.sanoid.given import ASKED, FAR, FOLDER, ROOT, failed, job, taken, world
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, failed, job, taken, world
 
 LOOK = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = Snapshots(daily=2)

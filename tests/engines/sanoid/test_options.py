@@ -1,4 +1,4 @@
-"""The [sanoid] section, the rules of [snapshots], and what of both does not fit together. Pure."""
+"""The [sanoid] section, the rules of [snapshots], and what of both does not fit together."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.domain.job import Keep, Snapshots, Verify
 from orchestrator.domain.place import Location
+from orchestrator.engines.sanoid.model import KINDS, Rules
 from orchestrator.engines.sanoid.options import (
     SanoidOptions,
     downward,
@@ -16,8 +17,7 @@ from orchestrator.engines.sanoid.options import (
     snapshot_mistakes,
     snapshots_of,
 )
-from orchestrator.engines.sanoid.words import KINDS, Rules
-from tests.engines.sanoid.given import COPY, ROOT, job
+from tests.engines.sanoid.builders import COPY, ROOT, job
 
 BLANK = Location(path="tank/my photos")
 

@@ -1,12 +1,12 @@
-"""What the look and sanoid print, recorded from sanoid 2.1 and 2.2. Pure."""
+"""What the look and sanoid print, recorded from sanoid 2.1 and 2.2."""
 
 from datetime import UTC, datetime
 
 import pytest
 
+from orchestrator.engines.sanoid.model import Said, Taken
 from orchestrator.engines.sanoid.parse import parse_look, parse_said, parse_version
-from orchestrator.engines.sanoid.words import Said, Taken
-from tests.engines.sanoid.given import ROOT
+from tests.engines.sanoid.builders import ROOT
 
 A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "a/b", "a/c d"))
 

@@ -1,13 +1,13 @@
-"""What is due, what has outlived its time, and the steps that come of it. Pure."""
+"""What is due, what has outlived its time, and the steps that come of it."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies
 
-from orchestrator.domain.command import Effect, Pipeline
 from orchestrator.domain.job import Keep, Snapshots
-from orchestrator.domain.plan import Nothing, Plan, Refusal, Step
+from orchestrator.domain.plan import Effect, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.engines.sanoid.model import ALL, KINDS, PERIODS, Rules, Taken
 from orchestrator.engines.sanoid.plan import (
     began,
     due_kinds,
@@ -18,8 +18,7 @@ from orchestrator.engines.sanoid.plan import (
     prune_target_steps,
     take_steps,
 )
-from orchestrator.engines.sanoid.words import ALL, KINDS, PERIODS, Rules, Taken
-from tests.engines.sanoid.given import ASKED, FAR, FOLDER, NOW, job, taken, world
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, job, taken, world
 
 DAILY = Snapshots(daily=2)
 TODAY, YESTERDAY = taken("daily", 2026, 11, 20), taken("daily", 2026, 11, 19, 12)

@@ -1,4 +1,4 @@
-"""Small builders of jobs, sides and worlds for the tests of what runs. Pure."""
+"""Small builders of jobs, sides and worlds for the tests of what runs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from orchestrator.domain.job import Job, Pipe
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.model import Bookmark, Dataset, Flags, Kind, Side, Snapshot, World
 from orchestrator.engines.zfs.options import ZfsOptions
-from orchestrator.engines.zfs.words import Bookmark, Dataset, Flags, Kind, Side, Snapshot, World
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 ASKED = Asked(now=NOW, notes="/notes")

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines.zfs.happenings import (
-    COPY,
-    EVERYTHING,
-    GENTLE,
-    ROOT,
-    WAYS,
-    Chaos,
-    Event,
-    ends_well,
-    events_of,
-    happen,
-)
-from tests.engines.zfs.running import encrypt, ferry
+from tests.engines.zfs.events import COPY, EVERYTHING, GENTLE, ROOT, WAYS, Chaos, Event, ends_well, events_of, happen
+from tests.engines.zfs.model_run import encrypt, ferry
 
 EVENTS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 11), st.integers(0, 11)), max_size=40)
 

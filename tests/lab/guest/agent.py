@@ -4,8 +4,6 @@
 A frame is `>IBI` (channel, kind, length) and its payload. The host sends R (begin anew; the payload comes back in `r`),
 O (open: JSON with argv or sh, environment, folder, user, stdin), I (bytes for stdin), E (end of stdin), K (signal number)
 and T (the clock, seconds). The guest sends 1 and 2 (stdout, stderr), X (JSON with code or error) and r.
-
-Changes things.
 """
 
 import contextlib

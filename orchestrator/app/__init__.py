@@ -1,0 +1,1 @@
+"""Where people and machines knock: text in, text out."""

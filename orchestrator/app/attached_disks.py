@@ -1,0 +1,87 @@
+"""Removable disks that are attached for a command that looks at what lies on them, and let go at its end."""
+
+from typing import TYPE_CHECKING, Self
+
+from orchestrator.app.hotplug import plugged_in
+from orchestrator.domain.rotation import Disk, RotationSet
+from orchestrator.views import output as door
+
+if TYPE_CHECKING:
+    from orchestrator.app.session import Desk
+    from orchestrator.app.settings import Frame
+    from orchestrator.domain.run import RunReport
+    from orchestrator.planners.identify_disk import Recognised
+    from orchestrator.process.executor import Reader
+    from orchestrator.runner.disk.visit import Stay
+
+
+class Stays:
+    """The disks of sets that are here. Without a desk none is attached: what is attached already can be looked at."""
+
+    def __init__(self, frame: "Frame", desk: "Desk | None") -> None:
+        self._frame, self._desk = frame, desk
+        self._found: tuple[Recognised, ...] | None = None
+        self._told: dict[str, str] = {}
+        self._stays: dict[str, Stay] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stay in self._stays.values():
+            ended = stay.end(power_off=False)
+            if ended.safe:
+                door.say(f"disk {ended.disk.called} is let go, and may be unplugged")
+            else:
+                door.say(f"disk {ended.disk.called}: {ended.why}; {ended.cure}")
+
+    def bring(self, rotation: RotationSet, disk: Disk) -> str:
+        """Attaches a disk that is here, unless it is attached; empty, or why its copies cannot be looked at."""
+        if disk.name not in self._told:
+            self._told[disk.name] = self._brought(rotation, disk)
+        return self._told[disk.name]
+
+    def did(self, disk: str, report: "RunReport") -> None:
+        """What was done on a disk, for the record of its visit."""
+        if disk in self._stays:
+            self._stays[disk].reports.append(report)
+
+    def _brought(self, rotation: RotationSet, disk: Disk) -> str:
+        from orchestrator.disks import disk as medium
+        from orchestrator.planners.identify_disk import State
+        from orchestrator.process.executor import Reader
+
+        if disk.name not in plugged_in(rotation):
+            return "it is not plugged in"
+        reader = Reader(log=self._frame.log)
+        found = next((each for each in self._devices(reader) if each.disk == disk), None)
+        if found is None:
+            return "it is not plugged in"
+        if found.state is not State.TO_PROVE:
+            return found.says
+        if medium.use(disk, found.device, reader).attached:
+            return ""
+        if self._desk is None:
+            return f"it is plugged in, and is not attached only to look: poolferry disks attach {disk.name}"
+        return self._attached(found, self._desk)
+
+    def _devices(self, reader: "Reader") -> "tuple[Recognised, ...]":
+        from orchestrator.disks.detect import survey_devices
+        from orchestrator.planners.identify_disk import recognise
+
+        if self._found is None:
+            disks = [disk for rotation in self._frame.configuration().sets for disk in rotation.disks]
+            with self._frame.views() as views:
+                self._found = recognise(survey_devices(reader), disks, views.disks.known())
+        return self._found
+
+    def _attached(self, found: "Recognised", desk: "Desk") -> str:
+        from orchestrator.app.disk_visits import dock
+        from orchestrator.runner.disk.visit import Stay, begin_visit
+
+        begun = begin_visit(found, dock(self._frame.where, desk.history, say=door.say, log=self._frame.log))
+        if not isinstance(begun, Stay):
+            return begun.why
+        self._stays[begun.disk.name] = begun
+        door.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")
+        return ""

@@ -1,0 +1,236 @@
+"""A new machine takes over from a lost one: its kit is found, told, and written where ours belongs; never over anything."""
+
+import io
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import point_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orchestrator.domain.place import Host
+    from orchestrator.domain.plan import Pipeline
+    from orchestrator.history.values import RunRecord
+
+_HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
+MOVED = "moved"
+_SSH_FAILED = 255  # of ssh itself, before anything ran there
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """A kit as it was found. `folder`: where in the place; `configuration`: by path; `last`: the newest run; `runs`: how many."""
+
+    folder: str
+    configuration: Files
+    history: bytes
+    last: "RunRecord | None"
+    runs: int
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The jobs that it declares."""
+        names = (
+            path.removeprefix("jobs/").removesuffix(".toml") for path in self.configuration if path.startswith("jobs/")
+        )
+        return tuple(sorted(names))
+
+
+def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> Kit:
+    """The newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
+        files = _fetched(place, folder, log, tuple(ssh_options))
+        found = [kit for kit in (_kit(each, files, folder) for each in _folders(files)) if kit is not None]
+    if not found:
+        cure = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
+        raise OrchestratorError(f"there is no kit of poolferry at {place}", cure=cure)
+    return max(found, key=lambda kit: (kit.last.begun_at.timestamp() if kit.last else 0.0, len(kit.configuration)))
+
+
+def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options: tuple[str, ...]) -> Files:
+    from orchestrator.process.executor import Writer
+    from orchestrator.process.pipeline import broken
+
+    archive = os.path.join(folder, "kits.tar")
+    pipeline, host = _pipeline(place, archive)
+    result = Writer(log=log, ssh_options=ssh_options).stream(pipeline)
+    if not result.well:
+        words = result.last_words[0].strip() or f"it ended with {broken(pipeline, result).result.exits[0]}"
+        raise OrchestratorError(f"{place} cannot be read: {words}", cure=_cure(words, host, result.exits[0]))
+    with open(archive, "rb") as file:
+        return unpacked(file.read())
+
+
+def _cure(words: str, host: "Host | None", ended: int | None) -> str:
+    if "is locked" in words:
+        return "cryptsetup open --readonly DEVICE NAME, then name /dev/mapper/NAME"
+    if host is None:
+        return "is it here, and are you root?"
+    if ended == _SSH_FAILED:
+        port = f"-p {host.port} " if host.port else ""
+        user = f"{host.user}@" if host.user else ""
+        return (
+            f"`ssh {port}{user}{host.name} true` must end well without a question: say it once, look at the host's key before you "
+            "agree, and let this machine's key in there (ssh-copy-id); --ssh-option gives ssh more, such as -i and a file"
+        )
+    return "is it the folder of a copy, or the dataset above the copies; and may this user read it?"
+
+
+def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
+    """How a place is read, and on which host."""
+    from orchestrator.disks import kits
+    from orchestrator.domain.place import parse_location
+
+    if place.startswith("/dev/") and not os.path.isdir(place):
+        return kits.device_pipeline(place, keeps), None
+    where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
+    if where.host is not None:
+        return kits.host_pipeline(where.path, where.host, keeps), where.host
+    if where.path.startswith("/"):
+        return kits.folder_pipeline(where.path, keeps), None
+    return kits.dataset_pipeline(where.path, keeps), None
+
+
+def unpacked(archive: bytes) -> Files:
+    """The files of an archive by their paths; nothing else of it, and none that would lie outside. Raises: OrchestratorError."""
+    if not archive:
+        return {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as read:
+            found = {os.path.normpath(one.name): file.read() for one in read if (file := read.extractfile(one))}
+    except tarfile.TarError as error:
+        raise OrchestratorError(f"what was read is no archive: {error}", cure="try again with -v") from error
+    return {path: content for path, content in found.items() if not path.startswith(("/", ".."))}
+
+
+def _folders(files: Files) -> list[str]:
+    return sorted(os.path.dirname(path) for path in files if os.path.basename(path) == _HISTORY)
+
+
+def _kit(folder: str, files: Files, scratch: str) -> Kit | None:
+    """The kit in a folder; None where no configuration lies beside the history."""
+    below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
+    configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
+    if _ARCHIVE in below:
+        packed = unpacked(below[_ARCHIVE])
+        configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
+    if not configuration:
+        return None
+    last, runs = _runs(below[_HISTORY], scratch)
+    return Kit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
+    from orchestrator.history.store import open_history
+
+    path = os.path.join(scratch, "look.sqlite")
+    with open(path, "wb") as file:
+        file.write(history)
+    with open_history(path) as opened:
+        views = opened.views
+        last = next(iter(views.runs(None, 1)), None)
+        going_on = 1 if last is not None and last.outcome is None else 0  # a kit is made before its run ends
+        return last, sum(each.runs for each in views.totals()) + going_on
+
+
+# Taking over.
+
+
+def in_the_way(where: compose.Directories) -> tuple[str, ...]:
+    """What a kit would be written over: each a path."""
+    names = [os.path.join(where.config, name) for name in ("targets.toml", "poolferry.toml")]
+    jobs = os.path.join(where.config, "jobs")
+    names += [os.path.join(jobs, name) for name in sorted(os.listdir(jobs))] if os.path.isdir(jobs) else []
+    return tuple(path for path in (*names, where.history) if os.path.exists(path))
+
+
+def refuse(where: compose.Directories) -> Refusal | None:
+    """Why nothing is written; None: the place is free."""
+    held = in_the_way(where)
+    if not held:
+        return None
+    return Refusal(
+        why="this machine has a configuration or a history of its own; nothing is written over it",
+        evidence=held[:5],
+        cure="tell --aside: what is there is renamed and kept; or name other directories by --config and --state",
+    )
+
+
+def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
+    """Renames what is in the way; the new names."""
+    mark = f".aside-{point_name(now)}"
+    paths = [path for path in (where.config, where.history) if os.path.exists(path)]
+    for path in paths:
+        os.rename(path, f"{path}{mark}")
+    return tuple(f"{path}{mark}" for path in paths)
+
+
+def take_over(kit: Kit, where: compose.Directories, place: str) -> tuple[str, ...]:
+    """Writes configuration and history, each for its owner alone; the paths. The history knows that it has moved."""
+    written = [_write(os.path.join(where.config, path), text) for path, text in sorted(kit.configuration.items())]
+    written.append(_write(where.history, kit.history))
+    told = {
+        "from": kit.last.host if kit.last else "",
+        "to": os.uname().nodename,
+        "at": compose.now().isoformat(),
+        "kit": place,
+    }
+    with compose.open_history(where) as history:
+        history.heal(lambda *_: False, compose.now())  # whatever ran there, it does not run here
+        history.remember("", MOVED, json.dumps(told))
+    return tuple(written)
+
+
+def _write(path: str, content: bytes) -> str:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def next_steps(where: compose.Directories, say: "Callable[[str], str]") -> tuple[str, ...]:
+    """What to say next, in order. `say`: a command of ours as one would type it."""
+    lines = [say("check --system")]
+    try:
+        known = compose.configuration(where)
+    except OrchestratorError:
+        return (say("check"),)
+    if known.sets:
+        lines += [say("disks list"), say("disks readopt") + " DISK  # each disk, as it belongs to another machine"]
+    lines += dict.fromkeys(say(f"restore {_way(job.source, job.name)}") for job in known.jobs if job.copies)
+    return tuple(lines)
+
+
+def _way(source: Location, job: str) -> str:
+    if source.path.startswith("/") or source.host is not None:
+        return f"plan {job} --to {source}"
+    return f"pool {source.path.partition('/')[0]} --plan"
+
+
+def kit_lines(kit: Kit, place: str) -> Sequence[str]:
+    """What was found, for people."""
+    last = kit.last
+    told = f"of {last.host}, last run {last.begun_at:%Y-%m-%d %H:%M} UTC ({last.job})" if last else "without any run"
+    return (
+        f"the kit at {os.path.join(place, kit.folder) if kit.folder else place} is {told}; {show_count(kit.runs, 'run')}",
+        f"jobs: {', '.join(kit.jobs) or 'none'}",
+    )

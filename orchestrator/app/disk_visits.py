@@ -1,0 +1,301 @@
+"""Visits of removable disks, for the commands that make them: who is here, whose turn it is, what is said of it."""
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
+
+from orchestrator import compose
+from orchestrator.app.hotplug import plugged_in
+from orchestrator.config.models import Configuration
+from orchestrator.disks.power import wake
+from orchestrator.domain.errors import NotNow
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.rotation import Disk, RotationSet
+from orchestrator.domain.run import RunReport
+from orchestrator.planners.identify_disk import Recognised, State
+from orchestrator.planners.rotation import Ask, SetHealth, arrived, ask, judge_set, left_alone, request
+from orchestrator.process.executor import Writer
+from orchestrator.runner.disk.state import members, of_set, on_disk
+from orchestrator.runner.disk.visit import Dock, Ending, Read, Stay, Visited, begin_visit, look
+from orchestrator.views import output as door
+from orchestrator.views.format import iso
+
+if TYPE_CHECKING:
+    from orchestrator.history.store import History
+    from orchestrator.history.views import Views
+
+_MACHINE = "/etc/machine-id"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStanding:
+    """A set as it stands: whom it asks for, who is late, and the request in words."""
+
+    rotation: RotationSet
+    asked: Ask
+    health: SetHealth
+    request: str
+
+
+def owner() -> str:
+    """This machine as markers name it: it stays when the machine is renamed, and tells nobody the machine's own id.
+
+    Source: machine-id(5): the id is confidential, and is to be hashed for applications.
+    """
+    try:
+        with open(_MACHINE, encoding="ascii") as file:
+            told = file.read().strip()
+    except (OSError, ValueError):
+        told = ""
+    return sha256(f"poolferry:{told or os.uname().nodename}".encode()).hexdigest()[:32]
+
+
+def dock(where: compose.Directories, history: "History", *, say: Say, log: Say) -> Dock:
+    """What visits are made with."""
+    os.makedirs(os.path.join(where.state, "notes"), mode=0o700, exist_ok=True)
+    return Dock(
+        history=history, writer=Writer(log=log), clock=compose.now, owner=owner(), host=os.uname().nodename, state=where.state, say=say,
+    )  # fmt: skip
+
+
+def set_standing(
+    rotation: RotationSet, jobs: Iterable[Job], views: "Views", *, now: datetime, here: Iterable[str] | None = None
+) -> SetStanding:
+    """How a set stands at `now`. `here`: names of disks that are plugged in, when not told as udev's links tell."""
+    local, here = now.astimezone(), plugged_in(rotation) if here is None else tuple(here)
+    own = members(rotation, of_set(rotation, jobs), views, here)
+    asked, health = ask(rotation, own, local), judge_set(rotation, own, local)
+    return SetStanding(
+        rotation=rotation, asked=asked, health=health, request=request(rotation, asked, health, local, here)
+    )
+
+
+class Arrivals:
+    """The disks that are plugged in just now, by set."""
+
+    def __init__(self, known: Configuration, used: Dock, *, awake: bool = False) -> None:
+        """`awake`: disks that were switched off and are still plugged in are woken first."""
+        self.known = known
+        self.dock = used
+        if awake:
+            self.wake(known.sets)
+        self.found = look(known.sets, used)
+
+    def wake(self, sets: Iterable[RotationSet]) -> bool:
+        """Whether there was a disk to be woken."""
+        woken = wake([disk for rotation in sets for disk in rotation.disks], self.dock.writer)
+        for disk in woken:
+            self.dock.say(f"disk {disk.called} was switched off and is still plugged in: it is used again")
+        return bool(woken)
+
+    def look_again(self) -> None:
+        """What is here may have changed."""
+        self.found = look(self.known.sets, self.dock)
+
+    def strangers(self) -> tuple[Recognised, ...]:
+        """What was plugged in and cannot be used."""
+        return tuple(each for each in self.found if each.state is not State.TO_PROVE)
+
+    def usable(self, rotation: RotationSet) -> tuple[Recognised, ...]:
+        """The disks of a set that are here, the one that is asked for first."""
+        stands = self.standing(rotation)
+        turn = [disk.name for disk in (stands.asked.disk, *stands.asked.others) if disk]
+        here = [each for each in self.found if each.state is State.TO_PROVE and each.disk and each.disk.name in turn]
+        return tuple(sorted(here, key=lambda each: turn.index(each.disk.name) if each.disk else 0))
+
+    def standing(self, rotation: RotationSet) -> SetStanding:
+        """How the set stands with what is here."""
+        here = self._here()
+        views = self.dock.history.views
+        return set_standing(rotation, self.known.jobs, views, now=compose.now(), here=here)
+
+    def _here(self) -> tuple[str, ...]:
+        return tuple(each.disk.name for each in self.found if each.disk and each.state is not State.HELD)
+
+    def kept(self, rotation: RotationSet) -> tuple[str, ...]:
+        """Why disks of the set that are here take no copy now."""
+        now = compose.now().astimezone()
+        own = members(rotation, of_set(rotation, self.known.jobs), self.dock.history.views)
+        here = self._here()
+        return tuple(told for member in own if member.disk.name in here and (told := left_alone(rotation, member, now)))
+
+    def begin(self, found: Recognised, rotation: RotationSet) -> Stay | Visited:
+        """Begins a visit and says so."""
+        say, disk = self.dock.say, found.disk
+        if disk is None:
+            raise ValueError(found.state)
+        stands = self.standing(rotation)
+        begun = begin_visit(found, self.dock)
+        if isinstance(begun, Stay):
+            say(f"{arrived(disk, stands.asked)} ({found.device.path}); do not unplug it until it is said to be safe")
+        for told in filter(None, (stands.health.all_here, *self.kept(rotation))):
+            say(f"warning: {told}")
+        return begun
+
+    def absent(self, rotation: RotationSet) -> NotNow:
+        """Why no disk of a set can be used now, and what is asked for."""
+        own = {disk.name for disk in rotation.disks}
+        bad = [f"{each.says}; {each.cure}" for each in self.strangers() if each.disk and each.disk.name in own]
+        told = [*bad, *self.kept(rotation)] or [f"no disk of the set {rotation.name} is here"]
+        return NotNow("; ".join(told), cure=self.standing(rotation).request)
+
+
+class Visits:
+    """Visits for jobs that are run one after the other: a disk stays attached until the last of them has ended.
+
+    `do` runs a job that is placed, or is told why it is not; `read` reads copies again before a disk is let go.
+    """
+
+    def __init__(
+        self,
+        where: compose.Directories,
+        known: Configuration,
+        make_dock: Callable[[], Dock],
+        show: Callable[[Visited, SetStanding], None],
+        *,
+        read: Read | None = None,
+    ) -> None:
+        self._read = read
+        self._where, self._known, self._make, self._show = where, known, make_dock, show
+        self._arrivals: Arrivals | None = None
+        self._stays: dict[str, Stay | Visited | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, stay in self._stays.items():
+            if isinstance(stay, Stay):
+                rotation = self._known.rotation(name)
+                if self._read is not None and rotation.verify is not None and stay.reports:
+                    stay.read_again(of_set(rotation, self._known.jobs), rotation.verify, self._read)
+                self._ended(rotation, stay.end(power_off=rotation.power_off))
+
+    def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
+        """The job on a disk of its set, if it has a set, and a disk of it is here."""
+        if not job.target.rotates:
+            return do(job, None)
+        rotation = self._known.rotation(job.target.name)
+        if self._arrivals is None:
+            self._arrivals = Arrivals(self._known, self._make())
+        if rotation.name not in self._stays:
+            self._stays[rotation.name] = self._begun(self._arrivals, rotation)
+        stay = self._stays[rotation.name]
+        if isinstance(stay, Visited):
+            return do(job, NotNow(stay.why, cure=stay.cure))
+        report = stay and stay.run(job, lambda placed: do(placed, None))
+        return report or do(job, self._arrivals.absent(rotation))
+
+    def _begun(self, arrivals: "Arrivals", rotation: RotationSet) -> Stay | Visited | None:
+        begun: Stay | Visited | None = None
+        usable = arrivals.usable(rotation)
+        if not usable and arrivals.wake([rotation]):
+            arrivals.look_again()
+            usable = arrivals.usable(rotation)
+        for at, found in enumerate(usable, 1):
+            begun = arrivals.begin(found, rotation)
+            if isinstance(begun, Stay):
+                for other in filter(None, (each.disk for each in usable[at:])):
+                    arrivals.dock.say(
+                        f"disk {other.called} is here too, and is left as it is: poolferry disks scan uses both"
+                    )
+                return begun
+            self._ended(rotation, begun)
+        return begun
+
+    def _ended(self, rotation: RotationSet, ended: Visited) -> None:
+        if self._arrivals is not None:
+            used = self._arrivals.dock
+            call_safe_hooks(self._where, self._known, ended, used.history, used.say)
+            self._show(ended, self._arrivals.standing(rotation))
+
+
+def call_safe_hooks(
+    where: compose.Directories, known: Configuration, ended: Visited, history: "History", say: Say
+) -> None:
+    """Calls what the jobs of a visit name for `disk-safe`, once the disk may be pulled out."""
+    named = [report for report in ended.reports if known.job(report.job).hooks.of("disk-safe")] if ended.safe else []
+    if not named:
+        return
+    from orchestrator.domain.events import Event, Said
+    from orchestrator.process.stop import Stop
+    from orchestrator.runner.hooks import call_hooks
+    from orchestrator.runner.run_recorder import Journal
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Said) and event.level == "warning":
+            say(event.text)
+
+    for report in named:
+        job = on_disk(known.job(report.job), ended.disk)
+        tools = compose.make_tools(job, where, history, tell=tell, log=lambda _: None, stop=Stop(), ssh_options=())
+        journal = Journal(tools=tools, job=job, run=report.run, begun=compose.monotonic())
+        call_hooks("disk-safe", journal, replace(report, why=f"disk {ended.disk.name} may be unplugged"))
+
+
+def visited_lines(ended: Visited, following: SetStanding) -> list[str]:
+    """How a visit ended, for people: above all whether the disk may be pulled out."""
+    name, cure = ended.disk.called, [f"  what to do: {ended.cure}"] if ended.cure else []
+    if ended.health:
+        cure.append(f"  its own word: {ended.health}")
+    if ended.beside:
+        cure.append(f"  {leave_the_case(ended.beside)}")
+    match ended.ending:
+        case Ending.DONE:
+            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and proved.{_next(ended.disk, following)}", *cure]
+        case Ending.INCOMPLETE:
+            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it goes on next time.", *cure]
+        case Ending.REFUSED:
+            return [f"{ended.why}", *cure]
+    return [f"{'NOT SAFE TO REMOVE' if ended.ending is Ending.BUSY else 'Attention'}: {ended.why}", *cure]
+
+
+def leave_the_case(beside: str) -> str:
+    """What is said where something else in a disk's case is in use."""
+    return f"take out this disk alone: in the same case {beside}, so leave the case plugged in and switched on"
+
+
+def show_visited(ended: Visited, following: SetStanding) -> None:
+    """Says it on stderr, for commands whose result is something else."""
+    for line in visited_lines(ended, following):
+        door.say(line)
+
+
+def _next(disk: Disk, following: SetStanding) -> str:
+    asked = following.asked.disk
+    return f" Bring next: {asked.called}." if asked and asked.name != disk.name else ""
+
+
+def visited_value(ended: Visited) -> dict[str, Any]:
+    """A visit for JSON."""
+    from orchestrator.runner.run_recorder import report_value
+
+    return {
+        "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
+        "why": ended.why, "cure": ended.cure, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
+        "runs": [report_value(each) for each in ended.reports], "read": [report_value(each) for each in ended.readings],
+    }  # fmt: skip
+
+
+def recognised_value(found: Recognised) -> dict[str, Any]:
+    """A device for JSON."""
+    return {
+        "device": found.device.path, "state": found.state.value, "disk": found.disk.name if found.disk else None,
+        "serial": found.device.serial, "model": found.device.model, "size": found.device.size, "why": found.says,
+        "cure": found.cure,
+    }  # fmt: skip
+
+
+def standing_value(stands: SetStanding) -> dict[str, Any]:
+    """A set for JSON."""
+    asked, health = stands.asked, stands.health
+    return {
+        "set": stands.rotation.name, "expected": asked.disk.name if asked.disk else None, "why": asked.why,
+        "accepted": [disk.name for disk in asked.others], "newest": iso(health.newest), "late": health.late,
+        "overdue": dict(health.overdue), "ailing": dict(health.ailing), "all_here": health.all_here,
+        "request": stands.request,
+    }  # fmt: skip

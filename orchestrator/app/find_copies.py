@@ -1,0 +1,288 @@
+"""All copies of a job's source, as history knows them and as the places say now: which one a restore takes."""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import compose
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.point import Point
+from orchestrator.domain.rotation import Standing
+from orchestrator.domain.run import Kind, Outcome
+from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
+from orchestrator.history.values import PointRecord
+from orchestrator.planners.choose_copy import Choice, Copy, Held, Went, choose_copy, estimate, fetch_sentence
+from orchestrator.runner.disk.state import find_known
+from orchestrator.views.format import ago, clock, iso
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
+    from orchestrator.history.views import Views
+
+_RUNS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The copies of a source, the choice among them, and what is known of time and of what is in the way."""
+
+    job: Job
+    copies: tuple[Copy, ...]
+    choice: Choice
+    takes: tuple[Seconds, Went] | None
+    in_the_way: str
+
+
+def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: str | None = None) -> Found:
+    """Looks at every place that can be reached now. Raises: HistoryError."""
+    known = frame.configuration()
+    jobs = [each for each in known.jobs if each.copies and each.source == job.source]
+    with frame.views() as views:
+        here = _disks_here(frame, jobs, views)
+        copies = tuple(copy for each in jobs for copy in _of_job(frame, each, views, here))
+        choice = choose_copy(copies, at=at, name=name)
+        past = [went for each in jobs for went in _went(views, each.name)]
+    size = choice.point.bytes if choice.point else None
+    return Found(
+        job=job, copies=copies, choice=choice, takes=estimate(size, past), in_the_way=_in_the_way(job)
+    )  # fmt: skip
+
+
+def _disks_here(frame: "Frame", jobs: Sequence[Job], views: "Views") -> frozenset[str]:
+    """The names of the removable disks that are plugged in, and are what they should be."""
+    disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
+    if not disks:
+        return frozenset()
+    from orchestrator.disks.detect import survey_devices
+    from orchestrator.planners.identify_disk import State, recognise
+
+    with compose.reader(jobs[0], compose.stop_for(None), frame.log) as reader:
+        found = recognise(survey_devices(reader), disks, views.disks.known())
+    return frozenset(each.disk.name for each in found if each.disk and each.state is State.TO_PROVE)
+
+
+def _of_job(frame: "Frame", job: Job, views: "Views", here: frozenset[str]) -> Iterator[Copy]:
+    records = views.points(job.name)
+    if job.target.rotation is not None:
+        yield from _of_disks(job, records, views, here)
+        return
+    own = [each for each in records if each.place == job.target.name]
+    try:
+        there = {point.name: point for point in _look(frame, job)}
+    except OrchestratorError as error:
+        yield Copy(job=job.name, place=job.target.name, points=_held(own), away=error.why)
+        return
+    if own and not there:
+        away = "nothing is there any more: see whether its disk is mounted"
+        yield Copy(job=job.name, place=job.target.name, points=_held(own), away=away)
+        return
+    remembered = {each.name: each for each in own}
+    points = [_seen(point, remembered.get(name)) for name, point in there.items()]
+    yield Copy(job=job.name, place=job.target.name, points=tuple(sorted(points, key=_by_time)))
+
+
+def _look(frame: "Frame", job: Job) -> tuple[Point, ...]:
+    from orchestrator.engines.registry import engine
+
+    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+        return engine(job.engine).points(job, reader)
+
+
+def _of_disks(job: Job, records: Sequence[PointRecord], views: "Views", here: frozenset[str]) -> Iterator[Copy]:
+    rotation = job.target.rotation
+    if rotation is None:
+        return
+    known, places = views.disks.known(), views.disks.places()
+    for disk in rotation.disks:
+        own = find_known(known, disk)
+        standing = own.standing if own else Standing.ACTIVE
+        where = places.get(own.disk) if own else None
+        away = "" if disk.name in here else "it is not plugged in"
+        if standing is not Standing.ACTIVE:
+            away = f"it is {standing.value}"
+        yield Copy(
+            job=job.name, place=disk.name, disk=disk.called, away=away, where=where.place if where else "",
+            points=_held([each for each in records if each.place == disk.name]),
+        )  # fmt: skip
+
+
+def _held(records: Sequence[PointRecord]) -> tuple[Held, ...]:
+    told = [_remembered(each) for each in records]
+    return tuple(sorted(filter(None, told), key=_by_time))
+
+
+def _remembered(record: PointRecord) -> Held | None:
+    taken = record.taken_at or record.made_at
+    if taken is None:
+        return None
+    return Held(
+        name=record.name, taken=taken, at=max(taken, record.confirmed_at or taken), sound=record.sound,
+        proved=record.proved_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
+    )  # fmt: skip
+
+
+def _seen(point: Point, record: PointRecord | None) -> Held:
+    """Where history was lost, a manifest beside a point tells that it was whole once."""
+    told = _remembered(record) if record else None
+    if told is None or record is None:
+        return Held(
+            name=point.name,
+            taken=point.taken,
+            at=point.taken,
+            proved=point.manifest is not None,
+            sound=False if point.damaged else None,
+        )
+    return told
+
+
+def _by_time(held: Held) -> tuple[datetime, str]:
+    return held.taken, held.name
+
+
+def _went(views: "Views", job: str) -> Iterator[Went]:
+    for run in views.runs(job, _RUNS):
+        telling = run.kind in (Kind.RESTORE, Kind.DRILL, Kind.RUN) and run.outcome is Outcome.DONE
+        if telling and run.moved_bytes and run.took_s:
+            yield Went(kind=run.kind.value, run=run.id, bytes=run.moved_bytes, took=Seconds(run.took_s))
+
+
+def _in_the_way(job: Job) -> str:
+    """What lies where the source was; empty: nothing, or it lies where only the restore itself looks."""
+    path = job.source.path
+    if job.source.host is not None or not path.startswith("/") or not os.path.lexists(path):
+        return ""
+    try:
+        many = len(os.listdir(path))
+    except OSError:
+        return f"{show_name(path)} is there, and is no folder that can be read"
+    return f"{show_name(path)} holds {show_count(many, 'entry', 'entries')}" if many else ""
+
+
+def found_lines(found: Found, *, now: datetime) -> list[str]:
+    """For people: every copy, the choice, what is newer elsewhere, and the command."""
+    lines = [f"{found.job.name}: copies of {found.job.source}"]
+    lines += [f"  {_told(copy, now)}" for copy in found.copies]
+    choice = found.choice
+    if choice.copy is None or choice.point is None:
+        lines.append(f"  {choice.why}")
+    else:
+        lines.append(f"  chosen: {choice.copy.place} (job {choice.copy.job}), point {choice.point.name}: {choice.why}")
+        lines.append(f"    it is as the source was {ago(choice.point.at, now=now)}; what changed since is not in it")
+    lines += [f"  elsewhere: {fetch_sentence(copy, point, choice.point)}" for copy, point in choice.newer]
+    if found.takes is not None and choice.point is not None:
+        took, went = found.takes
+        lines.append(
+            f"    {show_size(choice.point.bytes)}, about {show_duration(took)}, as fast as {went.kind} {went.run} was"
+        )
+    if found.in_the_way:
+        lines.append(f"    in the way: {found.in_the_way}; --aside renames what is there, or tell another --to")
+    command = restore_command(found)
+    return [*lines, *([f"  restore: {command}"] if command else [])]
+
+
+def restore_command(found: Found) -> str:
+    """The command that restores what was chosen to where it came from."""
+    import shlex
+
+    choice = found.choice
+    if choice.copy is None or choice.point is None:
+        return ""
+    aside = " --aside" if found.in_the_way else ""
+    words = [
+        "poolferry",
+        "restore",
+        "run",
+        choice.copy.job,
+        "--point",
+        choice.point.name,
+        "--to",
+        str(found.job.source),
+    ]
+    return shlex.join(words) + aside
+
+
+def better(
+    found: Found, job: Job, *, at: datetime | None = None, name: str | None = None
+) -> tuple[tuple[Copy, Held, str], ...]:
+    """Copies that are newer than what a restore of this job would take, each with what to say or to do."""
+    choice = found.choice
+    own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]
+    mine = max((point for point in own if point), key=lambda point: point.at, default=None)
+    told = [(copy, point, fetch_sentence(copy, point, mine)) for copy, point in choice.newer]
+    copy, point = choice.copy, choice.point
+    if copy and point and copy.job != job.name and (mine is None or point.at > mine.at):
+        told.append((copy, point, f"poolferry restore run {copy.job} --point {point.name}"))
+    return tuple(told)
+
+
+def newer_lines(others: Sequence[tuple[Copy, Held, str]]) -> list[str]:
+    """Beside the plan of one copy, those that are newer."""
+    return [f"  {_where_newer(copy, point)}: {do}" for copy, point, do in others]
+
+
+def _where_newer(copy: Copy, point: Held) -> str:
+    where = f"disk {copy.disk}" if copy.disk else copy.place
+    return "elsewhere" if copy.away else f"newer on {where} (job {copy.job}), point {point.name}"
+
+
+def newer_values(others: Sequence[tuple[Copy, Held, str]]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": iso(point.at),
+         "away": copy.away or None, "do": do} for copy, point, do in others
+    ]  # fmt: skip
+
+
+def _told(copy: Copy, now: datetime) -> str:
+    name = f"disk {copy.disk}" if copy.disk else copy.place
+    head = f"{name} (job {copy.job}): "
+    newest = copy.newest()
+    if newest is None:
+        what = "no proved and sound point" if copy.points else "no point"
+    else:
+        size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
+        read = f", read again {ago(newest.read_at, now=now)}" if newest.read_at else ""
+        what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, proved{read}"
+    bad = [each.name for each in copy.points if each.sound is False]
+    damaged = f"; DAMAGED: {', '.join(bad[-3:])}" if bad else ""
+    gap = copy.gap()
+    hole = f"; none from {clock(gap[0].at, now=now)} to {clock(gap[1].at, now=now)}" if gap else ""
+    where = f"; it is at {copy.where}" if copy.where and copy.away else ""
+    return f"{head}{what}{damaged}{hole}" + (f"; {copy.away}{where}" if copy.away else "")
+
+
+def found_value(found: Found) -> dict[str, Any]:
+    """For programs."""
+    choice = found.choice
+    return {
+        "source": show_name(str(found.job.source)),
+        "copies": [_copy_value(copy) for copy in found.copies],
+        "chosen": None if choice.copy is None or choice.point is None else {
+            "job": choice.copy.job, "place": choice.copy.place, "point": choice.point.name, "as_of": iso(choice.point.at),
+            "bytes": choice.point.bytes,
+        },
+        "why": choice.why,
+        "elsewhere": [
+            {"job": copy.job, "place": copy.place, "point": point.name, "as_of": iso(point.at), "where": copy.where or None,
+             "do": fetch_sentence(copy, point, choice.point)} for copy, point in choice.newer
+        ],
+        "takes_s": round(found.takes[0], 1) if found.takes else None,
+        "in_the_way": found.in_the_way or None,
+        "command": restore_command(found) or None,
+    }  # fmt: skip
+
+
+def _copy_value(copy: Copy) -> dict[str, Any]:
+    newest, gap = copy.newest(), copy.gap()
+    return {
+        "job": copy.job, "place": copy.place, "disk": copy.disk or None, "away": copy.away or None,
+        "where": copy.where or None, "points": len(copy.points), "newest": newest.name if newest else None,
+        "as_of": iso(newest.at) if newest else None, "bytes": newest.bytes if newest else None,
+        "entries": newest.entries if newest else None,
+        "damaged": [each.name for each in copy.points if each.sound is False],
+        "gap": [iso(each.at) for each in gap] if gap else None,
+    }  # fmt: skip

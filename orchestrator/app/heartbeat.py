@@ -1,0 +1,86 @@
+"""Dead-man pings of single runs: the start while the run goes on, the end through the queue of notices.
+
+A start is told only of a run that takes longer than some seconds: most that find their disk away or their lock held end
+before, and a monitor that heard of the start would wait for their end. It is tried once: told late it would be a lie.
+"""
+
+import threading
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.notify_queue import ONE, Say, host, means_of
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.notice import Kind, Ping, Undelivered
+from orchestrator.domain.run import Outcome
+from orchestrator.notices.transport import Means
+from orchestrator.views.notification_text import ping_message
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.run import RunReport
+
+AFTER = 3.0
+_ENDS = {
+    Outcome.DONE: Kind.SUCCESS,
+    Outcome.NOTHING: Kind.SUCCESS,
+    Outcome.FAILED: Kind.FAIL,
+    Outcome.REFUSED: Kind.FAIL,
+    Outcome.INTERRUPTED: Kind.FAIL,
+}
+
+
+class StartPing:
+    """Tells the start in a thread of its own, after a while, while the run goes on."""
+
+    def __init__(self, channels: "tuple[Ping, ...]", job: "Job", means: Means, say: Say) -> None:
+        self._channels = channels
+        self._message = ping_message(Kind.START, job.name, "a run has begun", host=means.host, now=compose.now())
+        self._means = means
+        self._say = say
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="start ping", daemon=True)
+        self._thread.start()
+
+    def over(self) -> None:
+        """The run has ended: a start that is being told is waited for, so that it does not come after the end."""
+        self._over.set()
+        self._thread.join(ONE)
+
+    def _tell(self) -> None:
+        from orchestrator.notices.send import send
+
+        if self._over.wait(AFTER):
+            return
+        for channel in self._channels:
+            try:
+                send(channel, self._message, self._means)
+            except Undelivered as error:
+                self._say(f"the start was not told to {channel.name}: {error}")
+
+
+def _of(machine: "Machine", job: "Job") -> tuple[Ping, ...]:
+    pings = (channel for channel in machine.notice if isinstance(channel, Ping) and channel.of == "runs")
+    return tuple(ping for ping in pings if not ping.jobs or job.name in ping.jobs)
+
+
+def start_ping(where: compose.Directories, job: "Job", machine: "Machine", say: Say) -> StartPing | None:
+    """The start is going to be told, where somebody wants to hear it. A plain monitor knows no starts."""
+    wanted = tuple(ping for ping in _of(machine, job) if ping.style == "healthchecks")
+    return StartPing(wanted, job, means_of(where), say) if wanted else None
+
+
+def queue_end(where: compose.Directories, job: "Job", report: "RunReport", machine: "Machine", say: Say) -> None:
+    """The end is queued for each monitor of the job; a run that waits is no end. A plain monitor hears of success alone."""
+    kind = _ENDS.get(report.outcome)
+    wanted = [ping for ping in _of(machine, job) if kind is Kind.SUCCESS or (kind and ping.style == "healthchecks")]
+    if kind is None or not wanted:
+        return
+    why = f"{report.outcome}: {report.why} (run {report.run})"
+    message = ping_message(kind, job.name, why, host=host(), now=compose.now())
+    try:
+        with compose.open_history(where) as history:
+            for ping in wanted:
+                history.telling.queue(ping.name, message)
+    except OrchestratorError as error:
+        say(f"notices: {error}")

@@ -1,0 +1,59 @@
+"""Since when disks of a job's rotation set are plugged in, as udev's links tell: no program is started for it."""
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Place
+from orchestrator.domain.rotation import RotationSet, Visit
+
+LINKS = "/dev/disk/by-uuid"
+ON_ATTACH = "on attach"
+_BLOCK = "/sys/block"
+
+
+def arrived(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
+    """When the disk that came last was plugged in, of each job that runs when one is; no entry: none is here."""
+    waiting = [job for job in jobs if job.schedule == ON_ATTACH and job.target.rotates]
+    found = {job.name: _came(job.target, links) for job in waiting}
+    return {name: came for name, came in found.items() if came is not None}
+
+
+def plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
+    """The names of the disks of a set that are plugged in, those among them that were switched off."""
+    from orchestrator.disks.power import asleep
+
+    return tuple(
+        disk.name for disk in rotation.disks
+        if _linked(os.path.join(links, disk.identity)) is not None or asleep(disk) is not None
+    )  # fmt: skip
+
+
+def left_plugged_in(rotation: RotationSet, visits: Mapping[str, Visit], links: str = LINKS) -> tuple[str, ...]:
+    """What is said of disks whose visit has ended well and that nobody took away. `visits`: the last one, by identity."""
+    here = set(plugged_in(rotation, links))
+    ended = [(disk, visits.get(disk.identity)) for disk in rotation.disks if disk.name in here]
+    return tuple(
+        f"disk {disk.called} is still plugged in, and safe to remove since {visit.released.astimezone():%Y-%m-%d %H:%M}: "
+        "a disk that lies here is no protection against fire and theft"
+        for disk, visit in ended if visit is not None and visit.safe and visit.released is not None
+    )  # fmt: skip
+
+
+def _came(place: Place, links: str) -> datetime | None:
+    identities = [disk.identity for disk in place.rotation.disks] if place.rotation else []
+    instants = [instant for identity in identities if (instant := _linked(os.path.join(links, identity))) is not None]
+    return max(instants, default=None)
+
+
+def _linked(path: str) -> datetime | None:
+    """Since when the link is there. One that leads to a device of ours whose disk was pulled out does not count."""
+    try:
+        name = os.path.basename(os.readlink(path))
+        below = os.path.join(_BLOCK, name, "slaves")
+        if name.startswith("dm-") and not any(os.path.exists(os.path.join(below, each)) for each in os.listdir(below)):
+            return None
+        return datetime.fromtimestamp(os.lstat(path).st_mtime, UTC)
+    except OSError:
+        return None

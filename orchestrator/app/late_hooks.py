@@ -1,0 +1,58 @@
+"""Calls the hooks of jobs that are late: contract 1, with the facts of the job's newest run and the reason for being late."""
+
+from collections.abc import Sequence
+
+from orchestrator import compose
+from orchestrator.app.notify_queue import Say
+from orchestrator.domain.events import Event, Said
+from orchestrator.domain.job import Job
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.history.store import History
+from orchestrator.history.values import RunRecord
+from orchestrator.planners.notifications import Notice
+from orchestrator.process.stop import Stop
+from orchestrator.runner.hooks import call_hooks
+from orchestrator.runner.run_recorder import Journal
+
+
+def call_late_hooks(
+    where: compose.Directories, jobs: Sequence[Job], late: Sequence[Notice], history: History, *, say: Say
+) -> None:
+    """Each late job's hooks are called once for each notice. One that fails is recorded with the run, and harms nothing."""
+    known = {job.name: job for job in jobs}
+    for notice in late:
+        story = history.views.run(notice.seen.run) if notice.seen.run is not None else None
+        if story is None:
+            say(f"{notice.seen.job} is late, but no run of it has ended: its hooks have nothing to be told of")
+            continue
+        _call(where, known[notice.seen.job], notice, story.run, history, say)
+
+
+def _call(where: compose.Directories, job: Job, notice: Notice, run: RunRecord, history: History, say: Say) -> None:
+    def tell(event: Event) -> None:
+        if isinstance(event, Said) and event.level == "warning":
+            say(f"{job.name}: {event.text}")
+
+    job = _on_disk(job, notice.seen.target)
+    tools = compose.make_tools(job, where, history, tell=tell, log=lambda _: None, stop=Stop(), ssh_options=())
+    journal = Journal(tools=tools, job=job, run=run.id, begun=compose.monotonic())
+    call_hooks("disk-overdue" if job.target.disk else "late", journal, _report(run, notice.seen.why))
+
+
+def _on_disk(job: Job, target: str) -> Job:
+    """The job on the disk that the notice is about; as it is, when it is about the job's target itself."""
+    rotation = job.target.rotation
+    if rotation is None or target == job.target.name:
+        return job
+    from orchestrator.runner.disk.state import on_disk
+
+    return on_disk(job, rotation.disk(target))
+
+
+def _report(run: RunRecord, why: str) -> RunReport:
+    """The newest run as its report told it, but for the reason: that is why the job is late."""
+    return RunReport(
+        run=run.id, job=run.job, outcome=run.outcome or Outcome.INTERRUPTED, why=why, cure=run.cure or "",
+        moved_bytes=run.moved_bytes or 0, took_s=run.took_s or 0.0, resumed=bool(run.resumed), attempts=run.attempts or 0,
+        steps=(), points=run.points, warnings=run.warnings, evidence=run.evidence,
+    )  # fmt: skip

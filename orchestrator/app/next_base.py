@@ -1,0 +1,107 @@
+"""What each target goes on from after a restore: those that are here are looked at, of others history tells the points."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import compose
+from orchestrator.domain.dataset_restore import Chain
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location, Place
+from orchestrator.engines.contract import Asked
+from orchestrator.runner.contract_restore import Returner
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
+    from orchestrator.history.values import PointRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One target. `base`: the snapshot that the next run starts from; None: it begins anew. `seen`: it was looked at now."""
+
+    job: str
+    target: str
+    base: str | None
+    seen: bool
+    why: str
+
+
+def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
+    """All targets of the jobs whose source is what was restored, lies in it, or holds it."""
+    jobs = [job for job in frame.configuration().jobs if _touches(job.source, restored)]
+    with frame.views() as views:
+        return tuple(link for job in jobs for link in _of_job(frame, job, views.points(job.name)))
+
+
+def link_lines(found: Sequence[Link]) -> list[str]:
+    """The same for people."""
+    return [f"  {link.job} to {link.target}: {link.why}" for link in found]
+
+
+def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
+        for each in found
+    ]
+
+
+def _touches(source: Location, restored: Location) -> bool:
+    if source.host != restored.host:
+        return False
+    one, other = f"{source.path}/", f"{restored.path}/"
+    return one.startswith(other) or other.startswith(one)
+
+
+def _of_job(frame: "Frame", job: Job, points: Sequence["PointRecord"]) -> Iterator[Link]:
+    from orchestrator.engines.registry import engine
+
+    found = engine(job.engine)
+    if not isinstance(found, Returner):
+        return
+    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+        try:
+            here = {point.name for point in found.points(_at_source(job), reader)}
+            world = None if job.target.rotates else found.survey(job, _asked(frame), reader)
+            failure = "its disks are looked at when they are plugged in"
+        except OrchestratorError as error:
+            here, world, failure = set(), None, error.why
+    if world is not None:
+        yield _seen(job, found.chain(world))
+    known = {point.place for point in points} | {job.target.name}
+    for place in sorted(known - ({job.target.name} if world is not None else set())):
+        yield _told(job, place, [point for point in points if point.place == place], here, failure)
+
+
+def _at_source(job: Job) -> Job:
+    """The job as if its source were a copy, to have its snapshots told."""
+    return replace(job, target=Place(name=job.target.name, location=job.source))
+
+
+def _asked(frame: "Frame") -> Asked:
+    return Asked(now=compose.now(), notes=frame.where.state)
+
+
+def _seen(job: Job, chain: Chain) -> Link:
+    if not chain.datasets:
+        why = "it holds nothing of it yet"
+    elif chain.held == chain.datasets:
+        why = f"goes on from @{chain.base}" if chain.base else "goes on from what both hold"
+    else:
+        why = f"{chain.held} of {chain.datasets} datasets go on; the others hold no snapshot in common"
+    return Link(job=job.name, target=job.target.name, base=chain.base, seen=True, why=why)
+
+
+def _told(job: Job, place: str, points: Sequence["PointRecord"], here: Collection[str], failure: str) -> Link:
+    names = [point.name for point in points]
+    back = [name for name in names if name in here]
+    base = back[-1] if back else None
+    if base is not None:
+        why = f"not looked at ({failure}); as history knows it, it goes on from @{base}"
+    elif names:
+        why = f"not looked at ({failure}); of the {len(names)} points that history knows there, none came back"
+    else:
+        why = f"not looked at ({failure}); history knows no point there"
+    return Link(job=job.name, target=place, base=base, seen=False, why=why)

@@ -1,0 +1,239 @@
+"""A pool is made anew, step by step: is it all elsewhere; by the user: destroy and create; bring back; compare; chains.
+
+What is done is seen on the pools themselves; history keeps only what they cannot tell while the pool is gone.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import compose
+from orchestrator.app.pool_evacuation import Here, any_rebuilder, datasets_of_files
+from orchestrator.domain.evacuation import Copy, KitFacts
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.kit import Kit
+from orchestrator.domain.place import Location
+from orchestrator.domain.run import Kind, Outcome
+from orchestrator.planners.evacuation import best_copy, dataset_of, in_order, is_back, may_be_lost, missing_above
+from orchestrator.runner.restore.request import restore_reason
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
+    from orchestrator.domain.run import RunReport
+    from orchestrator.history.rebuilds import Rebuild
+    from orchestrator.history.store import History
+    from orchestrator.history.views import Views
+
+Restore = Callable[[Job, Location], "RunReport"]
+_FILES = "files of "  # before a job's name and the dataset: a kit of what comes back as files
+_PLACE = "place of "  # the same of what a job's copies lie in
+_RUNS = 50
+
+
+# What is remembered while the pool is gone.
+
+
+def remembered(here: Here, views: "Views") -> dict[str, str]:
+    """The newest kit of each job, as history has it."""
+    found = ((job.name, views.kits.of(job.name)) for job in here.jobs)
+    return {name: record.kit.content for name, record in found if record is not None}
+
+
+def fresh_kits(frame: "Frame", here: Here, history: "History") -> dict[str, str]:
+    """A kit of each job's source as it is at this moment, in history too. Raises: OrchestratorError."""
+    made = survey_kits(frame, here)
+    keep_kits(history, made)
+    contents = {name: kit.content for name, kit in made.items()}
+    return contents | dict(_kits_of_files(frame, here)) | dict(_kits_of_places(frame, here))
+
+
+def survey_kits(frame: "Frame", here: Here) -> dict[str, Kit]:
+    """A kit of each job's source as it is at this moment. Raises: OrchestratorError."""
+    made = {}
+    for job in here.jobs:
+        with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+            made[job.name] = any_rebuilder().survey_kit(job, compose.now(), reader)
+    return made
+
+
+def keep_kits(history: "History", made: Mapping[str, Kit]) -> None:
+    """Into history, as what is known of the jobs' sources from now on."""
+    for name, kit in made.items():
+        history.kits.keep(name, kit, compose.now())
+
+
+def _kits_of_files(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
+    """What makes the datasets again of which only files are copied."""
+    for job in here.trees:
+        for dataset in _only_files(here, job):
+            if "/" in dataset:  # the pool's own is made with it
+                yield f"{_FILES}{job.name} {dataset}", _kit_of(frame, job, dataset)
+
+
+def _kits_of_places(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
+    """What makes the datasets again below which other copies lie; those copies are sent anew by their jobs."""
+    for job in here.homes:
+        place = job.target.location.path.rpartition("/")[0]
+        if "/" in place and any(one.name == place for one in here.pool.datasets) and not _comes_back(here, place):
+            yield f"{_PLACE}{job.name} {place}", _kit_of(frame, job, place)
+
+
+def _comes_back(here: Here, dataset: str) -> bool:
+    """Whether a dataset is one of those that come back from a copy."""
+    return any(f"{dataset}/".startswith(f"{one.source.path}/") for one in here.jobs)
+
+
+def came_as_datasets(here: Here) -> tuple[str, ...]:
+    """Where what comes back as datasets is mounted: a copy of files that has some of it too brings back the rest."""
+    names = {one.name for one in here.pool.datasets if _comes_back(here, one.name)}
+    return tuple(at for what, at in here.pool.mounts if what in names)
+
+
+def _only_files(here: Here, job: Job) -> tuple[str, ...]:
+    """The datasets of a job of files that do not come back as datasets."""
+    return tuple(name for name in datasets_of_files(job, here.pool) if not _comes_back(here, name))
+
+
+def _kit_of(frame: "Frame", job: Job, dataset: str) -> str:
+    local = replace(job, source=Location(path=dataset))
+    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+        return any_rebuilder().survey_kit(local, compose.now(), reader).content
+
+
+def files_of(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """By job of files, the datasets that the kits tell of."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key in kits:
+        if key.startswith(_FILES):
+            job, _, dataset = key.removeprefix(_FILES).partition(" ")
+            found[job] = (*found.get(job, ()), dataset)
+    return found
+
+
+def facts(pool: str, kits: dict[str, str]) -> dict[str, KitFacts]:
+    """What each kit says of the pool."""
+    return {name: any_rebuilder().read_kit(content, pool) for name, content in kits.items()}
+
+
+def is_anew(here: Here, known: "Rebuild | None", told: dict[str, KitFacts]) -> bool:
+    """Whether the pool that is here is another one than that of which the kits tell."""
+    tops = {known.top_guid} if known else {one.top_guid for one in told.values()}
+    return here.pool.guid is not None and bool(tops - {None}) and here.pool.guid not in tops
+
+
+def lines_to_make(pool: str, told: dict[str, KitFacts], *, there: bool) -> tuple[str, ...]:
+    """What the user has to say to make the pool, and what lies above the sources, anew."""
+    create = next((one.create for one in told.values()), "")
+    return (*((f"zpool destroy {pool}",) if there else ()), *filter(None, (create,)), *_above(told))
+
+
+def _above(told: dict[str, KitFacts]) -> tuple[str, ...]:
+    """The lines for what does not come back as a dataset, parents first; what does come back so is made by nobody."""
+    lines = [line for one in told.values() for line in one.above]
+    lines += [one.own for name, one in told.items() if name.startswith((_FILES, _PLACE))]
+    by_name = {shlex.split(line)[-1]: line for line in filter(None, lines)}
+    return tuple(by_name[name] for name in sorted(by_name, key=lambda name: (name.count("/"), name)))
+
+
+def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
+    """Lines for what lies above the sources, or is needed for files, and is not there."""
+    names = {name for source, _ in in_order(here.jobs) for name in missing_above(source, here.pool)}
+    for key in told:
+        if key.startswith((_FILES, _PLACE)):  # the dataset itself, too
+            dataset = key.removeprefix(_FILES).removeprefix(_PLACE).partition(" ")[2]
+            names |= set(missing_above(Location(path=f"{dataset}/"), here.pool))
+    sources = {job.source.path for job in here.jobs}
+    return tuple(line for line in _above(told) if (name := shlex.split(line)[-1]) in names and name not in sources)
+
+
+# Bringing back.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One source on its way: `copy` it comes back from; None: none can be reached, as `why` tells."""
+
+    source: Location
+    job: Job | None
+    copy: Copy | None
+    back: bool
+    why: str = ""
+
+
+def parts(here: Here, told: dict[str, KitFacts], back: "Callable[[Job], bool]") -> tuple[Part, ...]:
+    """Each source, in the order in which they return. `back`: whether the files of a job are."""
+    datasets = [_part(here, source, jobs, told) for source, jobs in in_order(here.jobs)]
+    known = files_of(told)
+    trees = [job for job in here.trees if job.name in known or _only_files(here, job)]
+    return (*datasets, *(_part_of_files(here, job, back) for job in trees))
+
+
+def _part_of_files(here: Here, job: Job, back: "Callable[[Job], bool]") -> Part:
+    """The newest point that can be reached comes back to the folder, which has to lie on the pool again."""
+    source, own = job.source, [(one, copy) for one, copy in here.placed if copy.job == job.name]
+    usable = [(one, copy) for one, copy in own if copy.point]
+    if not usable:
+        why = "; ".join(f"{copy.called}: {copy.why}" for _, copy in own)
+        return Part(source=source, job=None, copy=None, back=False, why=why)
+    if dataset_of(os.path.realpath(source.path), here.pool) is None:
+        why = f"{source.path} does not lie on {here.pool.name}: mount it (zfs mount -a)"
+        return Part(source=source, job=None, copy=None, back=False, why=why)
+    placed, copy = max(usable, key=lambda each: each[1].point)
+    return Part(source=source, job=placed, copy=copy, back=back(placed))
+
+
+def _part(here: Here, source: Location, jobs: Sequence[Job], told: dict[str, KitFacts]) -> Part:
+    names = {job.name for job in jobs}
+    known = {name: guids for job in names & told.keys() for name, guids in told[job].guids.items()}
+    placed = [(job, copy) for job, copy in here.placed if copy.job in names]
+    best = best_copy(source, [copy for _, copy in placed], known)
+    if best is None:
+        why = "; ".join(f"{copy.called}: {copy.why or 'holds nothing of it'}" for _, copy in placed)
+        return Part(source=source, job=None, copy=None, back=False, why=why)
+    job = next(job for job, copy in placed if copy is best)
+    return Part(source=source, job=job, copy=best, back=is_back(source, here.pool, best))
+
+
+def came_back(job: Job, views: "Views", since: datetime | None) -> bool:
+    """Whether a job's files were brought back to their source since an instant. Why by history: what lies there tells nothing,
+    as a dataset that returned below it makes a folder of its own.
+    """
+    return since is not None and any(
+        run.kind is Kind.RESTORE
+        and run.outcome is Outcome.DONE
+        and run.begun_at >= since
+        and run.begun_why == restore_reason(b"", job.source)
+        for run in views.runs(job.name, _RUNS)
+    )
+
+
+def differences(
+    frame: "Frame", here: Here, kits: dict[str, str], made: Mapping[str, Kit], lost: Sequence[str]
+) -> tuple[str, ...]:
+    """What is not as the kits have it, but for what may be lost. `made`: kits of now. Raises: OrchestratorError."""
+    found: dict[str, None] = {}
+    for name, kit in made.items():
+        if name in kits:
+            found |= dict.fromkeys(any_rebuilder().compare_kits(kits[name], kit.content))
+    for job in here.trees:
+        for dataset in files_of(kits).get(job.name, ()):
+            now = _kit_of(frame, job, dataset)
+            found |= dict.fromkeys(any_rebuilder().compare_kits(kits[f"{_FILES}{job.name} {dataset}"], now))
+    return tuple(line for line in found if not any(may_be_lost(_subject(line), name) for name in lost))
+
+
+def _subject(line: str) -> str:
+    """The dataset that a difference is about."""
+    return line.removesuffix(" is not there").partition(": ")[0]
+
+
+def part_value(part: Part) -> dict[str, Any]:
+    """A part for programs."""
+    return {
+        "source": str(part.source), "job": part.copy.job if part.copy else None,
+        "place": part.copy.place if part.copy else None, "where": (part.copy.where or None) if part.copy else None,
+        "back": part.back, "why": part.why,
+    }  # fmt: skip

@@ -1,0 +1,228 @@
+"""Where good bytes of damaged files are: at the source, in other points, in copies of other jobs; and the command that takes them.
+
+For trees of files. What heals datasets is known by their engine.
+"""
+
+import os
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import compose
+from orchestrator.app.find_copies import Found, find_copies
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.point import Finding, Point, Verdict
+from orchestrator.planners.choose_copy import fetch_sentence, worth_fetching
+from orchestrator.verify.entry import Entry
+from orchestrator.verify.manifest import read_manifest
+from orchestrator.verify.manifest_lookup import lookup_command, parse_lookup, parse_sizes, sizes_command
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
+
+DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
+_FILES, _POINTS, _AWAY = 20, 5, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cure:
+    """Where the same bytes are, and the command; `command` empty: somebody must do something first."""
+
+    path: bytes
+    job: str
+    place: str
+    point: str | None
+    says: str
+    command: str
+
+
+def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Finding]) -> tuple[Cure, ...]:
+    """For each damaged file of a point the best place to take it from. A look that fails finds nothing, and harms nothing.
+
+    `job`: as it is placed, where its copies lie on the disks of a set and one of them is here.
+    """
+    damaged = [each.path for each in findings if each.verdict in DAMAGE][:_FILES]
+    if not damaged or not job.source.path.startswith("/") or point is None:
+        return ()
+    try:
+        found = find_copies(frame, job)
+        known = Known(frame, job, point, found, damaged)
+        return tuple(cure for path in damaged for cure in _cures(found, known, path))
+    except (OrchestratorError, OSError, ValueError):
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A point that can be reached, and what it promises of the damaged files."""
+
+    job: Job
+    place: str
+    point: Point
+    entries: dict[bytes, Entry]
+
+
+class Known:
+    """What is promised of the damaged files: in their own point, and in the newest good points of all copies that answer.
+
+    Manifests here are read; those of a host are asked with one command, however many there are.
+    """
+
+    def __init__(self, frame: "Frame", job: Job, point: str, found: Found, paths: Sequence[bytes]) -> None:
+        self._frame, self._job, self._paths = frame, job, tuple(paths)
+        points = list(_offered(frame, job, found))
+        own = [(job, job.target.name, each) for each in _points(frame, job) if each.name == point]
+        read = self._read([*own, *points])
+        self.own = next(iter(read[: len(own)]), None)
+        self.others = tuple(read[len(own) :])
+        self._at_source: frozenset[bytes] | None = None
+
+    def _read(self, points: Sequence[tuple[Job, str, Point]]) -> list[Promise]:
+        entries: dict[Location, dict[bytes, Entry]] = {}
+        there: dict[Host, list[tuple[Job, Location]]] = {}
+        for job, _, point in points:
+            if point.manifest is None or point.manifest in entries:
+                continue
+            if point.manifest.host is None:
+                entries[point.manifest] = _entries(point.manifest.path, self._paths)
+            else:
+                there.setdefault(point.manifest.host, []).append((job, point.manifest))
+        for host, asked in there.items():
+            told = self._ask(asked[0][0], host, list(dict.fromkeys(manifest.path for _, manifest in asked)))
+            entries |= {Location(path=path, host=host): each for path, each in told.items()}
+        return [
+            Promise(
+                job=job, place=place, point=point, entries=entries.get(point.manifest, {}) if point.manifest else {}
+            )
+            for job, place, point in points
+        ]
+
+    def _ask(self, job: Job, host: Host, manifests: Sequence[str]) -> Mapping[str, dict[bytes, Entry]]:
+        """What manifests on a host promise; nothing, where it does not answer."""
+        command = lookup_command(host, manifests, self._paths)
+        with compose.reader(job, compose.stop_for(None), self._frame.log) as reader:
+            result = reader.read(Pipeline(stages=(command,)))
+        return parse_lookup(result.stdout, manifests, self._paths) if result.well else {}
+
+    def promised(self, path: bytes) -> Entry | None:
+        """What the damaged point promises of a file."""
+        return self.own.entries.get(path) if self.own else None
+
+    def is_at_source(self, path: bytes) -> bool:
+        """Whether the source still has it, by size and time, as a run would tell."""
+        if self._at_source is None:
+            promised = (self.own.entries if self.own else {}).values()
+            self._at_source = frozenset(self._seen_at_source([each for each in promised if each.kind == "f"]))
+        return path in self._at_source
+
+    def _seen_at_source(self, promised: Sequence[Entry]) -> Iterator[bytes]:
+        source = self._job.source
+        if source.host is None:
+            yield from (each.path for each in promised if _same(os.fsencode(source.path) + b"/" + each.path, each))
+            return
+        command = sizes_command(source, [each.path for each in promised])
+        with compose.reader(self._job, compose.stop_for(None), self._frame.log) as reader:
+            result = reader.read(Pipeline(stages=(command,)))
+        there = parse_sizes(result.stdout)
+        yield from (each.path for each in promised if there.get(each.path) == (each.size, each.mtime_ns))
+
+
+def _same(path: bytes, promised: Entry) -> bool:
+    try:
+        seen = os.lstat(path)
+    except OSError:
+        return False
+    return (seen.st_size, seen.st_mtime_ns) == (promised.size, promised.mtime_ns)
+
+
+def _cures(found: Found, known: Known, path: bytes) -> Iterator[Cure]:
+    job, name, promised = found.job, show_name(path), known.promised(path)
+    if promised is None or promised.kind != "f":
+        return
+    if known.is_at_source(path):
+        says = f"{name}: the source still has it as it was copied"
+        yield Cure(path=path, job=job.name, place="source", point=None, says=says, command=f"poolferry run {job.name}")
+        return
+    holder = next(_holders(known, promised), None)
+    if holder is not None:
+        says = f"{name}: {holder.place} (job {holder.job.name}) holds the same bytes in point {holder.point.name}"
+        yield Cure(
+            path=path, job=holder.job.name, place=holder.place, point=holder.point.name, says=says,
+            command=_restore(job, holder.job.name, holder.point.name, path),
+        )  # fmt: skip
+        return
+    mtime = datetime.fromtimestamp(promised.mtime_ns / 1e9, UTC)
+    of = known.own.point.taken if known.own else None
+    for copy, held, sure in worth_fetching(found.copies, since=mtime, of=of, but=(job.name, job.target.name))[:_AWAY]:
+        told = "the file is older than that" if sure else "it may hold it"
+        does = (
+            fetch_sentence(copy, held, None)
+            if copy.away
+            else f"disk {copy.disk} (job {copy.job}) is here, and holds {held.name}"
+        )
+        command = "" if copy.away else _restore(job, copy.job, held.name, path)
+        yield Cure(
+            path=path, job=copy.job, place=copy.place, point=held.name, says=f"{name}: {does}; {told}", command=command
+        )
+
+
+def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
+    """The command that brings a file back to the source, from where a run copies it again."""
+    home = str(job.source / os.fsdecode(path))
+    words = ("poolferry", "restore", "run", holder, "--point", point, "--path", os.fsdecode(path), "--to", home)
+    aside = " --aside" if job.source.host or os.path.lexists(home) else ""
+    return show_name(shlex.join(words) + aside)
+
+
+def _holders(known: Known, promised: Entry) -> Iterator[Promise]:
+    """Points that promise the same bytes, and are not the same damaged file by another name; the newest of a copy first."""
+    for each in known.others:
+        entry = each.entries.get(promised.path)
+        same_place = known.own is not None and each.job.target.location == known.own.job.target.location
+        if entry and entry.digest == promised.digest and not (same_place and entry.inode == promised.inode):
+            yield each
+
+
+def _offered(frame: "Frame", job: Job, found: Found) -> Iterator[tuple[Job, str, Point]]:
+    """The newest good points of each copy that can be looked at; of a disk only where the job is placed on it."""
+    known = frame.configuration()
+    for copy in found.copies:
+        own = (copy.job, copy.place) == (job.name, job.target.name)  # where we have just been, whatever a look tells
+        if not own and (copy.away or copy.disk):
+            continue
+        other = job if own else known.job(copy.job)
+        good = {held.name for held in copy.points if held.good}
+        points = [point for point in _points(frame, other) if point.name in good]
+        yield from ((other, copy.place, point) for point in reversed(points[-_POINTS:]))
+
+
+def _points(frame: "Frame", job: Job) -> tuple[Point, ...]:
+    from orchestrator.engines.registry import engine
+
+    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+        return engine(job.engine).points(job, reader)
+
+
+def _entries(manifest: str, paths: Collection[bytes]) -> dict[bytes, Entry]:
+    """What a manifest of this machine promises of these files."""
+    wanted = set(paths)
+    return {entry.path: entry for entry in read_manifest(manifest)[1] if entry.path in wanted}
+
+
+def cure_lines(found: Sequence[Cure]) -> list[str]:
+    """For people."""
+    return [f"  to heal {each.says}" + (f": {each.command}" if each.command else "") for each in found]
+
+
+def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [
+        {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
+         "command": each.command or None} for each in found
+    ]  # fmt: skip

@@ -1,0 +1,60 @@
+"""The clock without a daemon: something calls `run --owed` each few minutes, and what is owed runs, one after the other."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from orchestrator import compose
+from orchestrator.app import local_clock as timekeeping
+from orchestrator.app.due_check import Memory, look
+from orchestrator.daemon.pidfile import Presence, alone_here
+from orchestrator.domain.due import Away
+from orchestrator.domain.job import Job
+from orchestrator.history.store import History
+
+GRACE = timedelta(minutes=16)  # a timer that calls each quarter of an hour is not late
+
+
+@contextlib.contextmanager
+def owed_runs(
+    where: compose.Directories, jobs: Sequence[Job], names: Sequence[str], history: History, *, parallel: int
+) -> Iterator[Iterator[tuple[Job, str]]]:
+    """What is owed, one by one, each with why; looked at anew after each. `names`: only these jobs begin; none: all.
+
+    Raises: NotNow while a daemon lives, or another such call goes on.
+    """
+    with alone_here(where.state):
+        book, who, now = history.owing, compose.identity(), compose.now()
+        before = book.last_beat()
+        history.heal(compose.alive, now)
+        presence = Presence(book, boot=who.boot, pid=who.pid, now=now)
+        # A pause between two calls is no absence.
+        absences = tuple(each for each in presence.absences if each.away is Away.OFF or each.ended - each.begun > GRACE)
+        memory, calendar = Memory(book), timekeeping.calendar()
+        booted = before is not None and before.boot != who.boot
+
+        def one_by_one() -> Iterator[tuple[Job, str]]:
+            tried: set[tuple[str, datetime]] = set()
+            at_once = booted
+            while True:
+                memory.forget()
+                seen = look(
+                    jobs, book, memory, now=compose.now(), calendar=calendar, parallel=parallel, absences=absences, book=book,
+                    grace=GRACE,
+                )  # fmt: skip
+                if at_once:
+                    at_once = False
+                    book.try_at_once()
+                    continue
+                turn = [
+                    each
+                    for each in seen.turn.begin
+                    if (each.job, each.slot) not in tried and (not names or each.job in names)
+                ]
+                if not turn:
+                    return
+                tried.add((turn[0].job, turn[0].slot))
+                yield next(job for job in jobs if job.name == turn[0].job), turn[0].why
+
+        yield one_by_one()
+        presence.end(compose.now())

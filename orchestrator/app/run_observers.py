@@ -1,0 +1,73 @@
+"""What goes on around a run beside the run itself: pings at its start and end, notices of what it changed, and numbers.
+
+All of it is imported only where poolferry.toml asks for it, and none of it harms the run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.domain.errors import DeclarationError
+from orchestrator.domain.machine import anybody_listens, has_own_ears
+
+if TYPE_CHECKING:
+    from orchestrator.app.heartbeat import StartPing
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.run import RunReport
+
+Say = Callable[[str], None]
+
+
+class Around:
+    """`jobs`: all that are declared. A poolferry.toml with mistakes stops no run: it is said, and its defaults hold."""
+
+    def __init__(self, where: compose.Directories, jobs: "Sequence[Job]", say: Say) -> None:
+        self._where = where
+        self._jobs = jobs
+        self._say = say
+        # Who has neither imports nothing of it.
+        self._machine = self._read() if compose.has_machine(where) or has_own_ears(jobs) else None
+
+    def _read(self) -> "Machine":
+        try:
+            return compose.machine(self._where)
+        except DeclarationError as error:
+            for mistake in error.mistakes:
+                self._say(f"{mistake} (nobody is told of this run)")
+        from orchestrator.domain.machine import Machine
+
+        return Machine()
+
+    def begins(self, job: "Job") -> "StartPing | None":
+        """A run is about to begin."""
+        if self._machine is None or not self._machine.notice:
+            return None
+        from orchestrator.app.heartbeat import start_ping
+
+        return start_ping(self._where, job, self._machine, self._say)
+
+    def ended(self, job: "Job", report: "RunReport", begun: "StartPing | None") -> None:
+        """The run has ended, and history knows it."""
+        if self._machine is None:
+            return
+        if self._machine.notice:
+            from orchestrator.app.heartbeat import queue_end
+
+            if begun is not None:
+                begun.over()
+            queue_end(self._where, job, report, self._machine, self._say)
+        self.changed()
+
+    def changed(self) -> None:
+        """History knows something new."""
+        if self._machine is None:
+            return
+        if self._machine.metrics.textfile:
+            from orchestrator.app.metrics import write_metrics
+
+            write_metrics(self._where, self._jobs, self._machine, compose.now(), say=self._say)
+        if anybody_listens(self._jobs, self._machine):
+            from orchestrator.app.notify import tell_what_changed
+
+            tell_what_changed(self._where, self._jobs, self._machine, compose.now(), say=self._say)

@@ -1,0 +1,165 @@
+"""What a command that does something works at: an open history, progress, signals, and removable disks.
+
+Signals as requests to stop: a run ends in good order, and the next one goes on from there.
+"""
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from orchestrator import compose
+from orchestrator.app.settings import Frame
+from orchestrator.process.stop import Stop
+from orchestrator.views import output as door
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from orchestrator.app.disk_visits import Visits
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.run import RunReport
+    from orchestrator.domain.units import Bytes
+    from orchestrator.history.store import History
+    from orchestrator.runner.context import Tools
+    from orchestrator.runner.disk.visit import Read, Reread
+    from orchestrator.runner.drill.drill import DrillEnd
+    from orchestrator.views.progress import Progress
+
+
+_WORDS = {
+    signal.SIGTERM: "asked to end (SIGTERM)",
+    signal.SIGINT: "interrupted (Ctrl-C)",
+    signal.SIGHUP: "the terminal went away (SIGHUP)",
+}
+
+
+@contextlib.contextmanager
+def heard_by(stop: Stop) -> Iterator[list[int]]:
+    """While inside, signals ask `stop` to stop; again and again is the same as once. Yields what was heard.
+
+    A signal that is ignored stays so: nohup and shells in the background rely on that.
+    """
+
+    def heard(number: int, _: FrameType | None) -> None:
+        found.append(number)
+        stop.request(_WORDS[signal.Signals(number)])
+
+    found: list[int] = []
+    before = {}
+    for number in _WORDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, heard)
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_WORST = (1, 3, 75, 0)
+
+
+class Desk:
+    """Open history, progress and signals, for the commands that do something."""
+
+    def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
+        self.history = history
+        self._frame = frame
+        self._shown = shown
+        self.stopped = False
+
+    def do(
+        self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Calls `deed` with the job and its tools, while signals ask it to stop.
+
+        Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
+        """
+        if job.target.rotates and "absent" not in more:
+            raise compose.unplaced(job)
+
+        stop = compose.stop_for(job)
+        with heard_by(stop) as heard, self._shown, compose.connections(job) as ssh_options:
+            tools = compose.make_tools(
+                job, self._frame.where, self.history, tell=self._shown.tell, log=self._shown.log, stop=stop,
+                ssh_options=ssh_options, watched=self._shown.watched,
+            )  # fmt: skip
+            done = deed(job, tools, *arguments, **more)
+        self.stopped = bool(heard)
+        return done
+
+
+class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
+    """A desk as long as it is needed."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __enter__(self) -> Desk:
+        from orchestrator.views.progress import progress
+
+        frame = self._frame
+        self._history = compose.open_history(frame.where)
+        shown = progress(quiet=frame.quiet, verbose=frame.verbose, monotonic=compose.monotonic)
+        return Desk(frame, self._history, shown)
+
+    def __exit__(self, *_: object) -> None:
+        self._history.close()
+
+
+def visits_of(
+    frame: Frame, desk: "Desk", known: "Configuration", *, read_again: bool = False
+) -> "AbstractContextManager[Visits | None]":
+    """Visits of removable disks, where there are any: those attached are let go at the end.
+
+    `read_again`: before that, copies are read again as far as their set's budget goes.
+    """
+    if not known.sets:
+        from contextlib import nullcontext
+
+        return nullcontext()
+    from orchestrator.app.disk_visits import Visits, dock, show_visited
+
+    return Visits(
+        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited,
+        read=reader(frame, desk) if read_again else None,
+    )  # fmt: skip
+
+
+def reader(frame: Frame, desk: "Desk") -> "Read":
+    """Reads copies again, within a budget, and tells of it."""
+
+    def read(job: "Job", /, *, budget: "Bytes") -> "Reread":
+        from orchestrator.runner.verify.read_budget import reread_job
+
+        done = desk.do(job, reread_job, budget=budget)
+        if not frame.json and not frame.quiet:
+            tell(done.report)
+        return done
+
+    return read
+
+
+def tell(report: "RunReport") -> None:
+    """How a run ended, for people."""
+    from orchestrator.views.progress import report_lines
+
+    door.answer(report_lines(report))
+
+
+def drill_value(end: "DrillEnd") -> dict[str, Any]:
+    """A drill for JSON."""
+    from orchestrator.runner.run_recorder import report_value
+    from orchestrator.views.drills import drilled_value
+
+    return {**report_value(end.report), "drill": drilled_value(end.drilled)}
+
+
+def worst(codes: Sequence[int]) -> int:
+    """The exit code of several runs: failed over refused over waiting over fine."""
+    return next(code for code in _WORST if code in (*codes, 0))

@@ -1,0 +1,216 @@
+"""What only all files together can tell: targets, overlaps, and jobs that wait for each other."""
+
+import os.path
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.config.decode import nearest, one_of
+from orchestrator.config.parse_job import Draft, machine, normal, relation, spelled, wrong_dataset, wrong_path
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.network import is_public
+from orchestrator.domain.place import Location, Place
+
+if TYPE_CHECKING:
+    from orchestrator.domain.rotation import RotationSet
+
+Places = Mapping[str, Place | None]
+Sets = Mapping[str, "RotationSet | None"]
+Root = tuple[tuple[str, int] | None, str]
+
+
+def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, names: Iterable[str]) -> dict[str, Place]:
+    """The place of each job by the job's name; each mistake noted on the way.
+
+    `places` None: targets.toml could not be read. `names`: of all jobs, those included whose files could not be read.
+    """
+    targets = {draft.name: _lands(draft, places, sets) for draft in drafts} if places is not None else {}
+    found = {name: place for name, place in targets.items() if place}
+    for draft in drafts:
+        source, place = _source(draft), found.get(draft.name)
+        if source and place:
+            if not (draft.engine and draft.engine.stays):
+                _judge_apart(draft, source, place)
+            _judge_options(draft, source, place)
+            _judge_transport(draft, source, place)
+    _judge_owners(drafts, found)
+    _judge_rules(drafts)
+    _judge_after(drafts, names)
+    return found
+
+
+def _lands(draft: Draft, places: Places, sets: Sets) -> Place | None:
+    """The place of a job, with the location where its copy lies in it; of a job that copies nothing, its source."""
+    engine, source = draft.engine, draft.keys.get("source")
+    if engine and engine.stays:
+        return Place(name=draft.name, location=source) if source else None
+    place = _target(draft, places, sets)
+    options = draft.sections.get(engine.name) if engine else None
+    if not place or not engine or not engine.lands or not source or options is None:
+        return place
+    return replace(place, location=engine.lands(options, source, place.location))
+
+
+def _source(draft: Draft) -> Location | None:
+    source: Location | None = draft.keys.get("source")
+    if not source or not draft.engine:
+        return None
+    wrong = wrong_dataset(source) if draft.engine.datasets else wrong_path(source)
+    if wrong:
+        draft.sheet.say(("source",), *wrong)
+    return None if wrong else source
+
+
+def _target(draft: Draft, places: Places, sets: Sets) -> Place | None:
+    name = draft.keys.get("target")
+    if name is None:
+        return None
+    if name not in places:
+        if name in sets:
+            return _rotating(draft, sets[name])
+        draft.sheet.say(("target",), f'there is no place "{name}"', _meant(name, [*places, *sets]))
+        return None
+    place = places[name]
+    if not place or not draft.engine or place.location.path.startswith("/") is not draft.engine.datasets:
+        return place
+    kinds = ("a path", "a dataset") if draft.engine.datasets else ("a dataset", "a path")
+    draft.sheet.say(
+        ("target",),
+        f'place "{name}" is {kinds[0]}',
+        f"{kinds[1]}, which is what the engine {draft.engine.name} copies to",
+    )
+    return None
+
+
+def _rotating(draft: Draft, rotation: "RotationSet | None") -> Place | None:
+    """The set as a target, when each of its disks holds what the engine copies to."""
+    if rotation is None or draft.engine is None:
+        return None
+    from orchestrator.config.sets import set_place
+
+    datasets = draft.engine.datasets
+    for disk in rotation.disks:
+        if (disk.content == "zfs") is not datasets:
+            what = f'disk "{disk.name}" of the set "{rotation.name}" holds {disk.content}'
+            wanted = "disks with pools" if datasets else "disks with ext4, xfs or btrfs"
+            draft.sheet.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
+            return None
+    return set_place(rotation, draft.name, datasets=datasets)
+
+
+def _meant(name: str, places: Collection[str]) -> str:
+    near = nearest(name, places)
+    return (
+        f'"{near}", the nearest name'
+        if near
+        else f"one of targets.toml: {one_of(places)}"
+        if places
+        else "[place.NAME]"
+    )
+
+
+def _judge_apart(draft: Draft, source: Location, place: Place) -> None:
+    """Why real paths too: a link can lead a target into its source."""
+    if machine(source) != machine(place.location):
+        return
+    how = relation(normal(place.location.path), normal(source.path))
+    real = relation(_root(place.location)[1], _root(source)[1])
+    if how or real:
+        links = "" if how else " (through a link)"
+        where = f"{spelled(place.location)} {how or real} the source"
+        draft.sheet.say(("target",), where + links, f"a place apart from {spelled(source)}")
+
+
+def _root(location: Location) -> Root:
+    """The machine and the path there without links, as far as this machine can follow them."""
+    local = location.host is None and location.path.startswith("/")
+    return machine(location), os.path.realpath(location.path) if local else normal(location.path)
+
+
+def _judge_options(draft: Draft, source: Location, place: Place) -> None:
+    engine = draft.engine
+    options = draft.sections[engine.name] if engine else None
+    verify = draft.sections.get("verify")
+    if engine and engine.check and options is not None and verify is not None:
+        for key, what, wanted in engine.check(options, source, place.location, verify):
+            draft.sheet.say(tuple(key.split(".")), what, wanted)
+    snapshots = draft.sections.get("snapshots")
+    if engine and engine.rules and snapshots:
+        for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
+            draft.sheet.say(tuple(key.split(".")), what, wanted)
+
+
+def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
+    """What the files alone can tell; by which address a name is reached, only a look can."""
+    pipe, host = draft.sections.get("pipe"), source.host or place.location.host
+    unused = draft.engine is not None and "pipe.transport" in draft.engine.without
+    if pipe is None or unused or pipe.transport != "mbuffer" or pipe.public_transport:
+        return
+    if host and is_public(host.name):
+        what = f"{host.name} is a public address, and mbuffer's connection is open to all on the way"
+        draft.sheet.say(("pipe", "transport"), what, '"ssh", or the consent public-transport = true')
+
+
+def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
+    """One place belongs to one job: neither two in one, nor one within another's."""
+    owners: dict[Root, str] = {}
+    for draft in drafts:
+        if (place := found.get(draft.name)) and not (draft.engine and draft.engine.stays):
+            root = _root(place.location)
+            owner = owners.setdefault(root, draft.name)
+            if owner != draft.name:
+                draft.sheet.say(
+                    ("target",), f'job "{owner}" writes to {spelled(place.location)} too', "a place of its own"
+                )
+    by_name = {draft.name: draft for draft in drafts}
+    for (host, path), name in owners.items():
+        for above in _above(path):
+            if outer := owners.get((host, above)):
+                what = f'{path} lies inside {above}, where job "{outer}" writes'
+                by_name[name].sheet.say(("target",), what, "a place of its own")
+
+
+def _judge_rules(drafts: Sequence[Draft]) -> None:
+    """One dataset has one set of rules: a second one would remove what the first keeps."""
+    ruled: dict[Root, tuple[str, bool]] = {}
+    for draft in drafts:
+        source, rules = draft.keys.get("source"), draft.sections.get("snapshots")
+        if not source or not rules:
+            continue
+        for (host, path), (name, below) in ruled.items():
+            how = relation(path, source.path) if host == machine(source) else None
+            if how == "is" or (how == "holds" and below) or (how == "lies inside" and rules.recursive):
+                told = f'job "{name}" has rules for the snapshots of {path} too'
+                draft.sheet.say(("snapshots",), told, "one [snapshots] for a dataset and what lies below it")
+        ruled.setdefault((machine(source), source.path), (draft.name, rules.recursive))
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def _judge_after(drafts: Sequence[Draft], names: Iterable[str]) -> None:
+    waits: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    waits |= {draft.name: draft.keys.get("after", ()) for draft in drafts}
+    for draft in drafts:
+        for name in waits[draft.name]:
+            if name not in waits:
+                near = nearest(name, waits.keys() - {draft.name})
+                wanted = f'"{near}", the nearest name' if near else "the name of another job"
+                draft.sheet.say(("after",), f'there is no job "{name}"', wanted)
+        if way := _way_back(draft.name, waits):
+            draft.sheet.say(("after",), f"waits for itself: {' → '.join(way)}", "jobs that do not wait for this one")
+
+
+def _way_back(name: str, waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The shortest way from a job over what it waits for back to itself; none: there is no way."""
+    ways: list[tuple[str, ...]] = [(name,)]
+    seen: set[str] = set()
+    for way in ways:
+        for other in waits.get(way[-1], ()):
+            if other == name:
+                return (*way, name)
+            if other not in seen:
+                seen.add(other)
+                ways.append((*way, other))
+    return ()

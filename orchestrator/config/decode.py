@@ -1,0 +1,294 @@
+"""Written keys to the values that a dataclass declares, each mistake noted on the way.
+
+One file while it is judged: what is written in it, and the mistakes found so far.
+
+The bytes of one file as a sheet, or the one mistake that keeps them from being TOML.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+
+from orchestrator.domain.errors import Mistake
+from orchestrator.domain.fast_dataclass import MISSING, Field, fields
+from orchestrator.domain.job import Key
+from orchestrator.domain.names import show_name
+
+if TYPE_CHECKING:
+    from orchestrator.config.locate import Lines
+
+
+Path = tuple[str, ...]
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN_AT_MOST = 60
+
+
+class Sheet:
+    """A file's text and top table, and its mistakes. `file`: the path as the user would type it."""
+
+    __slots__ = ("_lines", "file", "mistakes", "table", "text")
+
+    def __init__(self, file: str, text: str, table: dict[str, object]) -> None:
+        self.file = file
+        self.text = text
+        self.table = table
+        self.mistakes: list[Mistake] = []
+        self._lines: Lines | None = None
+
+    def say(self, path: Path, what: str, expected: str) -> None:
+        """Note a mistake of this key; where it is missing, of the table that lacks it."""
+        line = self._located().of(path)
+        self.mistakes.append(
+            Mistake(file=show_name(self.file), line=line, key=dotted(path), what=what, expected=expected)
+        )
+
+    def _located(self) -> "Lines":
+        if self._lines is None:
+            from orchestrator.config.locate import locate  # a file without mistakes never needs it
+
+            self._lines = locate(self.text)
+        return self._lines
+
+
+def dotted(path: Path) -> str:
+    """The key as it is written: parts joined by dots, those with other than letters, digits, - and _ in quotes."""
+    return ".".join(part if _BARE.fullmatch(part) else f'"{show_name(part)}"' for part in path)
+
+
+def shown(value: object) -> str:
+    """A written value as a message names it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            name = show_name(value)
+            return f'"{name if len(name) <= _SHOWN_AT_MOST else name[:_SHOWN_AT_MOST] + "…"}"'
+        case int() | float():
+            return (
+                f"{value:.60g}" if isinstance(value, float) else "a huge number" if abs(value) > 10**18 else str(value)
+            )
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+    return "a date or time without quotes"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """ "a", "b" or "c", as a message lists them."""
+    quoted = [f'"{name}"' for name in names]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    known = {each.lower(): each for each in names}
+    return next((known[each] for each in get_close_matches(name.lower(), known, n=1)), None)
+
+
+_POSITION = r" \(at (?:line (\d+), column \d+|end of document)\)"
+_CURES = {
+    "Invalid value": "a text in quotes, a number, true, false, or a list in [ ]",
+    "Illegal character": "a text that ends in the line it begins in, and no control characters",
+    "Unescaped": "every \\ written twice, or the text in ' '",
+    "Expected '=' after": "name = value, or [section]",
+    "Invalid statement": "name = value, or [section]",
+    "Expected newline": "one key in a line, texts in quotes, and # before remarks",
+}
+
+
+def parse_sheet(file: str, content: bytes, *, least: str) -> Sheet | Mistake:
+    """The sheet of a file, or why it is none: bytes that are no UTF-8, broken TOML, a key twice, nothing at all.
+
+    `least`: what such a file must hold, for the message of an empty one.
+    """
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return _mistake(file, line, f"byte 0x{error.object[error.start]:02x} is no UTF-8", "a file saved as UTF-8")
+    import tomllib  # 2 ms that nobody else pays
+
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        return _mistake(file, 1, "brackets are nested too deep", "lists of lists at most")
+    except ValueError as error:
+        return _twice(file, text, str(error)) or _broken(file, text, str(error))
+    return Sheet(file, text, table) if table else _mistake(file, 1, "the file is empty", least)
+
+
+def _twice(file: str, text: str, message: str) -> Mistake | None:
+    """The mistake of a key or section that is written twice, if tomllib's message means one."""
+    if not message.startswith(("Cannot", "Duplicate")):
+        return None
+    from orchestrator.config.locate import locate
+
+    lines = locate(text)
+    if not lines.twice:
+        return None
+    path, line = lines.twice[0]
+    return _mistake(file, line, f"is written a second time, after line {lines.of(path)}", "each key once", dotted(path))
+
+
+def _broken(file: str, text: str, message: str) -> Mistake:
+    """The mistake of broken TOML, in the line that tomllib tells in its message."""
+    position = re.search(_POSITION, message)
+    line = int(position[1]) if position and position[1] else text.rstrip("\n").count("\n") + 1
+    what = re.sub(_POSITION, "", message)
+    cure = next((cure for start, cure in _CURES.items() if what.startswith(start)), "")
+    return _mistake(file, line, f"is no valid TOML ({what[:1].lower()}{what[1:]})", cure)
+
+
+def _mistake(file: str, line: int, what: str, expected: str, key: str = "") -> Mistake:
+    return Mistake(file=show_name(file), line=line, key=key, what=what, expected=expected)
+
+
+T = TypeVar("T")
+Table = Mapping[str, object]
+Hint = Callable[[str], str | None]
+EXPECTED = {
+    str: "a text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list of texts in quotes",
+}
+
+
+_DECLARED: dict[type[Any], dict[str, "Field[Any]"]] = {}
+_UNTOUCHED: dict[type[Any], Any] = {}
+
+
+class _Unfit(Exception):
+    """A value that its key cannot take: what it is, and what was expected."""
+
+
+def written_name(field: "Field[Any]") -> str:
+    """The key of this field as it is written in a file."""
+    return field.name.replace("_", "-")
+
+
+def declared(model: type[Any]) -> dict[str, "Field[Any]"]:
+    """The fields that a file fills, by the key as it is written. Kept, as each file asks for the same models again."""
+    if model not in _DECLARED:
+        _DECLARED[model] = {written_name(field): field for field in fields(model) if "key" in field.metadata}
+    return _DECLARED[model]
+
+
+def kind_of(field: "Field[Any]") -> type[Any]:
+    """One of str, int, float, bool and tuple; str for everything that has a `parse` of its own, unless it is a list."""
+    wanted: Any = field.type
+    if get_origin(wanted) in (Union, UnionType):
+        wanted = next(each for each in get_args(wanted) if each is not NoneType)
+    if (get_origin(wanted) or wanted) is tuple:
+        return tuple
+    rule: Key = field.metadata["key"]
+    if rule.parse:
+        return str
+    if wanted not in EXPECTED:
+        raise TypeError(f"{field.name}: a key of the type {field.type} needs a parse")
+    kind: type[Any] = wanted
+    return kind
+
+
+def fill(sheet: Sheet, model: type[T], table: Table, at: Path, hint: Hint) -> T | None:
+    """The declared value, with defaults for what is wrong; None when a required key is. `hint` as in `read_keys`."""
+    if not table and (untouched := _untouched(model)) is not None:
+        return untouched
+    values = read_keys(sheet, model, table, at, hint)
+    required = [field.name for field in declared(model).values() if field.default is MISSING]
+    return model(**values) if all(name in values for name in required) else None
+
+
+def _untouched(model: type[T]) -> T | None:
+    """What a section that nobody wrote declares, one value for all; None when it has required keys."""
+    if model not in _UNTOUCHED:
+        needs = any(field.default is MISSING for field in declared(model).values())
+        _UNTOUCHED[model] = None if needs else model()
+    found: T | None = _UNTOUCHED[model]
+    return found
+
+
+def read_keys(sheet: Sheet, model: type[Any], table: Table, at: Path, hint: Hint) -> dict[str, Any]:
+    """The values of all keys that are right, by field name. `hint`: what was meant by a key of another table."""
+    known = declared(model)
+    for name in table.keys() - known.keys():
+        near = nearest(name, known)
+        sheet.say((*at, name), "unknown key", hint(name) or (f'"{near}", the nearest name' if near else one_of(known)))
+    values: dict[str, Any] = {}
+    for name, field in known.items():
+        rule: Key = field.metadata["key"]
+        if name in table:
+            try:
+                values[field.name] = _value(table[name], kind_of(field), rule)
+            except _Unfit as unfit:
+                sheet.say((*at, name), *unfit.args)
+        elif field.default is MISSING:
+            sheet.say((*at, name), "is missing", rule.says + _such_as(rule, kind_of(field)))
+    return values
+
+
+def _value(written: object, kind: type[Any], rule: Key) -> object:
+    """The value of one key. Raises: _Unfit."""
+    if kind is tuple:
+        if not isinstance(written, list):
+            raise _Unfit(f"{shown(written)} does not fit", expected(tuple, rule))
+        return tuple(_single(each, tuple, rule) for each in written)
+    return _single(written, kind, rule)
+
+
+def _single(written: object, kind: type[Any], rule: Key) -> object:
+    if isinstance(written, str) and (not written.strip() or "\x00" in written):
+        raise _Unfit("is empty" if not written.strip() else f"{shown(written)} holds a zero byte", expected(kind, rule))
+    value = _parsed(written, rule) if rule.parse else _plain(written, kind, rule)
+    if rule.choices and value not in rule.choices:
+        raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
+    if rule.least is not None and isinstance(value, int | float) and value < rule.least:
+        raise _Unfit(f"{shown(written)} is too small", expected(kind, rule))
+    return value
+
+
+def _parsed(written: object, rule: Key) -> object:
+    if rule.parse and (_is_number(written) or isinstance(written, str)):
+        try:
+            return rule.parse(str(written))
+        except ValueError as error:
+            raise _Unfit(f"{shown(written)} does not fit", str(error)) from None
+        except OverflowError:
+            raise _Unfit(f"{shown(written)} is too large", expected(str, rule)) from None
+    raise _Unfit(f"{shown(written)} does not fit", expected(str, rule))
+
+
+def _plain(written: object, kind: type[Any], rule: Key) -> object:
+    wanted = {float: int | float, tuple: str}.get(kind, kind)
+    if isinstance(written, wanted) and (kind not in (int, float) or _is_number(written)):
+        return written
+    raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
+
+
+def _is_number(written: object) -> bool:
+    """Why not true and false, which Python counts as numbers: in a file they are none. Nor is nan, or inf."""
+    return isinstance(written, int | float) and not isinstance(written, bool) and abs(written) < float("inf")
+
+
+def expected(kind: type[Any], rule: Key) -> str:
+    """What a key takes, in words: what its `parse` says of an empty text, its choices, or its kind."""
+    if rule.choices:
+        return one_of(rule.choices)
+    if rule.parse:
+        try:
+            rule.parse("")
+        except ValueError as error:
+            return str(error)
+    least = f" of at least {rule.least}" if rule.least is not None else ""
+    return f"{EXPECTED[kind]}{least}{_such_as(rule, kind)}"
+
+
+def _such_as(rule: Key, kind: type[Any]) -> str:
+    quote = '"' if kind is str else ""
+    example = rule.example or ('["one", "two"]' if kind is tuple else "")
+    return f", such as {quote}{example}{quote}" if example else ""

@@ -1,0 +1,158 @@
+"""Job files out of a sanoid.conf and the syncoid lines of a crontab, and what became of each line."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator.config.migrate.crontab import Call, parse_calls
+from orchestrator.config.migrate.job_text import JobText, Value, written
+from orchestrator.config.migrate.map_rules import (
+    copy_rules,
+    import_policy,
+    numbers,
+    snapshots_section,
+    source_rules,
+    taken_elsewhere,
+)
+from orchestrator.config.migrate.map_syncoid import carry_options
+from orchestrator.config.migrate.result import Told, Work
+from orchestrator.config.migrate.sanoid_conf import parse_sanoid_conf
+from orchestrator.config.migrate.syncoid import Replication, parse_syncoid
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+
+_USER = re.compile(r"[a-z_][a-z0-9_-]*")
+_LET_GO = (
+    "the first run of each job goes on from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
+    "is sent anew. Once it has ended well a bookmark of poolferry's remembers what was sent, and syncoid's snapshots may go, on "
+    "both sides: zfs list -H -o name -t snapshot -r DATASET | grep @syncoid_ | xargs -r -d '\\n' -n 1 zfs destroy"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The files to write, by their path in a configuration's directory; what became of each line; what to do then."""
+
+    files: Mapping[str, str]
+    told: tuple[Told, ...]
+    then: tuple[str, ...]
+
+
+File = tuple[str, str]
+"""How a file is called, and its text."""
+
+
+def import_all(crontabs: Sequence[File], conf: File | None) -> Imported:
+    """Everything of these files. Raises: ValueError for a sanoid.conf that cannot be read."""
+    policies = parse_sanoid_conf(conf[1]) if conf else ()
+    work = Work(policies, conf[0] if conf else "")
+    made = {file: _replications(work, file, text) for file, text in crontabs}
+    for policy in policies:
+        import_policy(work, policy)
+    for file, text in crontabs:
+        for call in parse_calls(text, "sanoid"):
+            line = call.line if isinstance(call, Call) else call[0]
+            work.say(f"{file}:{line}", "calls sanoid, which jobs do now: take it away")
+    files = {f"jobs/{job.name}.toml": str(job) for job in work.jobs}
+    if work.jobs:
+        files["targets.toml"] = _targets(work.places)
+    return Imported(files=files, told=tuple(work.told), then=_then(made, conf and conf[0]))
+
+
+def _replications(work: Work, file: str, text: str) -> list[int]:
+    """Makes a job of each call of syncoid; the numbers of the lines that became one."""
+    made: list[tuple[int, str]] = []
+    for call in parse_calls(text, "syncoid"):
+        line = call.line if isinstance(call, Call) else call[0]
+        try:
+            if not isinstance(call, Call):
+                raise ValueError(call[1])
+            after = next((name for number, name in reversed(made) if number == line), None) if call.waits else None
+            made.append((line, _replication(work, f"{file}:{line}", call, after)))
+        except ValueError as error:
+            work.say(f"{file}:{line}", f"is not carried over: {error}")
+    return [number for number, _ in made]
+
+
+def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
+    """Makes a job of one call; its name. Raises: ValueError."""
+    told = parse_syncoid(call.words)
+    parent, last = _parent(told)
+    keys, notes = carry_options(told)
+    name = work.name(told.source.path)
+    head: dict[str, Value] = {"engine": "zfs", "source": str(told.source), "target": work.place(parent)}
+    head |= {"schedule": call.schedule} if call.schedule else {}
+    head |= {"after": (after,)} if after else {}
+    if last != told.source.path.rpartition("/")[2]:
+        keys["zfs"]["name"] = last
+    source, copy = source_rules(work, told, call), copy_rules(work, told)
+    if source or taken_elsewhere(work, told):
+        keys["zfs"].setdefault("skip-snapshots", ("syncoid_*",))
+    elif not told.has("no-sync-snap"):
+        notes.append(_nobody_takes(told))
+    sections: dict[str, Mapping[str, Value]] = {"": head, "zfs": keys["zfs"], "pipe": keys["pipe"]}
+    sections |= {"snapshots": snapshots_section(source)} if source else {}
+    sections |= {"keep": numbers(copy, without=("frequently",))} if copy else {}
+    work.add(where, JobText(name=name, origin=where, sections=sections), (*_timing(call), *notes))
+    for policy, section in ((source, "snapshots"), (copy, "keep")):
+        if policy:
+            work.use(policy, section, name)
+    return name
+
+
+def _parent(told: Replication) -> tuple[Location, str]:
+    """The dataset above the copy, and the copy's own name in it. Raises: ValueError."""
+    parent, _, last = told.target.path.rpartition("/")
+    if told.source.host and told.target.host:
+        raise ValueError("poolferry carries data between this machine and one other, not between two others")
+    if not parent:
+        raise ValueError(
+            f"its copy is the whole pool {last}: poolferry keeps copies below a dataset, such as {last}/copies"
+        )
+    return Location(path=parent, host=told.target.host), last
+
+
+def _nobody_takes(told: Replication) -> str:
+    if told.source.host:
+        return "syncoid took a snapshot before each copy; poolferry copies those that are there: does sanoid take any there?"
+    return "syncoid took a snapshot before each copy, and nobody takes any now: write [snapshots], such as daily = 14"
+
+
+def _timing(call: Call) -> list[str]:
+    notes: list[str] = []
+    if call.schedule is None:
+        notes.append(f'"{call.when}" is no schedule for a job file: the job runs by hand until it has one')
+    match call.before:
+        case () | ("root",):
+            pass
+        case (user,) if _USER.fullmatch(user):
+            notes.append(f"runs as the user {user}: poolferry's jobs run as whoever calls poolferry")
+        case before:
+            notes.append(f"what stands before syncoid is not carried over: {' '.join(before).removeprefix('root ')}")
+    return notes
+
+
+def _targets(places: Mapping[str, Location]) -> str:
+    """targets.toml; it must name a place, even where no job copies."""
+    if not places:
+        return '# No job here copies anything yet.\n[place.copies]\ndataset = "vault/copies"\n'
+    tables = (f"[place.{_key(name)}]\ndataset = {written(str(where))}\n" for name, where in places.items())
+    return "\n".join(tables)
+
+
+def _key(name: str) -> str:
+    return f'"{name}"' if "." in name else name
+
+
+def _then(made: Mapping[str, Sequence[int]], conf: str | None) -> tuple[str, ...]:
+    """What remains to be done by hand, in order."""
+    found = [_LET_GO] if any(made.values()) else []
+    for file, lines in made.items():
+        if lines:
+            numbered = ", ".join(map(str, dict.fromkeys(lines)))
+            found.append(f"take what became a job out of {file} (line {numbered}), or both copy")
+    if conf:
+        found.append(
+            f"systemctl disable --now sanoid.timer, or take what became a job out of {conf}, or both take snapshots"
+        )
+        found.append("a job leaves a kind of snapshot that it gives no number alone, where sanoid removes all of it")
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""A job file as it is put together, and its text."""
+
+from collections.abc import Iterable, Mapping
+
+from orchestrator.config.starter_files import quoted
+from orchestrator.domain.fast_dataclass import dataclass, field
+
+Value = str | bool | int | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobText:
+    """A job file to be. `origin`: the line it comes from; `sections`: the keys before the first one under ""."""
+
+    name: str
+    origin: str
+    sections: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        head = f"# From {self.origin}\n"
+        parts = [(f"\n[{name}]\n" if name else "\n") + _keys(keys) for name, keys in self.sections.items() if keys]
+        return head + "".join(parts)
+
+
+def written(value: Value) -> str:
+    """A value as TOML."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return quoted(value)
+    return "[" + ", ".join(quoted(each) for each in value) + "]"
+
+
+def unique(wanted: str, taken: Iterable[str]) -> str:
+    """The name, or the first of name-2, name-3 … that is free."""
+    names = set(taken)
+    return (
+        wanted
+        if wanted not in names
+        else next(f"{wanted}-{n}" for n in range(2, 10**6) if f"{wanted}-{n}" not in names)
+    )
+
+
+def _keys(keys: Mapping[str, Value]) -> str:
+    return "".join(f"{name} = {written(value)}\n" for name, value in keys.items())

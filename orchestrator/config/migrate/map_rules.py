@@ -1,0 +1,94 @@
+"""Where sanoid's rules go: into the job that copies the dataset, where that runs often enough, else into one of their own."""
+
+from collections.abc import Mapping
+
+from orchestrator.config.migrate.crontab import Call
+from orchestrator.config.migrate.job_text import JobText, Value
+from orchestrator.config.migrate.result import Work
+from orchestrator.config.migrate.sanoid_conf import KINDS, Policy
+from orchestrator.config.migrate.syncoid import Replication
+
+_QUARTERS = ("*", "*/15", "*/10", "*/5", "0,15,30,45")
+_OFTEN = {"frequently": "*/15 * * * *", "hourly": "0 * * * *"}
+_DAILY = "0 0 * * *"
+
+
+def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
+    """The rules for the very source of a replication that can be its [snapshots]."""
+    policy = None if told.source.host else work.policies.get(told.source.path)
+    if policy is None or policy.unlike or policy.inside or not policy.autosnap or not policy.kinds:
+        return None
+    if work.clash(policy.dataset):
+        return None
+    excepted = any(each.inside == policy.dataset for each in work.policies.values())
+    if excepted or policy.below != told.has("recursive") or not _often_enough(policy.kinds[0], call.schedule):
+        return None
+    return policy
+
+
+def taken_elsewhere(work: Work, told: Replication) -> bool:
+    """Whether sanoid's rules on this machine make snapshots of the source, in whichever job they end up."""
+    path = told.source.path
+    return not told.source.host and any(
+        each.autosnap and each.kinds and (each.dataset == path or (each.below and path.startswith(f"{each.dataset}/")))
+        for each in work.policies.values()
+    )
+
+
+def copy_rules(work: Work, told: Replication) -> Policy | None:
+    """The rules by which sanoid prunes the copy on this machine: they can be its [keep]."""
+    policy = None if told.target.host else work.policies.get(told.target.path)
+    if policy is None or policy.autosnap or not policy.autoprune or not set(policy.kinds) - {"frequently"}:
+        return None
+    return policy
+
+
+def snapshots_section(policy: Policy) -> Mapping[str, Value]:
+    """The rules as [snapshots]."""
+    section = numbers(policy)
+    words = (("recursive", policy.below), ("autosnap", policy.autosnap), ("autoprune", policy.autoprune))
+    return section | {name: False for name, yes in words if not yes}
+
+
+def numbers(policy: Policy, *, without: tuple[str, ...] = ()) -> dict[str, Value]:
+    """How many stay of each kind."""
+    return {kind: policy.numbers[kind] for kind in KINDS if policy.numbers[kind] and kind not in without}
+
+
+def import_policy(work: Work, policy: Policy) -> None:
+    """Makes a job of the engine sanoid out of rules that went into no other job."""
+    where = work.at(policy)
+    if policy.dataset in work.used:
+        return
+    if not policy.kinds or not (policy.autosnap or policy.autoprune):
+        work.say(where, f"is not carried over: sanoid takes and removes no snapshots of {policy.dataset} by it")
+        return
+    if other := work.clash(policy.dataset):
+        work.say(
+            where,
+            f"is not carried over: the job {other} has rules around it; leave [{policy.dataset}] to sanoid itself",
+        )
+        return
+    name = work.name(policy.dataset, "-snapshots")
+    work.ruled[policy.dataset] = name
+    head: dict[str, Value] = {
+        "engine": "sanoid", "source": policy.dataset, "schedule": _OFTEN.get(policy.kinds[0], _DAILY),
+    }  # fmt: skip
+    inside = [each.dataset for each in work.policies.values() if each.inside == policy.dataset]
+    left = tuple(dataset.removeprefix(f"{policy.dataset}/") for dataset in inside)
+    sections: dict[str, Mapping[str, Value]] = {"": head, "snapshots": snapshots_section(policy)}
+    if left:
+        sections["sanoid"] = {"exclude": left}
+    notes = [f"{key} is not carried over: a job file has no like of it" for key in policy.unlike]
+    notes += [f"what lies below {dataset} is left out with it" for dataset in inside]
+    work.add(where, JobText(name=name, origin=where, sections=sections), notes)
+
+
+def _often_enough(kind: str, schedule: str | None) -> bool:
+    """Whether a job with this schedule runs in every quarter, hour or day that is to have a snapshot."""
+    minute, hour, *days = (schedule or "- - - - -").split()
+    if days != ["*", "*", "*"]:
+        return False
+    if kind == "frequently":
+        return hour == "*" and minute in _QUARTERS
+    return kind != "hourly" or hour == "*"

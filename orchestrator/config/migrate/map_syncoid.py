@@ -1,0 +1,144 @@
+"""What of a call of syncoid becomes which key of a job, and what of it does not, each with the reason."""
+
+import re
+from collections.abc import Iterator
+
+from orchestrator.config.migrate.job_text import Value
+from orchestrator.config.migrate.syncoid import Replication, parse_pattern, parse_special
+from orchestrator.domain.units import parse_size
+
+Keys = dict[str, dict[str, Value]]
+Notes = list[str]
+
+# Options without a like, and why. Those that only change what syncoid prints or checks are not worth a word.
+_DIFFERENT = {
+    "skip-parent": "poolferry copies the source itself too, not only what lies below it",
+    "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --aside` renames it away",
+    "delete-target-snapshots": "what goes on the target is for [keep] there; snapshots that only the copy has stay until then",
+    "insecure-direct-connection": 'poolferry goes through ssh; [pipe] transport = "mbuffer" is its own open connection',
+    "no-resume": "poolferry always goes on from where a cut transfer stopped",
+    "no-clone-handling": "poolferry sends clones as clones wherever their origin is copied too",
+    "create-bookmark": "poolferry makes its own bookmark for each target before each send",
+    "keep-sync-snap": "poolferry takes no snapshot of its own, so there is none to keep",
+    "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
+    "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
+}
+# Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone is a change to its parent. Why only
+# as a comment: syncoid throws away by default, but what destroys needs its owner's own word here.
+_ROLLBACK = (
+    'may-destroy = ["rollback"] stands in the file as a comment: syncoid throws away without asking what was changed on a copy; '
+    "if the first run refuses such a copy and nothing there is worth keeping, take the # away for that one run"
+)
+_COMMENTED = "# may-destroy"
+_SEND_DEFAULTS = set("Lcep")
+
+
+def carry_options(told: Replication) -> tuple[Keys, Notes]:
+    """The keys by section, and a note for each thing that is another way or not at all."""
+    keys: Keys = {"zfs": {"recursive": told.has("recursive")}, "pipe": {}}
+    notes = [f"--{name} is not carried over: {why}" for name, why in _DIFFERENT.items() if told.has(name)]
+    if told.has("no-stream"):
+        keys["zfs"]["catch-up"] = "newest"
+    if not told.has("no-rollback"):
+        keys["zfs"][_COMMENTED] = ("rollback",)
+        notes.append(_ROLLBACK)
+    for carry in (_excludes, _snapshot_names, _special, _rate, _ssh, _sudo):
+        notes += carry(told, keys)
+    return keys, notes
+
+
+def _excludes(told: Replication, keys: Keys) -> Iterator[str]:
+    if not told.has("recursive"):
+        return
+    found: list[str] = []
+    for option in ("exclude", "exclude-datasets"):
+        for regex in told.of(option):
+            patterns = _below(told.source.path, regex)
+            found += patterns
+            if not patterns:
+                yield f"--{option}={regex} is not carried over: write [zfs] exclude with * for any part of a name"
+            elif regex.endswith("$"):
+                yield f"--{option}={regex}: [zfs] exclude leaves out what lies below it too"
+    if found:
+        keys["zfs"]["exclude"] = tuple(dict.fromkeys(found))
+
+
+def _below(source: str, regex: str) -> list[str]:
+    """Patterns for names below the source that mean what the expression means for whole names; none: there are none."""
+    pattern = parse_pattern(regex)
+    if pattern is None:
+        return []
+    bare = pattern.removeprefix("*")
+    if bare.startswith(f"{source}/"):
+        return [bare.removeprefix(f"{source}/")]
+    if pattern.startswith("*/"):
+        return [bare.removeprefix("/"), pattern]
+    return [pattern] if pattern.startswith("*") else []
+
+
+def _snapshot_names(told: Replication, keys: Keys) -> Iterator[str]:
+    for option, key in (("include-snaps", "snapshots"), ("exclude-snaps", "skip-snapshots")):
+        patterns = [(regex, parse_pattern(regex)) for regex in told.of(option)]
+        found = tuple(pattern for _, pattern in patterns if pattern)
+        if found:
+            keys["zfs"][key] = found
+        for regex, pattern in patterns:
+            if pattern is None:
+                yield f"--{option}={regex} is not carried over: write [zfs] {key} with * for any part of a name"
+
+
+def _special(told: Replication, keys: Keys) -> Iterator[str]:
+    for text in told.of("sendoptions"):
+        letters = [letter for letter, _ in parse_special(text)]
+        if "w" in letters:
+            keys["zfs"]["raw"] = "yes"
+        for letter in letters:
+            if letter not in _SEND_DEFAULTS | {"w"}:
+                yield f"zfs send -{letter} is not carried over: poolferry chooses how to send, dataset by dataset"
+    protected: list[str] = []
+    for text in told.of("recvoptions"):
+        for letter, value in parse_special(text):
+            if letter == "x" and value:
+                protected.append(value)
+            elif letter == "o" and value:
+                yield f"zfs receive -o {value} is not carried over: `zfs set {value} COPY`, and [zfs] protect keeps it so"
+            elif letter not in "us":
+                yield f"zfs receive -{letter} is not carried over: poolferry never forces a copy"
+    if protected:
+        keys["zfs"]["protect"] = tuple(dict.fromkeys(protected))
+
+
+def _rate(told: Replication, keys: Keys) -> Iterator[str]:
+    limits = (*told.of("source-bwlimit"), *told.of("target-bwlimit"))
+    yield from _size(limits, "rate-limit", keys, "bwlimit")
+    yield from _size(told.of("mbuffer-size"), "buffer", keys, "mbuffer-size")
+
+
+def _size(texts: tuple[str, ...], key: str, keys: Keys, option: str) -> Iterator[str]:
+    sizes = []
+    for text in texts:
+        try:
+            sizes.append((parse_size(text.upper()), text.upper()))
+        except ValueError:
+            yield f"{option} {text} is not carried over: [pipe] {key} takes a size such as 20M"
+    if sizes:
+        keys["pipe"][key] = min(sizes)[1]
+
+
+def _ssh(told: Replication, keys: Keys) -> Iterator[str]:
+    flags = (("sshconfig", "-F"), ("sshkey", "-i"), ("sshcipher", "-c"), ("sshoption", "-o"))
+    words = [word for option, flag in flags for value in told.of(option) for word in (flag, value)]
+    if words:
+        keys["pipe"]["ssh-options"] = tuple(words)
+    port = next(iter(told.of("sshport")), "")
+    if port and not re.fullmatch(r"[0-9]{1,5}", port):
+        yield f"--sshport {port} is not carried over: it is no number"
+
+
+def _sudo(told: Replication, keys: Keys) -> Iterator[str]:
+    """syncoid runs `sudo zfs` wherever it is not root; a host without a user may be either."""
+    hosts = [place.host for place in (told.source, told.target) if place.host]
+    if any(host.user not in (None, "root") for host in hosts) and not told.has("no-privilege-elevation"):
+        keys["zfs"]["sudo"] = True
+    if any(host.user is None for host in hosts) and not told.has("no-privilege-elevation"):
+        yield "the host's user is not told: where ssh logs in as another than root, write [zfs] sudo = true"

@@ -1,0 +1,113 @@
+"""One command line of syncoid as values, read as its own option parser reads it.
+
+Source: syncoid(8) of sanoid 2.1 to 2.3: options may be shortened as long as they are unique, begin with one or two dashes,
+in any case of letters, and stand anywhere.
+"""
+
+import re
+from collections.abc import Iterator
+
+from orchestrator.config.models import parse_anywhere
+from orchestrator.config.parse_job import as_dataset, wrong_dataset
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Host, Location
+
+_FLAGS = (
+    "no-command-checks monitor-version dumpsnaps recursive debug quiet no-stream no-sync-snap no-resume skip-parent "
+    "no-clone-handling no-privilege-elevation force-delete no-clone-rollback no-rollback create-bookmark use-hold "
+    "keep-sync-snap preserve-recordsize delete-target-snapshots preserve-properties help version"
+).split()
+_VALUED = (
+    "compress sendoptions recvoptions source-bwlimit target-bwlimit sshconfig sshkey sshport sshcipher sshoption exclude "
+    "identifier pv-options mbuffer-size insecure-direct-connection exclude-datasets include-snaps exclude-snaps"
+).split()
+_SHORT = {"r": "recursive", "c": "sshcipher", "o": "sshoption"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """What a call of syncoid copies, and how: each option by its full name, with the value or ""."""
+
+    source: Location
+    target: Location
+    options: tuple[tuple[str, str], ...]
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """All values of an option, in order."""
+        return tuple(value for told, value in self.options if told == name)
+
+    def has(self, name: str) -> bool:
+        """Whether an option was told."""
+        return bool(self.of(name))
+
+
+def parse_syncoid(words: tuple[str, ...]) -> Replication:
+    """The replication of these arguments. Raises: ValueError with what cannot be read."""
+    places: list[str] = []
+    options: list[tuple[str, str]] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            places += rest
+            break
+        if len(word) < 2 or not word.startswith("-"):
+            places.append(word)
+            continue
+        told, equal, value = word.lstrip("-").partition("=")
+        name = _full_name(told)
+        if name in _VALUED and not equal:
+            if not rest:
+                raise ValueError(f"--{name} lacks its value")
+            value = rest.pop(0)
+        options.append((name, value))
+    if len(places) != 2:
+        raise ValueError("needs a source and a target" if len(places) < 2 else f"has {len(places)} places, not two")
+    port = next((int(value) for name, value in options if name == "sshport" and value.isdigit()), None)
+    source, target = (_location(place, port) for place in places)
+    return Replication(source=source, target=target, options=tuple(options))
+
+
+def _full_name(told: str) -> str:
+    """The option that a shortened name means. Raises: ValueError."""
+    name = told.lower()
+    if name in _SHORT or name in (*_FLAGS, *_VALUED):
+        return _SHORT.get(name, name)
+    meant = [each for each in (*_FLAGS, *_VALUED) if each.startswith(name)]
+    if len(meant) != 1:
+        raise ValueError(f"-{'-' if len(told) > 1 else ''}{told} is no option of syncoid")
+    return meant[0]
+
+
+def _location(place: str, port: int | None) -> Location:
+    """The dataset that a place names: "pool/data", "host:pool/data" or "user@host:pool/data". Raises: ValueError."""
+    match = re.fullmatch(r"(?:([^@:/]*)@)?([^@:/]+):(.+)", place)
+    if match is None:
+        found = Location(path=place)
+    else:
+        host = Host(name=match[2], user=match[1] or None, port=port)
+        found = as_dataset(parse_anywhere(str(Location(path=match[3], host=host))))
+    if wrong := wrong_dataset(found):
+        raise ValueError(wrong[0])
+    return found
+
+
+def parse_special(text: str) -> Iterator[tuple[str, str]]:
+    """The letters of --sendoptions and --recvoptions, each with its value or "": "Lce", "u x recordsize o canmount=off"."""
+    words = text.split()
+    while words:
+        letters = words.pop(0).lstrip("-")
+        for at, letter in enumerate(letters, start=1):
+            valued = letter in "ox" and at == len(letters) and words
+            yield letter, words.pop(0) if valued else ""
+
+
+def parse_pattern(regex: str) -> str | None:
+    """The pattern with * that means the same as a simple regular expression, searched anywhere; None: there is none."""
+    start, end = not regex.startswith("^"), not re.search(r"(?<!\\)\$$", regex)
+    body = regex.removeprefix("^").removesuffix("" if end else "$")
+    parts = re.findall(r"\.\*|\\[./_:-]|[A-Za-z0-9/_:. -]", body)
+    if "".join(parts) != body or not body:
+        return None
+    plain = "".join("*" if part == ".*" else part.removeprefix("\\") for part in parts)
+    return re.sub(r"\*+", "*", "*" * start + plain + "*" * end)

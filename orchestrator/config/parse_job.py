@@ -1,0 +1,303 @@
+"""One job file, judged by itself: what the rest of the configuration must agree with stays open.
+
+The [hooks] of a job file: which commands each event calls.
+
+Which locations a job may have, and how two of them lie to each other.
+
+targets.toml: the places that copies go to.
+"""
+
+import os.path
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.config.decode import Path, Sheet, Table, declared, fill, nearest, one_of, read_keys, shown
+from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
+from orchestrator.config.times import parse_span
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import EVENTS, Hooks, Job, Snapshots
+from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.domain.place import Location, Place
+
+Argv = tuple[str, ...]
+SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
+TIMEOUT = "end a hook that runs longer"
+EVENT = f"what to call at this event: {SHAPES}"
+
+
+def read_hooks(sheet: Sheet, table: Table) -> Hooks:
+    """The declared hooks, in the order written; each mistake noted on the way."""
+    calls: list[tuple[str, tuple[Argv, ...]]] = []
+    timeout = Hooks().timeout
+    for name, written in table.items():
+        if name == "timeout":
+            try:
+                timeout = parse_span(written if isinstance(written, str) else "")
+            except ValueError as error:
+                sheet.say(("hooks", name), f"{shown(written)} does not fit", str(error))
+        elif name not in EVENTS:
+            near = nearest(name, (*EVENTS, "timeout"))
+            sheet.say(("hooks", name), "unknown event", f'"{near}", the nearest name' if near else one_of(EVENTS))
+        elif commands := _commands(written):
+            calls.append((name, commands))
+        else:
+            sheet.say(("hooks", name), "is empty" if written in ("", []) else f"{shown(written)} does not fit", SHAPES)
+    return Hooks(calls=tuple(calls), timeout=timeout)
+
+
+def _commands(written: object) -> tuple[Argv, ...]:
+    """The commands of one event; none: what is written names none, or names one wrongly."""
+    if isinstance(written, list) and all(isinstance(each, list) for each in written):
+        found = [_argv(each) for each in written]
+    else:
+        found = [_argv(written if isinstance(written, list) else [written])]
+    return tuple(found) if all(found) else ()
+
+
+def _argv(parts: list[object]) -> Argv:
+    """The program and its arguments; none: not all are texts, or there is no program."""
+    texts = tuple(part for part in parts if isinstance(part, str) and "\x00" not in part)
+    return texts if len(texts) == len(parts) and texts and texts[0].strip() else ()
+
+
+_DATASET = r"[A-Za-z][A-Za-z0-9_.: -]*(/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*"
+
+
+def as_dataset(location: Location) -> Location:
+    """The location with the dataset's own name: on a host a URL puts a slash before it."""
+    return Location(path=location.path.lstrip("/"), host=location.host) if location.host else location
+
+
+def wrong_path(location: Location) -> tuple[str, str] | None:
+    """What is wrong and what is expected, where a location is no absolute path."""
+    if location.path.startswith("/"):
+        return None
+    return f'"{spelled(location)}" is no absolute path', 'a path that begins with "/" (~ and $NAME are not replaced)'
+
+
+def wrong_target(location: Location) -> tuple[str, str] | None:
+    """What is wrong and what is expected, where a path can hold no copies."""
+    if normal(location.path) == "/":
+        return f'"{spelled(location)}" is the top of everything', "a directory that holds the copies and nothing else"
+    return wrong_path(location)
+
+
+def wrong_dataset(location: Location) -> tuple[str, str] | None:
+    """What is wrong and what is expected, where a location is no dataset."""
+    if re.fullmatch(_DATASET, location.path):
+        return None
+    return f'"{spelled(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
+
+
+def normal(path: str) -> str:
+    """The path without doubled slashes, "." and ".."; a dataset's name as it is."""
+    return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else path
+
+
+def machine(location: Location) -> tuple[str, int] | None:
+    """What tells one machine from another; None is this one. The user does not: two users see one tree."""
+    return (location.host.name.lower(), location.host.port or 22) if location.host else None
+
+
+def relation(one: str, other: str) -> str | None:
+    """How one normal path lies to another of the same machine: "is", "lies inside", "holds", or not at all."""
+    if one == other:
+        return "is"
+    if one.startswith(other.rstrip("/") + "/"):
+        return "lies inside"
+    return "holds" if other.startswith(one.rstrip("/") + "/") else None
+
+
+def spelled(location: Location) -> str:
+    """The location as a message shows it."""
+    return show_name(str(location))
+
+
+Engines = Mapping[str, EngineSection]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A job file as far as it is right. `keys`: the right keys before the first section; `sections`: what follows."""
+
+    name: str
+    sheet: Sheet
+    engine: EngineSection | None
+    keys: Mapping[str, Any]
+    sections: Mapping[str, Any]
+
+
+def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
+    """The draft of one job; each mistake noted on the way."""
+    written = sheet.table.get("engine")
+    named = written if isinstance(written, str) else ""
+    engine = engines.get(named)
+    models = SECTIONS | ({engine.name: engine.options} if engine else {})
+    own = {*models, "hooks", *engines, named}
+    head = {key: written for key, written in sheet.table.items() if key not in own or key in declared(JobKeys)}
+    keys = read_keys(sheet, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
+    if engine and engine.datasets and "source" in keys:
+        keys["source"] = as_dataset(keys["source"])
+    _judge_engine(sheet, keys, engine, engines)
+    _judge_schedule(sheet)
+    _judge_target(sheet, engine)
+    _judge_sections(sheet, engine)
+    sections = {key: _read_section(sheet, key, model, models) for key, model in models.items()}
+    _judge_snapshots(sheet, sections, engine)
+    hooks = read_hooks(sheet, _table(sheet, "hooks"))
+    return Draft(name=name, sheet=sheet, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
+
+
+def _judge_engine(sheet: Sheet, keys: Mapping[str, Any], engine: EngineSection | None, engines: Engines) -> None:
+    if "engine" in keys and not engine:
+        sheet.say(("engine",), f"there is no engine {shown(keys['engine'])}", one_of(engines))
+    for name in sheet.table.keys() & engines.keys() if engine else ():
+        if engine and name != engine.name:
+            sheet.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
+
+
+def _judge_sections(sheet: Sheet, engine: EngineSection | None) -> None:
+    for name in engine.without if engine else ():
+        section, _, key = name.partition(".")
+        table = sheet.table.get(section)
+        if engine and not key and section in sheet.table:
+            sheet.say((section,), f"means nothing to the engine {engine.name}", "no such section")
+        if engine and key and isinstance(table, dict) and key in table:
+            why = "carries no data" if engine.stays else "makes its own connections"
+            sheet.say((section, key), f"the engine {engine.name} {why}", "no such key")
+
+
+def _judge_target(sheet: Sheet, engine: EngineSection | None) -> None:
+    if engine and engine.stays and "target" in sheet.table:
+        sheet.say(("target",), f"the engine {engine.name} works on the source alone", "no target")
+    elif "target" not in sheet.table and not (engine and engine.stays):
+        sheet.say(
+            ("target",), "is missing", 'where the copies go: the name of a place in targets.toml, such as "backup"'
+        )
+
+
+def _judge_snapshots(sheet: Sheet, sections: dict[str, Any], engine: EngineSection | None) -> None:
+    """Why none without a rule: sanoid would keep no snapshot at all."""
+    snapshots = sections["snapshots"]
+    if "snapshots" not in sheet.table:
+        sections["snapshots"] = None
+    elif engine and not engine.datasets:
+        sheet.say(
+            ("snapshots",), f"the engine {engine.name} copies paths", "no such section: only datasets have snapshots"
+        )
+    elif isinstance(snapshots, Snapshots) and snapshots.nothing:
+        sheet.say(("snapshots",), "keeps nothing", "how many stay, such as daily = 14")
+
+
+def _judge_schedule(sheet: Sheet) -> None:
+    """Why the later ones are wrong: the first in the file is taken for the one that was meant."""
+    first, *more = [key for key in sheet.table if key in WHEN] or [""]
+    for key in more:
+        sheet.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
+    if "min-interval" in sheet.table and "on" not in sheet.table:
+        sheet.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
+    if "window" in sheet.table and "stop-at" in sheet.table:
+        sheet.say(("stop-at",), '"window" tells already when runs stop', "only one of window and stop-at")
+
+
+def _table(sheet: Sheet, name: str) -> Table:
+    written = sheet.table.get(name, {})
+    if isinstance(written, dict):
+        return written
+    sheet.say((name,), f"{shown(written)} does not fit", f"a section: [{name}] on a line of its own")
+    return {}
+
+
+def _read_section(sheet: Sheet, name: str, model: type[Any], models: Mapping[str, type[Any]]) -> Any:
+    others = {key: other for key, other in models.items() if key != name}
+    return fill(sheet, model, _table(sheet, name), (name,), lambda key: _before(key) or _home(key, others))
+
+
+def _before(key: str) -> str | None:
+    return "it before the first section" if key in declared(JobKeys) else None
+
+
+def _home(key: str, models: Mapping[str, type[Any]]) -> str | None:
+    """Where a key belongs that another section knows."""
+    return next((f"it below [{name}]" for name, model in models.items() if key in declared(model)), None)
+
+
+def _section(key: str, head: Table, names: set[str]) -> str | None:
+    """The section that was meant by an unknown one."""
+    if not isinstance(head[key], dict):
+        return None
+    near = nearest(key, names)
+    return f"[{near}], the nearest name" if near else ", ".join(f"[{name}]" for name in sorted(names) if name)
+
+
+def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
+    """The job of a draft without mistakes. `place`: with the location where this job's copy lies."""
+    keys, sections = draft.keys, dict(draft.sections)
+    options = sections.pop(engine.name)
+    schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)
+    return Job(
+        name=draft.name,
+        file=draft.sheet.file,
+        engine=engine.name,
+        source=keys["source"],
+        target=place,
+        options=options,
+        schedule=schedule,
+        late_after=keys.get("late_after"),
+        after=keys.get("after", ()),
+        stop_at=keys.get("stop_at"),
+        window=keys.get("window"),
+        min_interval=keys.get("min_interval"),
+        priority=keys.get("priority", 0),
+        **sections,
+    )
+
+
+PLACE = '[place.NAME] with path = "/where/copies/go"'
+KINDS = ("place", "set", "disk")
+
+
+def read_places(sheet: Sheet) -> dict[str, Place | None] | None:
+    """Every named place, None where its declaration is wrong; None: there is no place and no set at all. Mistakes are noted."""
+    for name in sheet.table:
+        if name not in KINDS:
+            near = nearest(name, KINDS)
+            meant = near and f"[{near}.NAME]"
+            sheet.say((name,), "unknown key", _below_a_place(name) or meant or PLACE)
+    table = sheet.table.get("place", {})
+    if table == {} and sheet.table.get("set"):
+        return {}
+    if not isinstance(table, dict) or not table:
+        if table or not sheet.mistakes:
+            sheet.say(("place",), f"{shown(table)} does not fit" if table else "there is no place", PLACE)
+        return None
+    return {name: _place(sheet, name, written) for name, written in table.items()}
+
+
+def _below_a_place(name: str) -> str | None:
+    return "it below [place.NAME]" if name in ("path", "dataset") else None
+
+
+def _place(sheet: Sheet, name: str, written: object) -> Place | None:
+    at = ("place", name)
+    if not isinstance(written, dict):
+        sheet.say(at, f"{shown(written)} does not fit", f'[place.{name}] with path = "/where/copies/go"')
+        return None
+    if not JOB_NAME.fullmatch(name):
+        sheet.say(at, "is no name for a place", "letters, digits, dots, - and _, the first a letter or a digit")
+    keys = fill(sheet, PlaceKeys, written, at, lambda _: None)
+    if len(written.keys() & {"path", "dataset"}) != 1:
+        both = "path" in written
+        sheet.say(at, "has both a path and a dataset" if both else "has no path", 'one of path = "…" and dataset = "…"')
+        return None
+    location = keys and (keys.path or (keys.dataset and as_dataset(keys.dataset)))
+    return _sound(sheet, at, name, location, dataset="dataset" in written) if location else None
+
+
+def _sound(sheet: Sheet, at: Path, name: str, location: Location, *, dataset: bool) -> Place | None:
+    wrong = wrong_dataset(location) if dataset else wrong_target(location)
+    if wrong:
+        sheet.say((*at, "dataset" if dataset else "path"), *wrong)
+        return None
+    return Place(name=name, location=location)

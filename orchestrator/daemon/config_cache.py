@@ -1,0 +1,129 @@
+"""The configuration that the daemon works by: the last one without a mistake, kept as a copy beside the history.
+
+A run is another process, which reads the files itself. So as long as the files are what was read, it is pointed at them,
+and else at the copy: what somebody is in the middle of writing breaks no night, not even over a restart.
+"""
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.fast_dataclass import dataclass, replace
+
+if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.machine import Machine
+
+_TOP = ("poolferry.toml", "targets.toml")
+_TRIES = 5
+Mark = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A configuration without a mistake. `mistakes`: those of the files as they are now, when this is an older one.
+
+    `no_copy`: why there is no copy of it; then runs read the files as they are.
+    """
+
+    configuration: "Configuration"
+    machine: "Machine"
+    mark: Mark
+    mistakes: tuple[str, ...] = ()
+    no_copy: str = ""
+
+
+def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
+    """What the files say; with mistakes in them what they said before. Raises: DeclarationError when there is no before."""
+    try:
+        return _read(where)
+    except DeclarationError as error:
+        told = tuple(str(mistake) for mistake in error.mistakes)
+        if before is not None:
+            return replace(before, mistakes=told)
+        copy = replace(where, config=copy_of(where))
+        if not os.path.isdir(copy.config):
+            raise
+        try:
+            kept = _loaded(copy)
+        except DeclarationError:
+            raise error from None
+        return replace(kept, mark=(), mistakes=told)
+
+
+def _read(where: compose.Directories) -> Kept:
+    """Why several tries: what was read and what was copied are to be the same."""
+    for _ in range(_TRIES):
+        kept = _loaded(where)
+        try:
+            _copy(where)
+        except OSError as error:
+            return replace(kept, no_copy=f"{error.filename or copy_of(where)}: {error.strerror or error}")
+        if mark(where.config) == kept.mark:
+            break
+    return kept
+
+
+def _loaded(where: compose.Directories) -> Kept:
+    now = mark(where.config)
+    mistakes: tuple[Mistake, ...] = ()
+    try:
+        machine = compose.machine(where)
+    except DeclarationError as error:
+        mistakes = error.mistakes
+    try:
+        configuration = compose.configuration(where)
+    except DeclarationError as error:
+        raise DeclarationError((*error.mistakes, *mistakes)) from None
+    if mistakes:
+        raise DeclarationError(mistakes)
+    return Kept(configuration=configuration, machine=machine, mark=now)
+
+
+def config_for_runs(where: compose.Directories, kept: Kept) -> str:
+    """The directory that a run is to read: the files themselves as long as they are what was read."""
+    return where.config if kept.no_copy or mark(where.config) == kept.mark else copy_of(where)
+
+
+def copy_of(where: compose.Directories) -> str:
+    """Where the copy lies."""
+    return os.path.join(where.state, "last-good")
+
+
+def mark(directory: str) -> Mark:
+    """Another value as soon as a file was written, made or removed."""
+    found = []
+    for name in (*_TOP, *_jobs(directory)):
+        with contextlib.suppress(OSError):
+            held = os.stat(os.path.join(directory, name))
+            found.append((name, held.st_mtime_ns, held.st_size, held.st_ino))
+    return tuple(found)
+
+
+def _jobs(directory: str) -> list[str]:
+    try:
+        names = os.listdir(os.path.join(directory, "jobs"))
+    except OSError:
+        return []
+    return sorted(os.path.join("jobs", name) for name in names if name.endswith(".toml") and not name.startswith("."))
+
+
+def _copy(where: compose.Directories) -> None:
+    """The files that were read, and links to all else, such as hooks: a hook finds its own files beside them."""
+    made, last = f"{copy_of(where)}.new", copy_of(where)
+    shutil.rmtree(made, ignore_errors=True)
+    os.makedirs(os.path.join(made, "jobs"), mode=0o700)
+    os.chmod(made, 0o700)
+    for name in _jobs(where.config):
+        shutil.copy2(os.path.join(where.config, name), os.path.join(made, name))
+    for name in sorted(os.listdir(where.config)):
+        path = os.path.join(where.config, name)
+        if name in _TOP:
+            shutil.copy2(path, os.path.join(made, name))
+        elif name != "jobs":
+            os.symlink(path, os.path.join(made, name))
+    shutil.rmtree(last, ignore_errors=True)
+    os.rename(made, last)

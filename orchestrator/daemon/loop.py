@@ -1,0 +1,253 @@
+"""The daemon's story: read, look, begin what may begin, wait for what rings; to the end."""
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from orchestrator import compose
+from orchestrator.app import local_clock as timekeeping
+from orchestrator.app.due_check import Memory, Seen, look, next_slot, unrecorded
+from orchestrator.daemon.config_cache import Kept, config_for_runs, mark, read_anew
+from orchestrator.daemon.inhibit_sleep import Awake
+from orchestrator.daemon.notifier import Teller
+from orchestrator.daemon.pidfile import Presence, alone_here
+from orchestrator.daemon.sd_notify import Manager
+from orchestrator.daemon.wakeup import Bell, Heard, signals
+from orchestrator.daemon.worker import Running
+from orchestrator.domain.due import Absence, Away, Owed
+from orchestrator.domain.errors import HistoryError
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.machine import INHIBITS
+from orchestrator.domain.schedule import Cron, Daily, parse_normal
+from orchestrator.domain.units import show_count, show_duration
+from orchestrator.history.store import History
+from orchestrator.schedule.clockwork import EVERY_S, Clockwork
+
+LOOK_S = 25.0
+DRAIN_S = 70.0
+_STILL = 4 * EVERY_S  # without a tick for so long the clockwork stands still
+Say = Callable[[str], None]
+
+
+class Daemon:
+    """One daemon, from its start to its end."""
+
+    def __init__(self, where: compose.Directories, say: Say) -> None:
+        self._where = where
+        self._say = say
+        self._bell = Bell()
+        self._manager = Manager()
+        self._running: dict[str, Running] = {}
+        self._abandoned: set[str] = set()
+        self._ticked = compose.monotonic()
+        self._looked = compose.now()
+        self._seen: Seen | None = None
+        self._soon: tuple[datetime, str] | None = None  # the next slot of all, and whose
+
+    def live(self) -> int:
+        """Until a signal ends it. Raises: DeclarationError · HistoryError · NotNow when another one lives."""
+        with alone_here(self._where.state), compose.open_history(self._where) as history, signals(self._bell) as heard:
+            self._begin(history)
+            while not heard.end:
+                if heard.reload:
+                    heard.reload = False
+                    self._reload()
+                self._look()
+                self._bell.wait(self._patience())
+            self._drain(heard)
+        return 0
+
+    def _begin(self, history: History) -> None:
+        now = compose.now()
+        self._history, self._book = history, history.owing
+        self._memory = Memory(self._book)
+        self._kept = read_anew(self._where, None)
+        self._changed = self._kept.mark
+        self._complain()
+        self._heal()
+        who = compose.identity()
+        self._presence = Presence(self._book, boot=who.boot, pid=who.pid, now=now)
+        self._calendar, self._zone = timekeeping.calendar(), timekeeping.zone_mark()
+        self._clockwork = Clockwork(self._bell.ring, self._tick)
+        self._awake = Awake(INHIBITS[self._kept.machine.clock.inhibit])
+        self._teller = Teller(self._where, self._say)
+        self._teller.take(self._kept)
+        self._take(self._kept)
+        for absence in self._presence.absences:
+            self._say(_told(absence, self._calendar.show))
+        self._see(now)  # first what came of the runs before, which may put off the next try
+        self._book.try_at_once()
+        self._manager.ready()
+
+    def _tick(self) -> None:
+        self._ticked = compose.monotonic()
+
+    # The configuration
+
+    def _reload(self) -> None:
+        self._manager.reloading()
+        self._kept = read_anew(self._where, self._kept)
+        self._changed = mark(self._where.config)
+        self._complain()
+        self._take(self._kept)
+        self._teller.take(self._kept)
+        self._manager.ready()
+
+    def _complain(self) -> None:
+        """Loudly, and once for each change: the files are wrong, and what goes on by what."""
+        for mistake in self._kept.mistakes:
+            self._say(mistake)
+        number = show_count(len(self._kept.mistakes), "mistake")
+        if self._kept.mistakes:
+            self._say(f"the configuration has {number}: the last one without goes on; send SIGHUP once it is mended")
+        else:
+            jobs = show_count(len(self._kept.configuration.jobs), "job")
+            self._say(f"read {self._where.config}: {jobs}, {self._kept.machine.clock.parallel} at once at most")
+        if self._kept.no_copy:
+            self._say(f"no copy of the configuration could be kept, so mind how you change it: {self._kept.no_copy}")
+
+    def _take(self, kept: Kept) -> None:
+        jobs = kept.configuration.jobs
+        schedules = {parse_normal(job.schedule) for job in jobs if job.schedule}
+        timed = tuple(each for each in schedules if isinstance(each, Cron | Daily))
+        self._clockwork.ring_at(timed, self._calendar)
+        gone = {*self._book.anchors(), *self._book.owed()} - {job.name for job in jobs}
+        if gone:
+            self._book.forget(gone)
+        self._memory.forget()
+        self._soon = None
+
+    def _notice_changes(self) -> None:
+        """Says once that files have changed which nobody asked to read yet."""
+        now = mark(self._where.config)
+        if now != self._changed:
+            self._changed = now
+            self._say("the configuration has changed since it was read; SIGHUP (systemctl reload) takes it in")
+        zone = timekeeping.zone_mark()
+        if zone != self._zone:
+            self._zone, self._calendar = zone, timekeeping.calendar()
+            self._say("the machine's time zone has changed")
+            self._take(self._kept)
+
+    # One look
+
+    def _look(self) -> None:
+        now = compose.now()
+        try:
+            absence = self._presence.look(now)
+            if absence is not None:
+                self._say(_told(absence, self._calendar.show))
+            self._clockwork.wake()
+            self._notice_changes()
+            ended = self._collect(now)
+            seen = self._see(now)
+            for owed in seen.turn.begin:
+                self._start(owed)
+            self._tell(seen, now, changed=bool(ended or seen.fresh or seen.over or seen.turn.begin))
+        except HistoryError as error:
+            self._say(f"{error.why}; {error.cure}")
+            self._manager.status(error.why)
+        if compose.monotonic() - self._ticked < _STILL:
+            self._manager.alive()
+
+    def _see(self, now: datetime) -> Seen:
+        seen = look(
+            self._kept.configuration.jobs, self._book, self._memory, now=now, calendar=self._calendar, book=self._book,
+            parallel=self._kept.machine.clock.parallel, running=tuple(self._running), abandoned=self._abandoned,
+            absences=self._presence.absences,
+        )  # fmt: skip
+        for over in seen.over:
+            self._say(f"{over.job}: owes nothing more: {over.why}")
+        for owed in seen.fresh:
+            self._say(f"{owed.job}: owes a run: {owed.why}")
+        if seen.over or seen.fresh:
+            self._memory.forget()
+        self._seen = seen
+        return seen
+
+    def _start(self, owed: Owed) -> None:
+        job = self._kept.configuration.job(owed.job)
+        where = replace(self._where, config=config_for_runs(self._where, self._kept))
+        running = Running(job, owed, where, os.environ)
+        self._running[job.name] = running
+        self._awake.need(True)
+        running.begin(self._say, self._bell.ring)
+
+    def _collect(self, now: datetime) -> list[Running]:
+        """Sees to the runs that have ended: what died without a word is put right, and tried again."""
+        ended = [running for running in self._running.values() if running.result is not None]
+        if not ended:
+            return []
+        self._heal()
+        self._memory.forget()
+        for running in ended:
+            name = running.job.name
+            del self._running[name]
+            if left := running.left_behind():
+                self._say(f"{name}: {left}; it is left behind, and other places go on")
+                self._abandoned.add(name)
+            owed = self._book.owed().get(name)
+            past = self._memory.past((name,), {name: owed}).get(name) if owed else None
+            again = unrecorded(owed, past, running.outcome(), now) if owed and past else None
+            if again is not None:
+                self._say(f"{name}: {again.told}; it is tried again at {self._calendar.show(again.not_before or now)}")
+                self._book.write(owed=(again,))
+        self._memory.forget()
+        if not self._running:
+            self._awake.need(False)
+        return ended
+
+    def _heal(self) -> None:
+        for run in self._history.heal(compose.alive, compose.now()):
+            self._say(f"run {run} had died without an end; it is recorded as interrupted")
+
+    # What others are told
+
+    def _tell(self, seen: Seen, now: datetime, *, changed: bool) -> None:
+        names = ", ".join(self._running) or "nothing"
+        waits = (
+            f"; {show_count(len(seen.turn.waiting), 'owed run waits', 'owed runs wait')}" if seen.turn.waiting else ""
+        )
+        if changed or self._soon is None or self._soon[0] <= now or now < self._looked:
+            slots = [(slot, job.name) for job in self._kept.configuration.jobs if (slot := self._next(job.name, now))]
+            self._soon = min(slots, default=None)
+        self._looked = now
+        soon = f"; next {self._soon[1]} at {self._calendar.show(self._soon[0])}" if self._soon else ""
+        broken = "the configuration has mistakes; " if self._kept.mistakes else ""
+        self._manager.status(f"{broken}running: {names}{waits}{soon}")
+        awake = max((each.ended for each in self._presence.absences if each.away is not Away.SET), default=None)
+        self._teller.tell(now, awake, changed=changed)
+
+    def _next(self, name: str, now: datetime) -> datetime | None:
+        job = self._kept.configuration.job(name)
+        return next_slot(job, self._seen.past.get(name) if self._seen else None, self._calendar, now)
+
+    def _patience(self) -> float:
+        """How long to wait for a ring: until something is due, and never long enough for the watchdog to bite."""
+        now = compose.now()
+        whens = [waiting.until for waiting in self._seen.turn.waiting if waiting.until] if self._seen else []
+        whens += [self._soon[0]] if self._soon else []
+        left = [(when - now).total_seconds() for when in whens if when > now]
+        return min([LOOK_S, self._manager.ping_s or LOOK_S, *(max(0.05, each) for each in left)])
+
+    # The end
+
+    def _drain(self, heard: Heard) -> None:
+        self._manager.stopping()
+        self._say(f"ends ({heard.end})" + (f"; asks {', '.join(self._running)} to end too" if self._running else ""))
+        for running in self._running.values():
+            running.end("the daemon ends")
+        until = compose.monotonic() + DRAIN_S
+        for running in self._running.values():
+            if not running.wait(max(0.0, until - compose.monotonic())):
+                self._say(f"{running.job.name}: has not ended within {show_duration(DRAIN_S)}; it is left behind")
+        self._heal()
+        self._awake.need(False)
+        self._clockwork.stop()
+        self._teller.stop()
+        self._presence.end(compose.now())
+
+
+def _told(absence: Absence, show: Callable[[datetime], str]) -> str:
+    long = show_duration((absence.ended - absence.begun) / timedelta(seconds=1))
+    return f"{absence.away} from {show(absence.begun)} to {show(absence.ended)} ({long})"

@@ -1,0 +1,114 @@
+"""The daemon's answer to GET /metrics, on an address or a unix socket; each request takes fresh numbers."""
+
+import contextlib
+import os
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+_PATIENCE = 10.0  # seconds that one request may take
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Served:
+    """A listening server, until it is closed."""
+
+    def __init__(self, server: socketserver.BaseServer, socket_file: str | None) -> None:
+        self._server = server
+        self._file = socket_file
+        self._thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answers no more; again is no mistake."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if self._file is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._file)
+
+
+def serve_metrics(listen: str, text: Callable[[], bytes]) -> Served:
+    """Begins to answer. `listen`: as [metrics] has it; `text`: the numbers, called for each request in a thread of ours.
+
+    A unix socket is for its owner and group. Raises: OSError when it cannot listen there.
+    """
+
+    class Answer(_Answer):
+        numbers = staticmethod(text)
+
+    if listen.startswith("unix:"):
+        path = listen.removeprefix("unix:")
+        _remove_stale(path)
+        server: socketserver.BaseServer = _UnixServer(path, Answer)
+        os.chmod(path, 0o660)
+        return Served(server, path)
+    address, _, port = listen.rpartition(":")
+    return Served(_server_of(address.strip("[]"))((address.strip("[]"), int(port)), Answer), None)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+class _ServerSix(_Server):
+    address_family = socket.AF_INET6
+
+
+class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+def _server_of(address: str) -> type[_Server]:
+    return _ServerSix if ":" in address else _Server
+
+
+def _remove_stale(path: str) -> None:
+    """Removes a socket on which nobody listens any more. Raises: OSError where somebody does."""
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(path)
+        raise OSError(98, "somebody listens there already", path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """GET /metrics, and nothing else."""
+
+    timeout = _PATIENCE
+    numbers: Callable[[], bytes]
+    server_version = "poolferry"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answers with the numbers, or says why not."""
+        if self.path.partition("?")[0] != "/metrics":
+            self._send(404, b"there is /metrics alone\n")
+            return
+        try:
+            self._send(200, self.numbers(), kind=_TYPE)
+        except Exception as error:  # noqa: BLE001 - a failing look must be seen by the one who asks, and end nothing
+            self._send(500, f"{error}\n".encode(errors="replace"))
+
+    do_HEAD = do_GET  # noqa: N815 - http.server's word
+
+    def _send(self, code: int, body: bytes, *, kind: str = "text/plain; charset=utf-8") -> None:
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+    def address_string(self) -> str:
+        """Of a unix socket there is none."""
+        return str(self.client_address)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: a scrape each 15 s is no news."""

@@ -1,0 +1,91 @@
+"""Notices and numbers while the daemon lives: told in a thread of their own, so that a slow channel holds nothing up."""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.machine import anybody_listens
+
+if TYPE_CHECKING:
+    from orchestrator.daemon.config_cache import Kept
+    from orchestrator.daemon.metrics_server import Served
+
+Say = Callable[[str], None]
+OFTEN_S = 300.0  # also when nothing has happened: a job becomes late by time alone
+
+
+class Teller:
+    """Tells when something has changed, and else every five minutes. One at a time: what comes meanwhile is told next."""
+
+    def __init__(self, where: compose.Directories, say: Say) -> None:
+        self._where = where
+        self._say = say
+        self._kept: Kept | None = None
+        self._thread: threading.Thread | None = None
+        self._told = float("-inf")
+        self._missed = False
+        self._served: Served | None = None
+
+    def take(self, kept: "Kept") -> None:
+        """The configuration to tell by, from now on."""
+        before, self._kept = self._kept, kept
+        if before is None or before.machine.metrics.listen != kept.machine.metrics.listen:
+            self._serve(kept.machine.metrics.listen)
+
+    def _serve(self, listen: str | None) -> None:
+        if self._served is not None:
+            self._served.close()
+            self._served = None
+        if listen is None:
+            return
+        from orchestrator.daemon.metrics_server import serve_metrics
+
+        try:
+            self._served = serve_metrics(listen, self._numbers)
+        except OSError as error:
+            self._say(f"metrics: cannot listen on {listen}: {error.strerror or error}")
+
+    def _numbers(self) -> bytes:
+        from orchestrator.app.metrics import metrics_text
+
+        return metrics_text(self._where, self._kept.configuration.jobs if self._kept else (), compose.now())
+
+    def tell(self, now: datetime, awake: datetime | None, *, changed: bool) -> None:
+        """Something may be to be told."""
+        kept, instant = self._kept, compose.monotonic()
+        if kept is None or not (_anybody(kept) or kept.machine.metrics.textfile):
+            return
+        self._missed |= changed
+        busy = self._thread is not None and self._thread.is_alive()
+        if busy or not (self._missed or instant - self._told >= OFTEN_S):
+            return
+        self._missed, self._told = False, instant
+        self._thread = threading.Thread(target=self._go, args=(kept, now, awake), name="telling", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Nothing more is told; what is being told has a moment to end."""
+        self._serve(None)
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _go(self, kept: "Kept", now: datetime, awake: datetime | None) -> None:
+        try:
+            if _anybody(kept):
+                from orchestrator.app.notify import tell_what_changed
+
+                tell_what_changed(self._where, kept.configuration.jobs, kept.machine, now, say=self._say, awake=awake)
+            if kept.machine.metrics.textfile:
+                from orchestrator.app.metrics import write_metrics
+
+                write_metrics(self._where, kept.configuration.jobs, kept.machine, now, say=self._say)
+        except (OrchestratorError, OSError) as error:
+            self._say(f"what changed could not be told: {error}")
+
+
+def _anybody(kept: "Kept") -> bool:
+    """Whether anybody is to be told anything."""
+    return anybody_listens(kept.configuration.jobs, kept.machine)

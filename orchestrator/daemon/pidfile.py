@@ -1,0 +1,63 @@
+"""One clock per state directory, and its beats: it writes down that it lives, so that a later one can tell since when nobody looked."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from orchestrator.app.local_clock import between, reading, since
+from orchestrator.domain.due import Absence
+from orchestrator.domain.errors import NotNow
+from orchestrator.history.due_runs import OwingBook
+
+OFTEN = timedelta(minutes=5)  # not more often: a disk that sleeps is to sleep on
+_KEPT = 50
+
+
+class Presence:
+    """When nobody looked, as far as it is known. One per daemon."""
+
+    def __init__(self, book: OwingBook, *, boot: str, pid: int, now: datetime) -> None:
+        self._book = book
+        self._last = reading(now)
+        self.absences = since(book.last_beat(), self._last, boot)
+        self._beat = book.begin_beat(boot=boot, pid=pid, now=now)
+        self._written = self._last.steady
+
+    def look(self, now: datetime) -> Absence | None:
+        """Notes that somebody looks; why nobody did since the last time, if that was out of the ordinary."""
+        here = reading(now)
+        found = between(self._last, here)
+        if found is not None:
+            self.absences = (*self.absences, found)[-_KEPT:]
+        self._last = here
+        if here.steady - self._written >= OFTEN.total_seconds():
+            self._book.beat(self._beat, now)
+            self._written = here.steady
+        return found
+
+    def end(self, now: datetime) -> None:
+        """The daemon ends in good order."""
+        self._book.beat(self._beat, now, orderly=True)
+
+
+@contextlib.contextmanager
+def alone_here(state: str) -> Iterator[None]:
+    """Holds the lock of the one clock of a state directory. Raises: NotNow."""
+    folder = os.path.join(state, "locks")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    descriptor = os.open(os.path.join(folder, "daemon"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise NotNow(
+                f"another daemon, process {who}, lives with {state}", cure="one is enough; end it first, or use --state"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)

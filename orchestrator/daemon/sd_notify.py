@@ -1,0 +1,51 @@
+"""What the service manager is told, by its own protocol (sd_notify(3)); nothing where nobody listens."""
+
+import os
+import socket
+import time
+
+SHARE = 2  # of the watchdog's patience, so that one late ping is none too few
+
+
+class Manager:
+    """Who started us, if it wants to know."""
+
+    def __init__(self) -> None:
+        # Not passed on: children are not to speak in our name.
+        self._address = os.environ.pop("NOTIFY_SOCKET", "")
+        wanted, whom = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
+        ours = not whom or whom == str(os.getpid())
+        self.ping_s = int(wanted) / 1e6 / SHARE if wanted.isdigit() and ours else None
+        self._status = ""
+
+    def ready(self) -> None:
+        """The start, or the reload, is over."""
+        self._tell("READY=1")
+
+    def reloading(self) -> None:
+        """The configuration is being read anew."""
+        self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self) -> None:
+        """The end has begun."""
+        self._tell("STOPPING=1")
+
+    def alive(self) -> None:
+        """All is going on."""
+        self._tell("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`; only when it is another one."""
+        if text != self._status:
+            self._status = text
+            self._tell(f"STATUS={text}")
+
+    def _tell(self, text: str) -> None:
+        if not self._address:
+            return
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as line:
+            try:
+                line.sendto(text.encode(), address)
+            except OSError:
+                return

@@ -1,0 +1,57 @@
+"""What wakes the loop: timers, runs that end, signals."""
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+
+class Bell:
+    """Rung from any thread or signal handler: it takes no lock. Several rings before a look are one."""
+
+    def __init__(self) -> None:
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def ring(self) -> None:
+        """Wakes who waits, or who will wait next."""
+        os.eventfd_write(self._bell, 1)
+
+    def wait(self, seconds: float) -> None:
+        """Waits for a ring, at most so long."""
+        poll = select.poll()
+        poll.register(self._bell, select.POLLIN)
+        if poll.poll(max(0.0, seconds) * 1000):
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._bell)
+
+
+class Heard:
+    """What signals have asked for."""
+
+    def __init__(self) -> None:
+        self.end = ""
+        self.reload = False
+
+
+@contextlib.contextmanager
+def signals(bell: Bell) -> Iterator[Heard]:
+    """While inside, SIGTERM and SIGINT ask to end, SIGHUP to read the configuration anew."""
+    found = Heard()
+
+    def ends(number: int, _: FrameType | None) -> None:
+        found.end = signal.Signals(number).name
+        bell.ring()
+
+    def reloads(_: int, __: FrameType | None) -> None:
+        found.reload = True
+        bell.ring()
+
+    handlers = {signal.SIGTERM: ends, signal.SIGINT: ends, signal.SIGHUP: reloads}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

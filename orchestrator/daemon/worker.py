@@ -1,0 +1,151 @@
+"""One run as a process of its own: a filesystem that hangs hangs it, and not the daemon."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+from orchestrator import compose
+from orchestrator.domain.due import Owed
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.units import show_duration
+from orchestrator.domain.vitals import Vitals
+from orchestrator.planners.watchdog import lives, patience
+from orchestrator.process.executor import Result, Writer
+from orchestrator.process.stop import Stop
+from orchestrator.process.terminate import Manners
+from orchestrator.process.vitals import vitals
+
+# A run ends its own programs first, which takes it 15 s at worst, and then writes down how it ended.
+_ALL = slice(None)
+MANNERS = Manners(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
+LOOK_S = 30.0
+_PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
+
+Say = Callable[[str], None]
+
+
+class Running:
+    """A run that goes on. `result` None: it has not ended yet."""
+
+    def __init__(self, job: Job, owed: Owed, where: compose.Directories, environment: Mapping[str, str]) -> None:
+        self.job = job
+        self.owed = owed
+        self.result: Result | None = None
+        self.stuck = False
+        self._stop = Stop()
+        self._command = Command(
+            argv=(
+                sys.executable, "-P", "-m", "orchestrator", "--config", where.config, "--state", where.state,
+                "run", "--why", owed.why, "--", job.name,
+            ),
+            effect=Effect.WRITES,
+            environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),
+        )  # fmt: skip
+        self._watch = _Watch(self)
+        self._thread: threading.Thread | None = None
+
+    def begin(self, say: Say, ended: Callable[[], None]) -> None:
+        """Begins it. `say` gets its lines, `ended` is called from a thread of its own.
+
+        Why a thread for each: the process is told to end when the thread that began it does.
+        """
+        self._thread = threading.Thread(target=self._go, args=(say, ended), name=f"run {self.job.name}", daemon=True)
+        self._thread.start()
+
+    def end(self, why: str) -> None:
+        """Asks it to end: it goes on from there another time."""
+        self._stop.request(why)
+
+    def wait(self, seconds: float) -> bool:
+        """Waits for its end, at most so long; whether it came."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self.result is not None
+
+    def _go(self, say: Say, ended: Callable[[], None]) -> None:
+        words = _Lines(self.job.name, say)
+        said = _Lines(self.job.name, say)
+        watch = self._watch
+        watch.say = say
+        try:
+            self.result = Writer().stream(
+                Pipeline(stages=(self._command,)), stop=self._stop, manners=MANNERS, on_output=words.add, on_errors=said.add,
+                on_tick=watch.look, on_start=watch.begin,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - a thread that dies in silence would leave the job waiting for ever
+            self.result = Result(exits=(None,), last_words=(f"{type(error).__name__}: {error}",))
+            say(f"{self.job.name}: this is a mistake in poolferry: {type(error).__name__}: {error}")
+        words.end()
+        said.end()
+        ended()
+
+    def left_behind(self) -> str:
+        """What of it does not end even when killed; empty: nothing."""
+        words = "".join(self.result.last_words) if self.result else ""
+        return next((line for line in words.splitlines() if "does not end even when killed" in line), "")
+
+    def outcome(self) -> str:
+        """How the process ended, with its last words."""
+        result = self.result or Result(exits=(None,))
+        code, words = result.exits[0], "".join(result.last_words).strip().splitlines()
+        told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+        return told + (f": {words[-1]}" if words else "")
+
+
+def _unheard(_: str) -> None:
+    pass
+
+
+class _Watch:
+    """Looks for signs of life twice a minute, and ends a run that has shown none for too long."""
+
+    def __init__(self, running: Running) -> None:
+        self.first: tuple[int, ...] = ()
+        self.say: Say = _unheard
+        self._running = running
+        self._patience = patience(running.job)
+        self._seen: tuple[Vitals, ...] = ()
+        self._looked = self._lived = compose.monotonic()
+
+    def begin(self, processes: tuple[int, ...]) -> None:
+        self.first = processes
+        self._looked = self._lived = compose.monotonic()
+
+    def look(self) -> None:
+        now = compose.monotonic()
+        if now - self._looked < min(LOOK_S, self._patience / 4) or self._running.stuck:
+            return
+        seen = tuple(each for process in self.first for each in vitals(process))
+        if lives(self._seen, seen, now - self._looked):
+            self._lived = now
+        self._seen, self._looked = seen, now
+        if now - self._lived >= self._patience:
+            self._running.stuck = True
+            name, long = self._running.job.name, show_duration(now - self._lived)
+            self.say(f"{name}: stuck: for {long} its processes have neither worked nor moved a byte; it is ended")
+            self._running.end(f"stuck: nothing moved for {long}")
+
+
+class _Lines:
+    """Whole lines of what a run says, each with the job's name before it."""
+
+    def __init__(self, name: str, say: Say) -> None:
+        self._name = name
+        self._say = say
+        self._rest = b""
+
+    def add(self, said: bytes) -> None:
+        *whole, self._rest = (self._rest + said).split(b"\n")
+        for line in whole:
+            self._tell(line)
+
+    def end(self) -> None:
+        if self._rest:
+            self._tell(self._rest)
+            self._rest = b""
+
+    def _tell(self, line: bytes) -> None:
+        text = line.decode("utf-8", "surrogateescape").rstrip()
+        self._say(text if text.startswith(f"{self._name}: ") else f"{self._name}: {text}")

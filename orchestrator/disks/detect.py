@@ -1,0 +1,198 @@
+"""Which disks are here, and what lies on each: lsblk for the tree, blkid and wipefs for a fresh look at the medium itself.
+
+Each device is asked by itself: blkid ends at the first of several that it cannot tell of.
+"""
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from orchestrator.disks.errors import explain
+from orchestrator.domain.device import Device
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.rotation import BELOW, POOL, Disk
+from orchestrator.domain.units import Seconds
+from orchestrator.process.executor import Reader, broken
+
+# NAME is not read. Why: the list is a tree, and a disk tells its parts, only where it is asked for.
+_COLUMNS = "NAME,KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS,HCTL"
+_PATIENCE = Seconds(30)
+_END = 1 << 20
+UNKNOWN = "data of no known kind"
+
+
+def tree_pipeline() -> Pipeline:
+    """All block devices, each with what was made on it."""
+    return alone("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
+
+
+def probe_pipeline(path: str) -> Pipeline:
+    """What lies on a device, read from it: udev's own word may be older than what a person has just done."""
+    return alone("blkid", "-p", "-o", "export", path, effect=Effect.READS)
+
+
+def signatures_pipeline(path: str) -> Pipeline:
+    """Every signature on a device, read from it."""
+    return alone("wipefs", "--no-act", "--json", path, effect=Effect.READS)
+
+
+def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
+    """Whether the first and the last MiB hold only zeros: exit 0, 1 where they do not, 2 where they cannot be read.
+
+    Why: what has no signature may hold data, as an encrypted volume does; and to blkid and wipefs a device that gives
+    nothing but errors is a blank one.
+    """
+    starts = dict.fromkeys((0, max(0, size - _END)))
+    return tuple(
+        alone("cmp", "-s", "-n", str(_END), "-i", f"{start}:0", path, "/dev/zero", effect=Effect.READS)
+        for start in starts
+    )
+
+
+def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ...]:
+    """Every block device that is here; those that may be pulled out, or of which udev tells nothing, are read.
+
+    `also`: paths of more that are read. Raises: OutsideError.
+    """
+    return tuple(_fresh(device, reader) if _to_be_read(device, also) else device for device in list_devices(reader))
+
+
+def list_devices(reader: Reader) -> tuple[Device, ...]:
+    """Every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
+    listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
+    if not listed.well:
+        raise explain(broken(tree_pipeline(), listed))
+    return parse_tree(listed.stdout)
+
+
+def _to_be_read(device: Device, also: Sequence[str]) -> bool:
+    unknown = not device.kind and not device.above
+    return bool(device.size) and not device.parts and (device.external or unknown or device.path in also)
+
+
+def _fresh(device: Device, reader: Reader) -> Device:
+    """The device with what lies on it now. Why not by blkid alone: a device that it could not open is a blank one to it."""
+    probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
+    if probed.well:
+        return with_probe(device, parse_probe(probed.stdout).get(device.path, {}))
+    found = signatures(device.path, device.size, reader)
+    if found is None:
+        return replace(device, answers=False)
+    return replace(device, kind=" and ".join(found), uuid="", sub="", label="", table="")
+
+
+def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
+    """The kinds of all that is on a device; none: it is blank. None: it cannot be read."""
+    listed = reader.read(signatures_pipeline(path), timeout=_PATIENCE)
+    found = parse_signatures(listed.stdout) if listed.well else None
+    if found != ():
+        return found
+    exits = {reader.read(each, timeout=_PATIENCE).exits[0] for each in empty_pipelines(path, size)}
+    if exits <= {0, 1}:
+        return (UNKNOWN,) if 1 in exits else ()
+    return None
+
+
+def parse_signatures(text: bytes) -> tuple[str, ...]:
+    """Of wipefs's JSON: each kind once; of a blank device it prints nothing at all."""
+    found = json.loads(text)["signatures"] if text.strip() else []
+    return tuple(dict.fromkeys(each["type"] for each in found))
+
+
+def parse_tree(text: bytes) -> tuple[Device, ...]:
+    """The devices of lsblk's JSON. What a partition does not tell of its bus and its serial, its disk tells."""
+    found: dict[str, Device] = {}
+    for node in json.loads(text)["blockdevices"]:
+        for device in _walk(node, None):
+            found.setdefault(device.name, device)
+    return tuple(found.values())
+
+
+def _walk(node: Mapping[str, Any], parent: Device | None) -> Iterator[Device]:
+    below = node.get("children", [])
+    parts = tuple(child["kname"] for child in below if child["type"] == "part")
+    above = [child for child in below if child["type"] != "part"]
+    own = _device(node, parent if node["type"] == "part" else None, parts)
+    family = [device for child in above for device in _walk(child, own)]
+    names, places = (device.name for device in family), (place for device in family for place in device.at)
+    yield replace(own, above=tuple(dict.fromkeys(names)), at=tuple(dict.fromkeys((*own.at, *places))))
+    yield from family
+    for child in below:
+        if child["type"] == "part":
+            yield from _walk(child, own)
+
+
+def _device(node: Mapping[str, Any], whole: Device | None, parts: tuple[str, ...]) -> Device:
+    external = node["tran"] == "usb" or bool(node["hotplug"]) or bool(node["rm"])
+    return Device(
+        name=node["kname"], path=node["path"], disk=whole.disk if whole else node["kname"], size=int(node["size"]),
+        kind=node["fstype"] or "", uuid=(node["uuid"] or "").lower(), sub="", label=node["label"] or "",
+        read_only=bool(node["ro"]), external=(external or (whole is not None and whole.external)) and node["type"] != "rom",
+        serial=(node["serial"] or (whole.serial if whole else "")).strip(),
+        model=(node["model"] or (whole.model if whole else "")).strip(), wwn=node["wwn"] or (whole.wwn if whole else ""),
+        case=whole.case if whole else _case(node), parts=parts, table=node["pttype"] or "" if parts or not whole else "",
+        at=tuple(place for place in node["mountpoints"] if place),
+    )  # fmt: skip
+
+
+def _case(node: Mapping[str, Any]) -> str:
+    """What is one for all disks behind one bridge, each of which is a unit of it (the last number of H:C:T:L)."""
+    return str(node["hctl"]).rpartition(":")[0] if node["tran"] == "usb" and node.get("hctl") else ""
+
+
+def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
+    """What blkid told of each device, by its path."""
+    found: dict[str, dict[str, str]] = {}
+    told: dict[str, str] = {}
+    for line in text.decode("utf-8", "surrogateescape").splitlines():
+        name, _, value = line.partition("=")
+        if name == "DEVNAME":
+            told = found.setdefault(value, {})
+        elif name:
+            told[name] = value.replace("\\ ", " ")
+    return found
+
+
+def with_probe(device: Device, told: Mapping[str, str]) -> Device:
+    """The device with what blkid told of it."""
+    return replace(
+        device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
+        label=told.get("LABEL", ""), table=told.get("PTTYPE", ""),
+    )  # fmt: skip
+
+
+def held(disks: Iterable[Disk]) -> dict[str, bool]:
+    """The names of disks whose pool lies on a device of ours now, and whether an export of it is under way.
+
+    Why not of lsblk: it leaves out what lost its disk.
+    """
+    there = [disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk))]
+    exports = set(_exports()) if there else set[str]()
+    return {name: f"{POOL}{name}" in exports for name in there}
+
+
+def _exports() -> Iterator[str]:
+    """The names of pools that somebody is exporting; one whose disk is gone is never done with it."""
+    for folder in glob.iglob("/proc/[0-9]*/cmdline"):
+        with suppress(OSError), open(folder, "rb") as file:
+            words = file.read().split(b"\0")
+            if words[0].endswith(b"zpool") and words[1:2] == [b"export"]:
+                yield os.fsdecode(words[2])
+
+
+def node_path(disk: Disk) -> str:
+    """The lowest device of ours below a disk's pool."""
+    return f"/dev/mapper/{POOL}{disk.name}{BELOW if disk.inside else ''}"
+
+
+def find_path(path: str, reader: Reader) -> tuple[Device | None, tuple[Device, ...]]:
+    """The device of that path, or of a link to it, and all that are here; None: it is not. Raises: OutsideError."""
+    pipeline = alone("readlink", "-f", path, effect=Effect.READS)
+    found = reader.read(pipeline, timeout=_PATIENCE)
+    real = found.stdout.decode("utf-8", "surrogateescape").strip() if found.well else path
+    devices = survey_devices(reader, (path, real))
+    return next((each for each in devices if each.path in (path, real)), None), devices

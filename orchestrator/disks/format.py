@@ -1,0 +1,88 @@
+"""The commands that erase a device and make a disk of it; only `disks enroll` uses them."""
+
+import re
+from collections.abc import Sequence
+
+from orchestrator.disks.commands import node
+from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.rotation import ROOM
+
+_LABEL = {"ext4": 16, "xfs": 12, "btrfs": 255}  # the longest label
+
+
+def erase(device: str, parts: Sequence[str]) -> tuple[Pipeline, ...]:
+    """Takes all signatures away, of the partitions first: what is found later would be what was there before."""
+    names = (*(f"/dev/{part}" for part in parts), device)
+    return tuple(alone("wipefs", "-a", name, effect=Effect.DESTROYS) for name in names)
+
+
+def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline:
+    """A filesystem on the whole device, with a uuid that nothing else has."""
+    label = name[: _LABEL[content]]
+    argv: tuple[str, ...]
+    match content:
+        case "xfs":
+            argv = ("mkfs.xfs", "-q", "-f", "-m", f"uuid={uuid}", "-L", label, device)
+        case "btrfs":
+            argv = ("mkfs.btrfs", "-q", "-f", "-U", uuid, "-L", label, device)
+        case _:
+            # -m 0: no room is kept for root, who alone writes here; lazy tables would still be written when all is done.
+            argv = (
+                "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-U", uuid, "-L", label, device,
+            )  # fmt: skip
+    return alone(*argv, effect=Effect.DESTROYS)
+
+
+def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
+    """A LUKS2 container that opens with the file."""
+    argv = (
+        "cryptsetup",
+        "luksFormat",
+        "--type",
+        "luks2",
+        "--batch-mode",
+        "--uuid",
+        uuid,
+        "--key-file",
+        key_file,
+        device,
+    )
+    return alone(*argv, effect=Effect.DESTROYS)
+
+
+def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
+    """A pool on the device of ours. failmode=continue: a disk that is pulled out ends what writes to it, instead of holding it.
+
+    mountpoint=none, canmount=off: nothing of it ever lies over something live. `key_file`: encrypts all that is not sent raw;
+    `key` is what it holds.
+    """
+    locked = () if key_file is None else (
+        "-O", "encryption=on", "-O", f"keyformat={key_format(key)}", "-O", f"keylocation=file://{key_file}",
+    )  # fmt: skip
+    return alone(
+        "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=continue", "-o", "cachefile=none", "-O", "compression=lz4",
+        "-O", "atime=off", "-O", "canmount=off", "-O", "mountpoint=none", *locked, "-R", f"{ROOM}/{name}", node(name),
+        f"/dev/mapper/{node(name)}", effect=Effect.DESTROYS,
+    )  # fmt: skip
+
+
+def key_format(key: bytes) -> str:
+    """How ZFS is to read a key's file. Source: zfsprops(7): 32 bytes are a raw key, 64 hexadecimal digits a hex one."""
+    if len(key) == 32:
+        return "raw"
+    return "hex" if re.fullmatch(rb"[0-9a-fA-F]{64}\n?", key) else "passphrase"
+
+
+def pool_guid(name: str) -> Pipeline:
+    """The guid of a pool that was made or adopted."""
+    return alone("zpool", "get", "-Hp", "-o", "value", "guid", node(name), effect=Effect.READS)
+
+
+def be_patient(name: str) -> Pipeline:
+    """As above, for a pool that is adopted."""
+    return alone("zpool", "set", "failmode=continue", node(name), effect=Effect.WRITES)
+
+
+def settle() -> Pipeline:
+    """Waits until udev has seen what was made."""
+    return alone("udevadm", "settle", "--timeout=20", effect=Effect.READS)

@@ -1,0 +1,77 @@
+"""Our marker: who a disk is, written on the disk itself, in a file or in properties of its pool."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.rotation import Marker
+
+FILE = ".poolferry-disk.json"
+PROPERTY = "org.poolferry:"
+_TEXTS = ("disk", "name", "set", "owner", "host")
+
+
+def marker_text(marker: Marker) -> str:
+    """The file's content, readable for people too."""
+    about = "This disk belongs to poolferry, which knows it by this file."
+    return json.dumps({"about": about, "format": 1, **_words(marker)}, indent=2) + "\n"
+
+
+def parse_marker(text: bytes) -> Marker | None:
+    """The marker of a file; None where it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return _marker(found) if isinstance(found, dict) else None
+
+
+def parse_properties(text: bytes) -> Marker | None:
+    """The marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None where it is none."""
+    lines = (line.partition("\t") for line in text.decode("utf-8", "surrogateescape").splitlines())
+    own = {name.removeprefix(PROPERTY): value for name, _, value in lines if name.startswith(PROPERTY)}
+    if own.get("generation", "").isdigit():
+        return _marker({**own, "generation": int(own["generation"])})
+    return None
+
+
+def _marker(found: Mapping[str, object]) -> Marker | None:
+    texts = {name: found.get(name) for name in _TEXTS}
+    generation = found.get("generation")
+    if not isinstance(generation, int) or isinstance(generation, bool) or generation < 0:
+        return None
+    if not all(isinstance(text, str) and text for text in texts.values()):
+        return None
+    return Marker(**{name: str(text) for name, text in texts.items()}, generation=generation)
+
+
+def _words(marker: Marker) -> dict[str, object]:
+    return asdict(marker)
+
+
+def read_file_pipeline(root: str) -> Pipeline:
+    """Reads the marker of a mounted filesystem."""
+    return alone("cat", f"{root}/{FILE}", effect=Effect.READS)
+
+
+def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
+    """Writes the marker from the local file `given`: whole or not at all, and on the medium when it has ended."""
+    new = f"{root}/{FILE}.new"
+    copy = Command(argv=("dd", f"of={new}", "conv=fsync", "status=none"), effect=Effect.WRITES)
+    return (
+        Pipeline(stages=(copy,), reads=given),
+        alone("mv", "-f", new, f"{root}/{FILE}", effect=Effect.WRITES),
+        alone("sync", "-f", f"{root}/{FILE}", effect=Effect.WRITES),
+    )
+
+
+def read_properties_pipeline(pool: str) -> Pipeline:
+    """Reads the marker of an imported pool."""
+    return alone("zfs", "get", "-Hp", "-o", "property,value", "all", pool, effect=Effect.READS)
+
+
+def write_properties_pipeline(pool: str, marker: Marker) -> Pipeline:
+    """Writes the marker of an imported pool: all properties at once."""
+    told = tuple(f"{PROPERTY}{name}={value}" for name, value in _words(marker).items())
+    return alone("zfs", "set", *told, pool, effect=Effect.WRITES)

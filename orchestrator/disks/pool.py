@@ -1,0 +1,282 @@
+"""Disks with a pool: imported through a device of ours, which is led to the disk again when it comes back.
+
+Why: OpenZFS keeps the device under which it imported a pool. A disk that was pulled out comes back as another one, and
+only a reboot would help; led to it again, the pool goes on, and a receive that was under way with it.
+"""
+
+import re
+
+from orchestrator.disks import commands
+from orchestrator.disks.errors import Hangs
+from orchestrator.disks.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
+from orchestrator.disks.run import attempt, do, look, says, write_out
+from orchestrator.domain.device import Device
+from orchestrator.domain.errors import OrchestratorError, Stalled
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.rotation import Disk, Marker, Use
+from orchestrator.process.executor import Reader, Writer
+
+_WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property readonly
+
+
+def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+    """The marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as it was.
+
+    The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
+    disk, and is still there, is led to the disk again, and stays imported.
+    """
+    if _has_node(disk, writer):  # no pool of ours lies on anything else
+        mode = _mode(disk, writer)
+        if mode == _WRITTEN:
+            come_back(disk, device, writer)
+            return _marker(disk, writer)
+        _take_away(disk, writer, mode)
+    try:
+        _make_node(disk, device, writer)
+        _import(disk, writer, read_only=True)
+        _load_keys(disk, writer, try_only=True)
+        found = _marker(disk, writer)
+    except BaseException:
+        detach(disk, writer)
+        raise
+    _close(disk, writer, _READ, commands.works_of(device.name))
+    return found
+
+
+def _marker(disk: Disk, reader: Reader) -> Marker | None:
+    found = says(reader, read_properties_pipeline(commands.node(disk.name)))
+    return parse_properties(found) if found is not None else None
+
+
+def is_held(disk: Disk, reader: Reader) -> bool:
+    """Whether the pool of an earlier visit is still imported, to be written."""
+    return _mode(disk, reader) == _WRITTEN
+
+
+def _mode(disk: Disk, reader: Reader) -> bytes | None:
+    """How its pool is imported; None: it is not."""
+    return says(reader, commands.pool_is_read_only(disk.name))
+
+
+def attach(disk: Disk, device: Device, writer: Writer) -> None:
+    """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was.
+
+    Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
+    a pool of this guid. One that is imported already is that which lost its disk, and which `peek` led to it again.
+    """
+    try:
+        if not _has_node(disk, writer):
+            _make_node(disk, device, writer)
+        _import(disk, writer, read_only=False)
+    except OrchestratorError:
+        if is_held(disk, writer):
+            return
+        tidy(disk, writer)
+        raise
+    try:
+        _load_keys(disk, writer)
+    except OrchestratorError:
+        tidy(disk, writer)
+        raise
+
+
+def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
+    """Raises: Locked. Why not always of all: replicas that were sent raw keep keys of their own, which are not ours."""
+    if disk.key_file is None or disk.inside is not None:
+        return
+    root = says(writer, commands.encryption_root(disk.name))
+    own = root is not None and root.decode().strip() == commands.node(disk.name)
+    do(writer, commands.load_keys(disk.name, disk.key_file, below=not own, try_only=try_only))
+
+
+def _guid(disk: Disk) -> str:
+    return disk.inside or disk.identity
+
+
+def _has_node(disk: Disk, reader: Reader) -> bool:
+    return says(reader, commands.node_table(_lowest(disk))) is not None
+
+
+def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
+    """The device of ours that leads to the disk. Raises: OrchestratorError."""
+    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
+    do(writer, commands.make_node(device.path, sectors, _lowest(disk)))
+
+
+def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
+    """With LUKS the device of ours lies below the container. Raises: OrchestratorError, Locked among them."""
+    if disk.inside is not None:
+        path = f"/dev/mapper/{commands.node(_lowest(disk))}"
+        do(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
+    do(writer, commands.import_pool(_guid(disk), disk.name, read_only=read_only))
+
+
+def _lowest(disk: Disk) -> str:
+    """The name of the device of ours that leads to the disk itself."""
+    return disk.name if disk.inside is None else commands.below(disk.name)
+
+
+def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError.
+
+    Why no sync: `zfs set` waits for the transaction that holds what it sets. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
+    """
+    del notes
+    do(writer, write_properties_pipeline(commands.node(disk.name), marker))
+
+
+def use(disk: Disk, device: Device, reader: Reader) -> Use:
+    """Whether the pool is imported, and what OpenZFS says of one that does not work."""
+    del device
+    told = (says(reader, commands.pool_health(disk.name)) or b"").decode().split()
+    if len(told) < 2 or told[1] == "ONLINE":
+        return Use(attached=told[:1] == [_guid(disk)])
+    return Use(attached=False, ails=f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write")
+
+
+def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
+    """The dataset below which a job's copies lie, and those above it; the pool's own is there. Raises: OrchestratorError."""
+    if dataset != commands.node(disk.name):
+        do(writer, commands.make_dataset(dataset))
+
+
+def detach(disk: Disk, writer: Writer) -> None:
+    """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy and Hangs among them."""
+    _take_away(disk, writer, _mode(disk, writer))
+
+
+def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
+    """The same for a pool of which it is known how it is imported."""
+    _close(disk, writer, mode, _works(disk, writer) if mode else "")
+    if _has_node(disk, writer):
+        do(writer, commands.remove_node(_lowest(disk)))
+
+
+def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
+    """Exports it and locks its container. `works`: the kernel's file of what the disk below has done.
+
+    Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
+    a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
+    other yank.
+    """
+    if mode == _WRITTEN:
+        _still_here(disk, writer)
+        write_out(writer, commands.sync_pool(disk.name), works)
+        _still_here(disk, writer)
+    if mode:
+        _export(disk, writer, works)
+    if disk.inside is not None and says(writer, commands.node_table(disk.name)) is not None:
+        do(writer, commands.lock(disk.name))
+
+
+def _still_here(disk: Disk, writer: Writer) -> None:
+    """Raises: OrchestratorError where the disk below a pool that is written is gone."""
+    table = parse_table(says(writer, commands.node_table(_lowest(disk))) or b"")
+    if table is not None and says(writer, commands.number_is_here(table.device)) is None:
+        raise OrchestratorError(f"disk {disk.name} was pulled out", cure="plug it in again")
+
+
+def _works(disk: Disk, reader: Reader) -> str:
+    """The kernel's file of what the disk below a pool has done; empty: nothing is known of it."""
+    table = parse_table(says(reader, commands.node_table(_lowest(disk))) or b"")
+    return commands.works(table.device) if table else ""
+
+
+def _export(disk: Disk, writer: Writer, works: str) -> None:
+    try:
+        write_out(writer, commands.export_pool(disk.name), works)
+    except Stalled as error:
+        raise Hangs(error.why, evidence=error.evidence, cure="restart this machine") from error
+
+
+def tidy(disk: Disk, writer: Writer) -> None:
+    """Takes away what an earlier visit left, of a disk that is here. Raises: OrchestratorError, Busy among them."""
+    detach(disk, writer)
+
+
+def abandon(disk: Disk, writer: Writer) -> None:
+    """Leaves the pool as it is. Why: an export, or a clear, without the disk would hang for ever, and could not be killed."""
+
+
+def come_back(disk: Disk, device: Device, writer: Writer) -> None:
+    """Leads a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not proved to be the same.
+
+    Why so strict: led to another disk, one pool would be written over another.
+    """
+    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
+    table = parse_table(look(writer, commands.node_table(_lowest(disk))))
+    if table is None or table.sectors != sectors:
+        raise _not_the_same(
+            disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"
+        )
+    label = parse_label(_label(disk, device, writer))
+    ours = parse_vdev(look(writer, commands.vdev_pipeline(disk.name)))
+    if label is None or label.pool != _guid(disk) or label.vdev != ours or not label.active:
+        raise _not_the_same(disk, "its label is not that of the pool that lost it")
+    do(writer, *commands.lead_node(device.path, sectors, _lowest(disk)), commands.clear_pool(disk.name))
+    if not use(disk, device, writer).attached:
+        told = says(writer, commands.pool_health(disk.name)) or b"nothing"
+        raise OrchestratorError(
+            f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",
+            cure="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
+        )
+
+
+def _label(disk: Disk, device: Device, writer: Writer) -> bytes:
+    """What the label says on the device that came; in a LUKS container, which is opened to be read and closed again."""
+    if disk.inside is None:
+        return says(writer, commands.label_pipeline(device.path)) or b""
+    name = f"{disk.name}+look"
+    attempt(writer, commands.lock(name))
+    do(writer, commands.unlock(device.path, disk.key_file or "", name, read_only=True))
+    try:
+        return says(writer, commands.label_pipeline(f"/dev/mapper/{commands.node(name)}")) or b""
+    finally:
+        do(writer, commands.lock(name))
+
+
+def _not_the_same(disk: Disk, why: str) -> OrchestratorError:
+    return OrchestratorError(
+        f"a pool of disk {disk.name} that lost its disk is still held, and this is not proved to be the disk: {why}",
+        cure="plug in the disk that was pulled out; if it was used elsewhere since, restart this machine first",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Where a device of ours leads. `device`: the kernel's number of it."""
+
+    sectors: int
+    device: str
+
+
+def parse_table(text: bytes) -> Table | None:
+    """Of `dmsetup table`: "0 2097152 linear 8:16 0"."""
+    words = text.decode().split()
+    return Table(sectors=int(words[1]), device=words[3]) if len(words) == 5 and words[2] == "linear" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What the label on a device says. `active`: it was not exported, by anybody, since it was imported."""
+
+    pool: str
+    vdev: str
+    active: bool
+
+
+_LABEL = re.compile(r"^ {4}(pool_guid|guid|state): (\d+)$", re.MULTILINE)
+
+
+def parse_label(text: bytes) -> Label | None:
+    """Of `zdb -l`; None: there is none."""
+    told = dict(_LABEL.findall(text.decode("utf-8", "surrogateescape")))
+    if not {"pool_guid", "guid", "state"} <= told.keys():
+        return None
+    return Label(pool=told["pool_guid"], vdev=told["guid"], active=told["state"] == "0")
+
+
+def parse_vdev(text: bytes) -> str:
+    """Of `zpool status -g`: the guid of the only device of the pool; empty: there is not exactly one."""
+    rows = re.findall(r"^\t {2}(\d+)\s", text.decode("utf-8", "surrogateescape"), re.MULTILINE)
+    return rows[0] if len(rows) == 1 else ""

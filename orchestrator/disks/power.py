@@ -1,0 +1,89 @@
+"""Disks that we switched off and that are still plugged in: the kernel forgets them, and finds them again when it is asked.
+
+A note below /run tells the USB port and the number that the kernel gave what hangs there; plugged in anew it gets another.
+"""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from orchestrator.disks.run import attempts
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.rotation import Disk
+from orchestrator.process.executor import Writer
+
+NOTES = "/run/poolferry-asleep"
+BLOCK = "/sys/block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Socket:
+    """Where a disk hangs. `port`: the folder of its USB device; `number`: the kernel's of it; `host`: what finds its disks."""
+
+    port: str
+    number: str
+    host: str
+
+
+def socket_of(disk: str, block: str = BLOCK) -> Socket | None:
+    """Where a disk of the kernel's name hangs; None: not on USB."""
+    path = os.path.realpath(os.path.join(block, disk))
+    host = next((part for part in path.split("/") if part.startswith("host") and part[4:].isdigit()), "")
+    while path != "/":
+        number = _read(os.path.join(path, "devnum"))
+        if number:
+            return Socket(port=path, number=number, host=host) if host else None
+        path = os.path.dirname(path)
+    return None
+
+
+def fell_asleep(disk: Disk, socket: Socket, notes: str = NOTES) -> None:
+    """Notes that a disk was switched off. Why no error: it is only woken by hand then."""
+    try:
+        os.makedirs(notes, mode=0o755, exist_ok=True)
+        with open(os.path.join(notes, disk.identity), "w", encoding="utf-8") as file:
+            file.write(f"{socket.port}\n{socket.number}\n{socket.host}\n")
+    except OSError:
+        return
+
+
+def asleep(disk: Disk, notes: str = NOTES) -> tuple[Socket, datetime] | None:
+    """Where a disk that we switched off is still plugged in, and since when it sleeps; None: it is not."""
+    path = os.path.join(notes, disk.identity)
+    words = _read(path).split("\n")
+    if len(words) != 3:
+        return None
+    socket = Socket(port=words[0], number=words[1], host=words[2])
+    if _read(os.path.join(socket.port, "devnum")) != socket.number:
+        return None
+    try:
+        return socket, datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except OSError:
+        return None
+
+
+def wake(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Disk, ...]:
+    """Has the kernel look again at the ports of those that sleep; which these were."""
+    found = [(disk, told[0]) for disk in disks if (told := asleep(disk, notes)) is not None]
+    attempts(writer, (look_again(socket.host) for _, socket in found))
+    if found:
+        attempts(writer, [alone("udevadm", "settle", "--timeout=20", effect=Effect.READS)])
+    for disk, _ in found:
+        os.unlink(os.path.join(notes, disk.identity))
+    return tuple(disk for disk, _ in found)
+
+
+def look_again(host: str) -> Pipeline:
+    """All that hangs on a SCSI host is looked for again. Source: Documentation/ABI/testing/sysfs-class-scsi_host."""
+    every = Command(argv=("printf", "%s", "- - -"), effect=Effect.READS)
+    scan = Command(argv=("dd", f"of=/sys/class/scsi_host/{host}/scan", "status=none"), effect=Effect.WRITES)
+    return Pipeline(stages=(every, scan))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

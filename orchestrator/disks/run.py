@@ -1,0 +1,90 @@
+"""Runs the commands of this room, each with an end: what hangs on a disk that is gone is left behind."""
+
+from collections.abc import Iterable
+
+from orchestrator.disks.errors import explain
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.units import Seconds
+from orchestrator.process.executor import Reader, Result, Stop, StopReason, Writer, broken
+from orchestrator.process.flow import TICK
+from orchestrator.process.terminate import PATIENT
+
+LOOK = Seconds(30)
+# What has not moved for so long does not end.
+STUCK = Seconds(120)
+GONE = Seconds(15)  # nor does it for a disk that the kernel knows no more
+_DONE = (0, 4, 11, 15)  # of a device's `stat`: reads, writes, discards and flushes that have ended
+
+
+def do(writer: Writer, *pipelines: Pipeline) -> None:
+    """Runs them one after the other. Raises: OrchestratorError for the first that fails."""
+    for pipeline in pipelines:
+        result = attempt(writer, pipeline)
+        if not result.well:
+            raise explain(broken(pipeline, result))
+
+
+def attempt(writer: Writer, pipeline: Pipeline) -> Result:
+    """Runs one that may fail."""
+    return writer.stream(pipeline, stall_after=STUCK)
+
+
+def attempts(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
+    """Runs all of them, whatever becomes of each: for tidying up."""
+    for pipeline in pipelines:
+        attempt(writer, pipeline)
+
+
+def write_out(writer: Writer, pipeline: Pipeline, works: str) -> None:
+    """Runs what ends when all is on the medium, for as long as the disk still does something. Raises: OrchestratorError.
+
+    `works`: the kernel's file of what the disk has done. Why not by signs of life of the program: it waits in the kernel,
+    which writes in its place, and what lies in memory for a slow disk may be half an hour's work.
+    """
+    before, still, stop = _done(works), 0, Stop()
+    if before is None:
+        return do(writer, pipeline)
+
+    def watch() -> None:
+        nonlocal before, still
+        now = _done(works)
+        before, still = now, still + 1 if now == before else 0
+        if still * TICK >= (GONE if now is None else STUCK):
+            stop.request("the disk does nothing any more")
+
+    result = writer.stream(pipeline, stop=stop, on_tick=watch, manners=PATIENT)
+    if result.stopped is not None:
+        result = replace(result, stopped=StopReason.STALLED)
+    if not result.well:
+        raise explain(broken(pipeline, result))
+    return None
+
+
+def _done(works: str) -> tuple[str, ...] | None:
+    """How much of each kind a device has done; None: the kernel knows it no more, or tells nothing of it."""
+    try:
+        with open(works, encoding="ascii") as file:
+            told = file.read().split()
+    except OSError:
+        return None
+    return tuple(told[at] for at in _DONE if at < len(told))
+
+
+def look(reader: Reader, pipeline: Pipeline) -> bytes:
+    """What it says. Raises: OrchestratorError."""
+    result = reader.read(pipeline, timeout=LOOK)
+    if not result.well:
+        raise explain(broken(pipeline, result))
+    return result.stdout
+
+
+def says(reader: Reader, pipeline: Pipeline) -> bytes | None:
+    """What it says; None where it ends badly, which means that there is nothing to tell.
+
+    Raises: Stalled where it does not end: what does not answer is not what is not there.
+    """
+    result = reader.read(pipeline, timeout=LOOK)
+    if result.stopped is not None:
+        raise explain(broken(pipeline, result))
+    return result.stdout if result.well else None

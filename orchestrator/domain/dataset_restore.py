@@ -1,0 +1,55 @@
+"""Datasets on their way back: what was asked for, and the next part of it."""
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Step
+from orchestrator.domain.point import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wished:
+    """All of a copy, or what lies `below`; and, told `until`, nothing that is newer than that point.
+
+    `kit`: the content of the source's newest recovery kit, which knows what it kept for other targets.
+    """
+
+    to: Location
+    below: str = ""
+    until: Point | None = None
+    kit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return:
+    """What comes next. `whole`: all data are there, and only to be proved; `then`: what will follow, as far as can be told."""
+
+    decision: Decision
+    whole: bool = False
+    then: tuple[tuple[Step, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What the next run into a target goes on from. `base`: the newest snapshot of the root that both sides hold; None: none.
+
+    `held`: so many of the `datasets` that the target has of the job have one.
+    """
+
+    base: str | None
+    held: int
+    datasets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A snapshot that can be looked into: `show` makes `tree` its contents, `hide` ends that; `rest`: what is wanted in it.
+
+    `left_out`: datasets that lie below what is wanted, and are not in it.
+    """
+
+    point: Point
+    tree: Location
+    rest: bytes
+    show: Step
+    hide: Step
+    left_out: tuple[str, ...] = ()

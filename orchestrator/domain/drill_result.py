@@ -1,0 +1,37 @@
+"""What a drill did and found: the evidence that data come back."""
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.run import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How the owner's own check ended. `exit` None: it took too long, and was ended."""
+
+    argv: tuple[str, ...]
+    exit: int | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drilled:
+    """One drill.
+
+    `point` None: it did not come to one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on purpose.
+    `files` and `bytes` came back, `of_files` and `of_bytes` are in the point; `restore_s`: how long bringing back took.
+    """
+
+    place: str
+    point: str | None
+    outcome: Outcome
+    why: str
+    whole: bool
+    proves: bool
+    seed: int
+    files: int = 0
+    bytes: int = 0
+    of_files: int | None = None
+    of_bytes: int | None = None
+    restore_s: float | None = None
+    differences: tuple[str, ...] = ()
+    checked: Checked | None = None

@@ -1,0 +1,124 @@
+"""A pool that is going to be destroyed: what it holds, who else holds it, and what nobody does."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A dataset of the pool. `snapshots`: (name, guid), the oldest first; `written`: bytes since the newest one.
+
+    `empty`: no file is in it; None: nobody looked, as only what has no snapshot is looked into. `unsettled`: a restore has
+    begun to bring it back, or something above it, and has not ended.
+    """
+
+    name: str
+    volume: bool
+    guid: int
+    snapshots: tuple[tuple[str, int], ...]
+    written: int
+    empty: bool | None = None
+    unsettled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """Another pool that lies on this one. `dataset`: where its device or file is; empty: on some volume, nobody knows which."""
+
+    pool: str
+    device: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSeen:
+    """The pool as a look found it, by whole names; without datasets it is not there.
+
+    `taken`: when each snapshot was, by guid. `mounts`: (what, folder) of all that this machine has mounted. `guests`: other
+    pools on it.
+    """
+
+    name: str
+    datasets: tuple[Held, ...]
+    taken: Mapping[int, datetime] = field(default_factory=dict)
+    mounts: tuple[tuple[str, str], ...] = ()
+    guests: tuple[Guest, ...] = ()
+
+    @property
+    def guid(self) -> int | None:
+        """The guid of its own dataset: that of a pool made anew is another one. None: it is not there."""
+        return next((one.guid for one in self.datasets if one.name == self.name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitFacts:
+    """What a kit says of a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
+    above the source, and the source itself (`own`), again; `guids`: of each dataset's snapshots, the oldest first.
+    """
+
+    top_guid: int | None
+    create: str
+    above: tuple[str, ...]
+    guids: Mapping[str, tuple[int, ...]]
+    own: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What one target, or one disk of a set, holds of a job's datasets.
+
+    `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
+    `why`. `files`: of a job of files by dataset, why what it copied is not all of it; empty: it is. `point`: in which.
+    `known_at`: the source as it was then is proved there, as history knows; `told`: the guids that it had, as history knows.
+    `disk`: the removable disk that it is on; `where`: the host, or where that disk is, as somebody noted it.
+    """
+
+    job: str
+    place: str
+    held: Mapping[str, frozenset[int]] | None
+    why: str = ""
+    known_at: datetime | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    point: str = ""
+    told: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    disk: str = ""
+    where: str = ""
+
+    @property
+    def called(self) -> str:
+        """The place for people."""
+        name = f"disk {self.disk}" if self.disk else self.place
+        return f"{name} at {self.where}" if self.where else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How one dataset stands. `copies`: with how many of its snapshots, of those that hold any; `lost`: what is on no copy.
+
+    `files`: copies that hold its files alone. `keeps`: of which job it holds copies. `let_go`: somebody told by name that it
+    may be lost.
+    """
+
+    dataset: str
+    snapshots: int
+    copies: tuple[tuple[Copy, int], ...]
+    lost: str = ""
+    files: tuple[Copy, ...] = ()
+    keeps: tuple[str, ...] = ()
+    let_go: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """All datasets of a pool, and the copies that nobody could look at. `trusted`: disks that count by what history knows."""
+
+    standings: tuple[Standing, ...]
+    unseen: tuple[Copy, ...]
+    trusted: frozenset[str] = frozenset()
+
+    @property
+    def lost(self) -> tuple[Standing, ...]:
+        """What would be lost, and nobody has said that it may."""
+        return tuple(one for one in self.standings if one.lost and not one.let_go)

@@ -1,0 +1,165 @@
+"""What the pool engine sees, and what it says of it.
+
+Names are ZFS's own: a pool is made of top-level vdevs (a disk, a mirror, a raidz), and those of devices.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+
+DATA = "data"
+HEALTHY = ("ONLINE", "AVAIL", "INUSE")  # the last two are words for spares
+GROUPS = ("mirror", "raidz", "draid", "replacing", "spare")
+# The words of all advice.
+ADVICE = (
+    "arc", "capacity", "checksum-off", "dedup", "device", "device-names", "mixed", "old-scrub", "repaired", "slow",
+    "sync-disabled", "uneven", "other",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A vdev, and what it is made of. `kind`: "disk", "file", "hole", or the group: "mirror", "raidz2", "replacing" …
+
+    Numbers count errors since the last `zpool clear`, or since the import; `slow`: answers that took longer than 30 s.
+    """
+
+    name: str
+    kind: str
+    role: str
+    state: str
+    reads: int = 0
+    writes: int = 0
+    checksums: int = 0
+    slow: int = 0
+    note: str = ""
+    below: tuple["Device", ...] = ()
+
+    def all(self) -> Iterator["Device"]:
+        """Itself and all below it."""
+        yield self
+        for each in self.below:
+            yield from each.all()
+
+    @property
+    def leaf(self) -> bool:
+        """Whether it is a device and no group of them."""
+        return not self.below and not self.kind.startswith(GROUPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """The newest scrub or resilver. `kind`: "scrub" or "resilver"; `state`: "finished", "running", "paused", "canceled".
+
+    `ended` None: it goes on. `share`: how much of it is done, from 0 to 1, while it goes on.
+    """
+
+    kind: str
+    state: str
+    began: datetime | None = None
+    ended: datetime | None = None
+    share: float | None = None
+    left: float | None = None  # seconds, by ZFS's own guess
+    repaired: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How full a top-level vdev is, or the pool itself."""
+
+    name: str
+    size: int
+    used: int
+    free: int
+
+    @property
+    def share(self) -> float:
+        """Used of all, from 0 to 1."""
+        return self.used / self.size if self.size else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A property of a dataset that was set there by somebody."""
+
+    dataset: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes: all of the machine's, what the ARC may grow to, and what dedup tables take in it; None: not told."""
+
+    total: int | None = None
+    arc_most: int | None = None
+    dedup: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What `zpool status` tells. `says` and `action`: its own words of what is wrong; `damaged`: files with lost data.
+
+    `errors`: how many errors no redundancy could repair.
+    """
+
+    name: str
+    state: str
+    says: str
+    action: str
+    scan: Scan | None
+    devices: tuple[Device, ...]
+    errors: int
+    damaged: tuple[str, ...] = ()
+
+    def each(self) -> Iterator[Device]:
+        """All devices and groups."""
+        for device in self.devices:
+            yield from device.all()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One pool as a look found it. `at`: by that machine's clock, as are the times of scans.
+
+    `vdevs`: the top-level ones that hold data; `at_work`: what sends, receives and copies go on from or into this pool.
+    """
+
+    root: Location
+    at: datetime
+    version: tuple[int, ...]
+    guid: str
+    status: Status
+    whole: Usage
+    vdevs: tuple[Usage, ...]
+    settings: tuple[Setting, ...]
+    memory: Memory
+    at_work: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be. `grave`: data is lost, or the next fault loses it."""
+
+    word: str
+    grave: bool
+    says: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.says}: {self.cure}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrubbing:
+    """What must hold after a step: the pool is being scrubbed since `since`, or that scrub is paused."""
+
+    root: Location
+    since: datetime
+    paused: bool
+
+    def __str__(self) -> str:
+        return f"the scrub of {self.root} is paused" if self.paused else f"a scrub of {self.root} goes on"

@@ -1,0 +1,22 @@
+"""Finds the engines by looking into this folder: one more engine is one more folder."""
+
+import functools
+import os
+from importlib import import_module
+
+from orchestrator.engines.contract import Engine
+
+
+@functools.cache
+def engine_names() -> tuple[str, ...]:
+    """The names of all engines that are there."""
+    here = os.path.dirname(__file__)
+    return tuple(sorted(name for name in os.listdir(here) if os.path.isfile(f"{here}/{name}/options.py")))
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises: KeyError."""
+    if name not in engine_names():
+        raise KeyError(name)
+    found: Engine = import_module(f"orchestrator.engines.{name}").ENGINE
+    return found

@@ -1,0 +1,293 @@
+r"""rsync's exit codes and last words → what happened, what it means, what to do.
+
+The exit code alone is never enough: 12 is a broken link, a refused option and a missing program; 23 is everything
+from one unreadable file to a target without inodes. So the table is tried from above, words before mere codes, and
+names in quotes are passed over: a picture may well be called "IMG (28).jpg" or "Permission denied".
+"""
+
+import re
+from collections.abc import Iterable
+
+from orchestrator.domain.errors import (
+    HostUnreachable,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    PermissionDenied,
+    ProgramMissing,
+    SourceMissing,
+    Stalled,
+    Stopped,
+    StreamBroken,
+    TargetFull,
+    Unexplained,
+)
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.engines.contract import LeftOut
+from orchestrator.engines.rsync.model import BUSY
+from orchestrator.engines.rsync.parse import parse_name
+from orchestrator.process.pipeline import Broken, StopReason
+
+PARTLY = 23
+VANISHED = 24
+_QUOTED = re.compile(r'"[^"\n]*"')
+_GOES_ON = "what arrived stays; the next attempt goes on from it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """Fits words that hold `words`, after one of `exits` when any are told."""
+
+    words: str = ""
+    exits: tuple[int, ...] = ()
+    error: type[OutsideError]
+    why: str
+    cure: str
+
+    def fits(self, code: int | None, words: str) -> bool:
+        return (not self.exits or code in self.exits) and re.search(self.words, words) is not None
+
+
+_RULES = (
+    _Rule(
+        words=r"No space left on device|Disk quota exceeded",
+        error=TargetFull,
+        why="the target has no room left (space, inodes or quota)",
+        cure="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
+    ),
+    _Rule(
+        words=r"Host key verification failed",
+        error=PermissionDenied,
+        why="the host's key is not the one this machine knows, or it knows none",
+        cure="log in once by hand as the user who runs poolferry, and compare the key before accepting it",
+    ),
+    _Rule(
+        words=r"Permission denied \((publickey|password|keyboard|gssapi|hostbased)",
+        error=PermissionDenied,
+        why="the host refused our login",
+        cure="ssh-copy-id to the host, or name the key in [pipe] ssh-options",
+    ),
+    _Rule(
+        words=r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
+        error=HostUnreachable,
+        why="the host's name could not be resolved",
+        cure="check the name and this machine's network",
+    ),
+    _Rule(
+        words=(
+            r"Connection refused|Connection timed out|No route to host|Network is unreachable|"
+            r"Operation timed out|Connection to .* timed out"
+        ),
+        error=HostUnreachable,
+        why="the host did not answer",
+        cure="check that the host runs, and sshd on it",
+    ),
+    _Rule(
+        words=(
+            r"rsync: (command )?not found|rsync: No such file|Failed to exec|exec.*rsync.*No such file|"
+            r"sh: \d+: (rsync|flock|find|stat): not found|command not found"
+        ),
+        error=ProgramMissing,
+        why="a program is not installed there",
+        cure="apt install rsync util-linux findutils coreutils on that machine",
+    ),
+    _Rule(
+        words=(
+            r"unknown option|on remote machine: -|syntax or usage error|requested action not supported|"
+            r"No common checksum|disabled on this server"
+        ),
+        error=ProgramMissing,
+        why="the two sides' rsync do not understand each other",
+        cure="upgrade the older rsync; `poolferry check --system` names both versions",
+        exits=(1, 2, 4, 12),
+    ),
+    _Rule(
+        words=r"protocol version mismatch|is your shell clean",
+        error=OutsideError,
+        why="the remote shell prints something before rsync speaks",
+        cure="`ssh HOST true` must print nothing: mend the login scripts there",
+        exits=(2,),
+    ),
+    _Rule(
+        words=r"Read-only file system",
+        error=PermissionDenied,
+        why="the target is mounted read-only",
+        cure="look at the kernel's messages for a disk error, then mount it writable",
+    ),
+    _Rule(
+        words=r"Input/output error",
+        error=OutsideError,
+        why="a disk could not be read or written",
+        cure="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
+    ),
+    _Rule(
+        words=r'(change_dir|link_stat) "" failed: No such file',
+        error=SourceMissing,
+        why="the source is not there",
+        cure="mount it, or correct `source` in the job file",
+    ),
+    _Rule(
+        words=r'mkdir "" failed: No such file',
+        error=OutsideError,
+        why="the folder above the target is not there",
+        cure="mount it, or make the folder",
+    ),
+    _Rule(
+        words=r"Not a directory",
+        error=OutsideError,
+        why="a file lies where a folder is needed",
+        cure="move it away, or name another place in targets.toml",
+    ),
+    _Rule(
+        words=r"symlink owned by an untrusted user",
+        error=PermissionDenied,
+        why="the path leads over a symbolic link that somebody else owns, and rsync does not follow it",
+        cure="write the real path (`realpath` tells it), or give the link to the user who runs poolferry",
+    ),
+    _Rule(
+        words=r"Too many links",
+        error=OutsideError,
+        why="the target's filesystem allows no more names for one file",
+        cure="let [keep] remove points",
+    ),
+    _Rule(
+        words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
+        error=OutsideError,
+        why="memory was too short for the list of files",
+        cure="give the smaller machine more memory, or split the source into several jobs",
+    ),
+    _Rule(
+        words=r"Permission denied|Operation not permitted",
+        error=PermissionDenied,
+        why="something may not be read or written by this user",
+        cure="run as root, or give this user the rights",
+    ),
+    _Rule(
+        words=(
+            r"io timeout after|timeout in data|connection unexpectedly closed|Broken pipe|Connection reset|"
+            r"closed by remote host|error in rsync protocol|connection lost"
+        ),
+        error=StreamBroken,
+        why="the transfer broke off in the middle",
+        cure=_GOES_ON,
+    ),
+    _Rule(
+        exits=(10,),
+        error=HostUnreachable,
+        why="the connection failed",
+        cure="check the network between both machines",
+    ),
+    _Rule(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", cure=_GOES_ON),
+    _Rule(exits=(20, 143), error=StreamBroken, why="rsync was told to end", cure=_GOES_ON),
+    _Rule(exits=(30,), error=Stalled, why="nothing moved for too long", cure=_GOES_ON),
+    _Rule(
+        exits=(124, 125, 126),
+        error=ProgramMissing,
+        why="the program there could not be started",
+        cure="try `ssh HOST rsync --version` by hand",
+    ),
+    _Rule(exits=(127,), error=ProgramMissing, why="rsync is not installed there", cure="apt install rsync"),
+    _Rule(
+        exits=(137,),
+        error=StreamBroken,
+        why="rsync was killed",
+        cure="was memory short? (the kernel's messages tell); the next attempt goes on",
+    ),
+    _Rule(
+        exits=(255,),
+        error=HostUnreachable,
+        why="the connection to the host broke off or could not be made",
+        cure="check the network, and `ssh HOST true` by hand",
+    ),
+)
+
+
+def explain(broken: Broken) -> OrchestratorError:
+    """The error of the tree that a failed pipeline is. Raises nothing."""
+    result, evidence = broken.result, broken.evidence
+    if result.stopped is StopReason.STALLED:
+        return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, cure=_GOES_ON)
+    if result.stopped is not None:
+        return Stopped("the run was asked to stop")
+    code, said = exit_code(broken), "\n".join(evidence.last_words)
+    if code == BUSY or "Another instance of rrsync" in said:
+        return NotNow(
+            "another copy into this target is still alive", cure="it ends by itself, or with the far side's timeout"
+        )
+    words = _QUOTED.sub('""', said)
+    rule = next((rule for rule in _RULES if rule.fits(code, words)), None)
+    if rule is not None:
+        line = _first_line(said, rule.words or r"\S")
+        return rule.error(f"{rule.why} ({line})" if line else rule.why, evidence=evidence, cure=rule.cure)
+    line = _first_line(said, r"\S")
+    return Unexplained(
+        f"rsync ended with {code}: {line or 'no words'}",
+        evidence=evidence,
+        cure="the whole output is in `poolferry show RUN`",
+    )
+
+
+def exit_code(broken: Broken) -> int | None:
+    """The exit code of the last stage that failed, as a shell tells it: 128 and the number of the signal."""
+    codes = [code for code in broken.evidence.exits if code]
+    if not codes:
+        return None
+    return codes[-1] if codes[-1] > 0 else 128 - codes[-1]
+
+
+def _first_line(said: str, words: str) -> str:
+    lines = (line.strip() for line in said.splitlines())
+    return next((line for line in lines if re.search(words, _QUOTED.sub('""', line))), "")
+
+
+def is_partial(broken: Broken) -> bool:
+    """Whether rsync did all it could and only some files were left out."""
+    return broken.result.stopped is None and exit_code(broken) in (PARTLY, VANISHED)
+
+
+_GONE = re.compile(rb'(?:file|directory) has vanished: "(?P<name>.*)"')
+_SHRANK = re.compile(rb'.*read errors mapping "(?P<name>.*)": No data available \(61\)')
+_UNREADABLE = re.compile(
+    rb'.*(?:send_files failed to open|read errors mapping|opendir|readlink_stat\(|lstat) ?"(?P<name>.*)"\)?'
+    rb"(?: failed)?: (?P<why>.*) \(\d+\)"
+)
+_TORN = re.compile(rb"ERROR: (?P<name>.*) failed verification -- update .*")
+_HARMLESS = re.compile(
+    rb"|rsync error: some files.*|rsync warning: some files vanished.*|IO error encountered -- skipping file deletion"
+    rb"|WARNING: .* failed verification -- update .*"
+)
+
+
+def left_out(broken: Broken, errors: Iterable[bytes], source: str) -> LeftOut | None:
+    """What a copy had to leave out, None when anything else went wrong too: then it has failed.
+
+    A file that shrank while it was read is copied again by rsync itself; only one that is torn then too is a failure.
+    """
+    if not is_partial(broken):
+        return None
+    vanished: list[bytes] = []
+    unreadable: dict[bytes, str] = {}
+    shrank: list[bytes] = []
+    torn: set[bytes] = set()
+    for line in map(bytes.strip, errors):
+        if found := _GONE.fullmatch(line):
+            vanished.append(_below(found["name"], source))
+        elif found := _SHRANK.fullmatch(line):
+            shrank.append(found["name"])
+        elif found := _UNREADABLE.fullmatch(line):
+            unreadable[_below(found["name"], source)] = found["why"].decode(errors="replace")
+        elif found := _TORN.fullmatch(line):
+            torn.add(parse_name(found["name"]))
+        elif not _HARMLESS.fullmatch(line):
+            return None
+    explained = vanished or unreadable or shrank
+    if not explained or b"" in unreadable or b"" in vanished or not torn <= unreadable.keys():
+        return None
+    return LeftOut(unreadable=tuple(unreadable.items()), vanished=tuple(vanished))
+
+
+def _below(name: bytes, source: str) -> bytes:
+    """The path below the source's root; nothing for the root itself, and for what is not in the source at all."""
+    root = source.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
+    path = parse_name(name)
+    return path.removeprefix(root) if path.startswith(root) and path != root + b"." else b""

@@ -1,0 +1,123 @@
+"""What the rsync engine sees and decides with."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Point
+
+if TYPE_CHECKING:  # most looks end before a tree is shared out
+    from orchestrator.engines.rsync.parallel import Lanes
+
+PARTIAL = ".~poolferry-partial~"
+OURS = ".poolferry"
+WORK = f"{OURS}/work"
+LOCK = f"{OURS}/lock"
+BUSY = 75  # what flock ends with when the lock stays busy
+MARKER = f"{OURS}/target.json"
+MANIFEST = f"{OURS}/manifest.gz"
+MIRROR = "mirror"
+MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What one side's rsync can do, by its own account."""
+
+    version: tuple[int, ...]
+    protocol: int
+    checksums: tuple[str, ...]
+    compressions: tuple[str, ...]
+
+    def at_least(self, *version: int) -> bool:
+        """Whether it is this version or a later one."""
+        return self.version >= version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSeen:
+    """The source's root. `mounted`: it is the root of a filesystem of its own."""
+
+    exists: bool
+    directory: bool
+    device: int
+    mounted: bool
+    empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfCopied:
+    """A file that an earlier run began: where its bytes lie in the work tree, and what the source has now.
+
+    `wanted` None: the source no longer has it. `orphan`: rsync was killed and would never use it again.
+    """
+
+    path: bytes
+    lies: bytes
+    orphan: bool
+    have: int
+    wanted: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSeen:
+    """What the target holds. `owner`: the job whose marker lies there; None: no marker."""
+
+    exists: bool
+    parent: bool
+    mounted: bool
+    owner: str | None
+    coarse: bool  # it stores whole seconds only
+    points: tuple[Point, ...]
+    damaged: tuple[bytes, ...]  # entries of the newest point that a reading found damaged
+    work: bool
+    half: tuple[HalfCopied, ...]
+    litter: tuple[str, ...]  # removed points and other leftovers of ours
+    foreign: tuple[str, ...]  # what lies there and is not ours
+    free_bytes: int | None
+    free_inodes: int | None
+    latest: str | None
+    mirrored: datetime | None = None  # when the mirror's manifest was written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything a plan needs to know."""
+
+    here: Program | None  # None: not asked, as both sides are this machine's one rsync
+    there: Program | None
+    source: SourceSeen
+    target: TargetSeen
+    changes: Changes | None
+    unread: bool = False  # the look could not read all, so what it found equal may not be
+    holes: bool | None = None  # whether files of the source have holes; None: nobody looked
+    lanes: "Lanes | Refusal | None" = None  # None: the job asks for none
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The restore points on the target, oldest first."""
+        return self.target.points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsEqual:
+    """The proof of a copy: what rsync says it has sent lies at the tree, entry for entry in number and in bytes."""
+
+    tree: Location
+
+    def __str__(self) -> str:
+        return f"{self.tree} holds what the source's list names"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointVisible:
+    """The proof of publishing: the tree is there under its name, with its manifest, and `latest` names it."""
+
+    root: Location
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.root}/points/{self.name} is there and latest"

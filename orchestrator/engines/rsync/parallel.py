@@ -1,0 +1,325 @@
+"""How one tree is shared out to lanes that copy side by side: every entry in exactly one lane, lanes of equal weight.
+
+A lane is a list of paths for rsync -r --from0 --files-from: the path of a directory is its whole subtree, of anything
+else just that. All names of one inode travel in one lane, since only then can a copy keep them one inode.
+
+Takes in the listing of a tree entry by entry, and cuts the tree into units small enough to share out to lanes.
+
+Why: a listing has millions of lines, so of a plain file only its name and size are kept, packed; of a file with several
+links its paths as well. Directories are cut only where one is too heavy, or where hard links would tie too much.
+"""
+
+import heapq
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import Bytes, show_size
+
+# What the handling of one entry costs, told in bytes that could be copied in that time.
+PER_FILE_COST = Bytes(65536)
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Paths that stay together. `inodes`: those with several names of which one is in here (or may be)."""
+
+    paths: tuple[bytes, ...]
+    size: int
+    entries: int
+    inodes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What one copying program takes, and how much that is."""
+
+    paths: tuple[bytes, ...]
+    size: Bytes
+    entries: int
+
+    @property
+    def files_from(self) -> bytes:
+        """The paths as rsync reads them with --from0 --files-from.
+
+        Why "./": rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too.
+        """
+        return b"".join(b"./" + path + b"\0" for path in self.paths)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """The lanes of a tree. Directories above what lanes name are made by each lane that needs them.
+
+    Why nothing settles those afterwards: each rsync sets owner, mode and time of such a directory once all that it
+    writes into it is there, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 lanes.
+    """
+
+    lanes: tuple[Lane, ...]
+
+
+def split_lanes(units: Sequence[Unit], lanes: int, *, per_file_cost: int = PER_FILE_COST) -> tuple[Lane, ...] | Refusal:
+    """At most `lanes` lanes, the heaviest first; fewer when there are fewer units.
+
+    Refuses: hard links tie the units into fewer groups than there would be lanes without them.
+    """
+    groups = tie(units)
+    if len(groups) < min(lanes, len(units)):
+        return _refusal([group for group in groups if len(group) > 1], lanes=lanes, possible=len(groups))
+    piles = deal([weigh(group, per_file_cost) for group in groups], min(lanes, len(groups)))
+    return tuple(lane_of([unit for place in pile for unit in groups[place]]) for pile in piles)
+
+
+def deal(weights: Sequence[int], piles: int) -> list[list[int]]:
+    """The places of `weights` in so many piles: the heaviest first, each onto the pile that is lightest by then."""
+    loads = [(0, pile) for pile in range(piles)]
+    dealt: list[list[int]] = [[] for _ in loads]
+    for place in sorted(range(len(weights)), key=lambda place: -weights[place]):
+        load, pile = loads[0]
+        dealt[pile].append(place)
+        heapq.heapreplace(loads, (load + weights[place], pile))
+    return dealt
+
+
+def tie(units: Sequence[Unit]) -> list[list[Unit]]:
+    """The units in groups: those that hold names of one inode together, the others alone."""
+    leader = list(range(len(units)))
+    seen: dict[int, int] = {}
+    for place, unit in enumerate(units):
+        for inode in unit.inodes:
+            one, other = _lead(leader, seen.setdefault(inode, place)), _lead(leader, place)
+            leader[max(one, other)] = min(one, other)
+    groups: dict[int, list[Unit]] = {}
+    for place, unit in enumerate(units):
+        groups.setdefault(_lead(leader, place), []).append(unit)
+    return list(groups.values())
+
+
+def weigh(units: Iterable[Unit], per_file_cost: int) -> int:
+    """What units cost together, in bytes."""
+    return sum(unit.size + unit.entries * per_file_cost for unit in units)
+
+
+def _lead(leader: list[int], place: int) -> int:
+    while leader[place] != place:
+        leader[place] = place = leader[leader[place]]
+    return place
+
+
+def lane_of(units: Sequence[Unit]) -> Lane:
+    """One lane of all these."""
+    return Lane(
+        paths=tuple(sorted(path for unit in units for path in unit.paths)),
+        size=Bytes(sum(unit.size for unit in units)),
+        entries=sum(unit.entries for unit in units),
+    )
+
+
+def _refusal(tied: list[list[Unit]], *, lanes: int, possible: int) -> Refusal:
+    """Why hard links leave too few lanes: the heaviest groups, their inode, bytes and names."""
+    sizes = sorted(((sum(unit.size for unit in group), group) for group in tied), key=lambda pair: -pair[0])
+    return Refusal(
+        why=f"hard links tie this tree together: {possible} of the {lanes} lanes asked for could carry something",
+        evidence=tuple(f"{show_size(size)} tied by {_names(group)}" for size, group in sizes[:_EXAMPLES]),
+        cure="write parallel = 1, or hard-links = false (each name then becomes a file of its own)",
+    )
+
+
+def _names(group: Sequence[Unit]) -> str:
+    inode = next(inode for inode in group[0].inodes if any(inode in unit.inodes for unit in group[1:]))
+    paths = [show_name(path) for unit in group for path in unit.paths]
+    more = f" and {len(paths) - _EXAMPLES} more" if len(paths) > _EXAMPLES else ""
+    return f"inode {inode}: {', '.join(paths[:_EXAMPLES])}{more}"
+
+
+ROOT = b"."
+LOOSE_AT_MOST = 10_000
+UNITS_PER_LANE = 4
+
+
+class _Folder:
+    """One directory: its plain files packed; `size` and `entries` are sums over its subtree, itself included."""
+
+    __slots__ = ("above", "entries", "folders", "linked", "names", "path", "size", "sizes")
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.above: _Folder | None = None
+        self.folders: list[_Folder] = []
+        self.names = bytearray()
+        self.sizes = array("q")
+        self.linked = 0
+        self.size = 0
+        self.entries = 1
+
+
+class _Linked:
+    """A file with several links: its names in this tree, each with the directory it lies in."""
+
+    __slots__ = ("names", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.names: list[tuple[_Folder, bytes]] = []
+
+
+class Aggregator:
+    """Collects a listing; `lanes` may be asked once it is complete.
+
+    Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be
+    told or left out). `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
+    """
+
+    def __init__(self) -> None:
+        self._root = _Folder(ROOT)
+        self._folders = {b"": self._root}
+        self._linked: dict[int, _Linked] = {}
+
+    def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
+        """Takes in one entry. `size` counts once per inode."""
+        above, _, name = path.rpartition(b"/")
+        if kind == b"d":
+            if path != ROOT:
+                self._folder(path)
+            return
+        folder = self._folders.get(above) or self._folder(above)
+        if nlink > 1:
+            self._link(folder, path, size, inode)
+            return
+        folder.names += name + b"\0"
+        folder.sizes.append(size)
+
+    def totals(self) -> tuple[int, int]:
+        """How many entries there are, the root not counted, and their bytes; an inode's bytes count once."""
+        plain = sum(len(folder.sizes) + folder.linked for folder in self._folders.values())
+        size = sum(sum(folder.sizes) for folder in self._folders.values())
+        return plain + len(self._folders) - 1, size + sum(linked.size for linked in self._linked.values())
+
+    def _folder(self, path: bytes) -> _Folder:
+        """The directory at `path`, made with all above it where it is new; above comes before below."""
+        missing = []
+        while path not in self._folders:
+            missing.append(path)
+            path = path.rpartition(b"/")[0]
+        folder = self._folders[path]
+        for below in reversed(missing):
+            above, folder = folder, _Folder(below)
+            above.folders.append(folder)
+            folder.above = above
+            self._folders[below] = folder
+        return folder
+
+    def _link(self, folder: _Folder, path: bytes, size: int, inode: int) -> None:
+        linked = self._linked.setdefault(inode, _Linked(size))
+        linked.names.append((folder, path))
+        folder.linked += 1
+
+    def lanes(self, lanes: int, *, per_file_cost: int = PER_FILE_COST) -> Lanes | Refusal:
+        """The tree in at most `lanes` lanes; fewer when there is too little to share out.
+
+        Refuses: only hard links leave fewer lanes than asked. What appears in a shared directory after the listing is
+        in no lane; the next run takes it.
+        """
+        self._roll_up()
+        cut = _Cut(self._root, self._linked, lanes=lanes, per_file_cost=per_file_cost)
+        cut.until_light()
+        made = split_lanes(cut.units(), lanes, per_file_cost=per_file_cost)
+        if isinstance(made, Refusal):
+            return made
+        if len(made) > 1:
+            return Lanes(lanes=made)
+        whole = Unit(paths=(ROOT,), size=self._root.size, entries=self._root.entries)
+        return Lanes(lanes=(lane_of([whole]),))
+
+    def _roll_up(self) -> None:
+        """Sums sizes and entries over each subtree; the size of an inode lies with its first name."""
+        for folder in self._folders.values():
+            folder.size, folder.entries = sum(folder.sizes), len(folder.sizes) + folder.linked + 1
+        for linked in self._linked.values():
+            linked.names[0][0].size += linked.size
+        for folder in reversed(self._folders.values()):
+            if folder.above is not None:
+                folder.above.size += folder.size
+                folder.above.entries += folder.entries
+
+
+class _Cut:
+    """Which directories are shared between lanes, and the units that leaves. The root is always one of them."""
+
+    def __init__(self, root: _Folder, linked: dict[int, _Linked], *, lanes: int, per_file_cost: int) -> None:
+        self._root = root
+        self._linked = linked
+        self._lanes = lanes
+        self._cost = per_file_cost
+        self._limit = (root.size + root.entries * per_file_cost) / (UNITS_PER_LANE * lanes)
+        self._forced = {root}
+        self._whole: dict[bytes, _Folder] = {}
+        self._shared: dict[_Folder, None] = {}  # in a steady order, so that a plan is the same when made again
+
+    def until_light(self) -> None:
+        """Cuts until no group of tied units is too heavy and there are enough for all lanes, or nothing can be cut."""
+        while True:
+            self._walk()
+            groups = tie(self._tied())
+            if len(groups) + sum(min(len(each.sizes), self._lanes) for each in self._shared) >= self._lanes:
+                groups = [group for group in groups if weigh(group, self._cost) > self._limit]
+            whole = (self._whole.get(path) for group in groups for unit in group for path in unit.paths)
+            more = {folder for folder in whole if folder and folder.entries > 1}
+            if not more:
+                return
+            self._forced |= more
+
+    def units(self) -> list[Unit]:
+        """All units of the tree."""
+        return [*self._tied(), *(unit for folder in self._shared for unit in self._loose(folder))]
+
+    def _walk(self) -> None:
+        self._whole, self._shared = {}, {}
+        waiting = [self._root]
+        while waiting:
+            folder = waiting.pop()
+            heavy = folder.entries > 1 and folder.size + folder.entries * self._cost > self._limit
+            if heavy or folder in self._forced:
+                self._shared[folder] = None
+                waiting += folder.folders
+            else:
+                self._whole[folder.path] = folder
+
+    def _tied(self) -> list[Unit]:
+        """The units that hard links may tie: whole directories, and each name of a linked file in a shared one."""
+        inodes: dict[_Folder, list[int]] = {folder: [] for folder in self._whole.values()}
+        names = []
+        for inode, linked in self._linked.items():
+            size = linked.size
+            for folder, path in linked.names:
+                if folder in self._shared:
+                    names.append(Unit(paths=(path,), size=size, entries=1, inodes=(inode,)))
+                else:
+                    inodes[self._holder(folder)].append(inode)
+                size = 0
+        whole = [
+            Unit(paths=(folder.path,), size=folder.size, entries=folder.entries, inodes=tuple(held))
+            for folder, held in inodes.items()
+        ]
+        return whole + names
+
+    def _holder(self, folder: _Folder) -> _Folder:
+        while folder.above is not None and folder.above not in self._shared:
+            folder = folder.above
+        return folder
+
+    def _loose(self, folder: _Folder) -> Iterator[Unit]:
+        """The plain files of a shared directory: each alone, or in a few groups where they are very many."""
+        before = b"" if folder is self._root else folder.path + b"/"
+        paths = [before + name for name in bytes(folder.names).split(b"\0")[:-1]]
+        if len(paths) <= LOOSE_AT_MOST:
+            yield from (
+                Unit(paths=(path,), size=size, entries=1) for path, size in zip(paths, folder.sizes, strict=True)
+            )
+            return
+        for pile in deal([size + self._cost for size in folder.sizes], min(UNITS_PER_LANE * self._lanes, len(paths))):
+            size = sum(folder.sizes[place] for place in pile)
+            yield Unit(paths=tuple(paths[place] for place in pile), size=size, entries=len(pile))

@@ -1,0 +1,193 @@
+"""How data comes back from a point: a look at both ends, then the steps."""
+
+import json
+import os
+from collections.abc import Callable
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.mounts import Mounted, leads_to, outermost
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline, Plan, Rereading, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import show_count
+from orchestrator.engines.contract import DestinationSeen, Wanted
+from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync.survey import runner
+from orchestrator.process.executor import Reader
+
+_SHOWN = 5
+
+
+def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
+    """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
+    run = runner(reader)
+    kind = run(scripts.look_at_wanted_command(_below(wanted))).decode().strip()
+    seen = _look(wanted.to, kind, wanted.path, run(scripts.look_at_destination_command(wanted.to)))
+    if kind == "file" and seen.kind == "folder":
+        inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
+        return _look(inside, kind, wanted.path, run(scripts.look_at_destination_command(inside)))
+    return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
+
+
+def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSeen:
+    kind, marker, entries, real, mounts, *examples = (*text.split(b"\0"), *(b"",) * 5)[: max(6, text.count(b"\0") + 1)]
+    return DestinationSeen(
+        kind=kind.decode(),
+        entries=int(entries or 0),
+        examples=tuple(name for name in examples if name),
+        unfinished=_unfinished(marker, show_name(path)),
+        wanted=wanted,
+        to=to,
+        mounts=tuple(Mounted(path=one, full=True, wanted=True) for one in _below_it(real[:-1], mounts)),
+        filling=_filling(marker),
+    )
+
+
+def _below_it(folder: bytes, mounts: bytes) -> tuple[bytes, ...]:
+    """What is mounted below a folder, by its real path, as seen from it."""
+    inside = folder.rstrip(b"/") + b"/"
+    places = (_plain(line) for line in mounts.splitlines())
+    return tuple(outermost([place[len(inside) :] for place in places if place.startswith(inside) and place != inside]))
+
+
+def _plain(field: bytes) -> bytes:
+    r"""A path of mountinfo, in which blanks and such are written as \040. Source: proc(5)."""
+    for code, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
+        field = field.replace(code, byte)
+    return field
+
+
+def _with_mounts(wanted: Wanted, seen: DestinationSeen, run: Callable[[Command], bytes]) -> DestinationSeen:
+    """The same with what lies in the mounts, and what the point has for them; what leads to them alone is no entry."""
+    paths = tuple(one.path for one in seen.mounts)
+    steps = sum(path.count(b"/") + 1 for path in paths)
+    told = run(scripts.look_below_command(seen.to, paths, steps + 1)).split(b"\0")
+    own = [each[1:] for each in told if each[:1] == b"e" and not leads_to(each[1:], paths)]
+    there = {each[1:]: each[:1] == b"f" for each in told if each[:1] in (b"f", b"v")}
+    holds = set(run(scripts.look_in_point_command(_below(wanted), paths)).split(b"\0"))
+    mounts = tuple(Mounted(path=path, full=there[path], wanted=path in holds) for path in paths if path in there)
+    return replace(seen, mounts=mounts, entries=seen.entries if own else 0)
+
+
+def _filling(marker: bytes) -> tuple[bytes, ...]:
+    """What a restore that was cut brought files into."""
+    try:
+        return tuple(os.fsencode(name) for name in json.loads(marker)["filling"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ()
+
+
+def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
+    """Job and point of what was begun there; of another part of a point, the part is told with it."""
+    try:
+        value = json.loads(marker) if marker.strip() else {}
+        part = value.get("path", "")
+        return (value["job"], value["point"] + (f" --path {part!r}" if part != path else "")) if value else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ("(unreadable marker)", "?")
+
+
+def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    """Begin, copy, read again, end. A folder being restored is marked, so that the same command goes on after a cut."""
+    folder = seen.wanted == "folder"
+    mounts = () if aside else seen.mounts
+    left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
+    marker = _marker(job, wanted, filled) if folder else ""
+    makes = seen.to.path if folder else seen.to.path.rpartition("/")[0] or "/"
+    begin = scripts.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
+    copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder, left_out=left_out)
+    what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
+    proved = wanted.point.manifest is not None
+    steps = (
+        _step(
+            "prepare the destination",
+            f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing",
+            begin,
+        ),
+        Step(
+            does=f"copy {what} to {seen.to}",
+            why=f"asked for; what is mounted there stays as it is: {_few(left_out)}" if left_out else "asked for",
+            lane="main",
+            work=_alone(copy),
+            expected=None,
+            copies=True,
+        ),
+        *((_sweep(seen, place) for place in (b"", *filled)) if folder and seen.unfinished else ()),
+        *((_reread(job, wanted, seen, left_out),) if proved else ()),
+        *(
+            (_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to, filled)),)
+            if folder
+            else ()
+        ),
+    )
+    return Plan(
+        summary=f"bring {what} back to {seen.to}",
+        stages=tuple((step,) for step in steps),
+        resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
+        warnings=() if proved else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",),
+    )
+
+
+def _marker(job: Job, wanted: Wanted, filled: tuple[bytes, ...]) -> str:
+    """What is written into a folder as long as its restore has not ended."""
+    told = {"format": 1, "job": job.name, "point": wanted.point.name, "path": show_name(wanted.path)}
+    return json.dumps({**told, "filling": list(map(_text, filled))} if filled else told)
+
+
+def _few(paths: tuple[bytes, ...]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(map(show_name, paths[:_SHOWN])) + more
+
+
+def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+    """How some files of a point come back, each in its folder."""
+    names = f"{notes}/sample"
+    return Step(
+        does=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
+        why="a drill: they are compared with what was promised",
+        lane="main",
+        work=_alone(commands.sample_command(point.tree, to, job, names)),
+        expected=None,
+        copies=True,
+        needs=((names, commands.renewing(paths)),),
+    )
+
+
+def _sweep(seen: DestinationSeen, place: bytes) -> Step:
+    """After a cut: rsync before 3.5 leaves the folders of its half-copied files. `place`: below the destination."""
+    above = Location(path=seen.to.path.rpartition("/")[0] or "/", host=seen.to.host)
+    tree = seen.to / _text(place) if place else seen.to
+    command = scripts.sweep_command(tree, above, one_filesystem=bool(seen.mounts))
+    return _step(f"sweep {tree}", "remainders that nothing needs any more", command)
+
+
+def _reread(job: Job, wanted: Wanted, seen: DestinationSeen, left_out: tuple[bytes, ...]) -> Step:
+    work = Rereading(
+        point=wanted.point,
+        tree=seen.to,
+        prefix=wanted.path,
+        workers=job.verify.workers,
+        restored=True,
+        apart=(commands.RESTORING.encode(),),
+        left_out=left_out,
+    )
+    why = "what came back is compared with the manifest"
+    return Step(does=f"read {seen.to} again", why=why, lane="main", work=work, expected=None)
+
+
+def _below(wanted: Wanted) -> Location:
+    return wanted.point.tree / _text(wanted.path) if wanted.path else wanted.point.tree
+
+
+def _step(does: str, why: str, command: Command) -> Step:
+    return Step(does=does, why=why, lane="main", work=_alone(command), expected=None)
+
+
+def _alone(command: Command) -> Pipeline:
+    return Pipeline(stages=(command,))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -1,0 +1,83 @@
+"""What the sanoid engine sees and decides with.
+
+sanoid names a snapshot "autosnap_2026-11-20_02:30:00_daily": its own prefix, the time, and after the last _ its kind. It
+counts and removes only snapshots that are named so; all others are safe from it.
+"""
+
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+
+KINDS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
+QUARTER = 15  # minutes between two of the kind "frequently"
+# Source: sanoid 2.1 and 2.2: one of a kind goes when it is older than so many of these, and more than so many are there.
+PERIODS = {
+    "frequently": QUARTER * 60, "hourly": 3600, "daily": 86400, "weekly": 7 * 86400, "monthly": 31 * 86400,
+    "yearly": 31557600,
+}  # fmt: skip
+PREFIX = "autosnap"
+ALL = 1_000_000  # so many of a kind are never there: none of it is removed
+TOLD = 70  # our script's end when sanoid told of a failure and ended with 0
+NOT_TAKEN = 71  # and when a snapshot that was due is not there afterwards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How many snapshots of each kind stay; a kind of 0 is neither taken nor removed."""
+
+    frequently: int = 0
+    hourly: int = 0
+    daily: int = 0
+    weekly: int = 0
+    monthly: int = 0
+    yearly: int = 0
+
+    def of(self, kind: str) -> int:
+        """The number of one kind."""
+        number: int = getattr(self, kind)
+        return number
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds that are told."""
+        return tuple(kind for kind in KINDS if self.of(kind))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{self.of(kind)} {kind}" for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A snapshot that sanoid took. `at`: as ZFS tells it, whatever the name says."""
+
+    name: str
+    kind: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The source as a look found it. `datasets`: whole names, the root first; `snapshots`: sanoid's own of the root, by time.
+
+    `at`: what that machine's own clock shows, by which sanoid there decides.
+    """
+
+    root: Location
+    at: datetime
+    datasets: tuple[str, ...]
+    snapshots: tuple[Taken, ...]
+
+    def of(self, kind: str) -> tuple[Taken, ...]:
+        """Those of one kind, the oldest first."""
+        return tuple(each for each in self.snapshots if each.kind == kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What sanoid told: snapshots it took, removed, and could not remove, those with the reason. All by whole name."""
+
+    taken: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
+    deferred: bool = False  # it left all as it was: a send, a receive, or another sanoid is at work there

@@ -1,0 +1,61 @@
+"""What `check --system` says of snapshots that sanoid takes: program, dataset, and others at the same work."""
+
+from collections.abc import Callable
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.contract import Advice
+from orchestrator.engines.sanoid import commands, parse
+from orchestrator.engines.sanoid.options import snapshots_of
+from orchestrator.engines.sanoid.survey import runner, survey
+from orchestrator.process.executor import Reader
+
+_TIMER = "sanoid.timer"
+
+
+def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
+    """One line for each thing that taking snapshots needs."""
+    run = runner(reader)
+    where = f"on {job.source.host}" if job.source.host else "here"
+    looks = (
+        (f"sanoid {where}", lambda subject: _program(subject, job, run)),
+        (f"source {job.source}", lambda subject: _source(subject, job, reader)),
+        (f"{_TIMER} {where}", lambda subject: _timer(subject, job, run)),
+    )
+    found = [_tried(subject, look) for subject, look in looks]
+    return tuple(advice for advice in found if advice is not None)
+
+
+def _tried(subject: str, look: Callable[[str], Advice | None]) -> Advice | None:
+    try:
+        return look(subject)
+    except OrchestratorError as error:
+        return Advice(good=False, subject=subject, text=f"{error.why}: {error.cure}")
+
+
+def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice:
+    version = parse.parse_version(run(commands.version_command(job.source.host)).decode(errors="replace"))
+    if version is None:
+        return Advice(good=False, subject=subject, text="does not tell its version; is it sanoid?")
+    return Advice(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")
+
+
+def _source(subject: str, job: Job, reader: Reader) -> Advice:
+    world = survey(job, reader)
+    return Advice(good=True, subject=subject, text=f"is there; sanoid has taken {len(world.snapshots)} snapshots of it")
+
+
+def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice | None:
+    """Whether sanoid also runs by itself: with rules of its own for this dataset, two would take and prune there."""
+    snapshots = snapshots_of(job)
+    if snapshots is None:
+        return None
+    script = 'systemctl is-active -q "$1" && grep -q "^[[:space:]]*[[]" /etc/sanoid/sanoid.conf && echo both || true'
+    argv = ("sh", "-c", script, "sh", _TIMER)
+    if run(Command(argv=argv, effect=Effect.READS, host=job.source.host)).strip() != b"both":
+        return None
+    text = (
+        "runs too, with rules of its own: name each dataset either in /etc/sanoid/sanoid.conf or in a job's [snapshots]"
+    )
+    return Advice(good=False, subject=subject, text=text, hinders=False)

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/commands: say what this chapter is."""

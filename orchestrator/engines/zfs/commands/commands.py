@@ -1,0 +1,388 @@
+"""Every command line of the zfs engine, each flag with its reason beside it."""
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator
+
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Pipe
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.zfs.commands import scripts
+from orchestrator.engines.zfs.model import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Line, Side
+
+# One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
+LONGEST = 96 << 10
+_LEAST = 2 << 20  # mbuffer wants room for some of its blocks
+_PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
+# What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
+_ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
+_ROOM = {
+    Kind.FILESYSTEM: ("quota", "refquota", "reservation", "refreservation"),
+    Kind.VOLUME: ("reservation", "refreservation"),
+}
+# What zfs does not let a volume have; it warns, or refuses the stream. Source: zfsprops(7).
+_NOT_OF_VOLUMES = frozenset(
+    "aclinherit aclmode acltype atime canmount casesensitivity defaultuserquota devices exec filesystem_limit mountpoint "
+    "nbmand normalization overlay quota recordsize refquota relatime setuid sharenfs sharesmb snapdir snapshot_limit "
+    "special_small_blocks utf8only version vscan xattr zoned".split()
+)
+_OPEN = ("-o", "encryption=off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class At:
+    """Where a command runs, and whether it needs sudo to change things there."""
+
+    host: Host | None = None
+    sudo: bool = False
+
+
+def at(side: Side) -> At:
+    """The place of a side's commands."""
+    return At(host=side.root.host, sudo=side.sudo)
+
+
+def script(text: str, *values: str, effect: Effect, where: At) -> Command:
+    """A constant script with its values as arguments."""
+    prelude = (scripts.PATH, *((scripts.SUDO,) if where.sudo else ()))
+    line = "; ".join((*prelude, scripts.one_line(text)))
+    return Command(argv=("sh", "-c", line, "sh", *values), effect=effect, host=where.host)
+
+
+def zfs(*words: str, effect: Effect, where: At) -> Command:
+    """One zfs command; on a host through a script that finds it."""
+    if where.host is not None:
+        return script(scripts.ZFS, *words, effect=effect, where=where)
+    return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
+
+
+# Looking.
+
+
+def look_command(
+    root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
+) -> Command:
+    """Prints everything that a plan needs of one side. `above`: what lies above the root, even if the root is there.
+
+    Only names, guids and createtxg of snapshots: any other property opens every one of them. `newest`: of each dataset's
+    snapshots only the newest. Why: for each snapshot that it lists, zfs opens its dataset anew where that is not mounted,
+    as no copy is.
+    """
+    columns = "name,guid,createtxg" + (",creation" if created else "")
+    return script(
+        scripts.LOOK,
+        "sudo" if sudo else "plain",
+        root.path.partition("/")[0],
+        root.path,
+        "-r" if recursive else "-d1",  # a dataset's snapshots lie one below it
+        "-r" if recursive else "-d0",
+        ("prevsnap," if newest else "") + (_TARGET_PROPERTIES if target else _SOURCE_PROPERTIES),
+        columns,
+        "newest" if newest else "snapshot" if target else "snapshot,bookmark",
+        "yes" if above else "no",
+        *_ancestors(root.path),
+        effect=Effect.READS,
+        where=At(host=root.host),
+    )
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+def receiving_command(host: Host | None) -> Command:
+    """Prints every process that receives, with its arguments."""
+    return script(scripts.RECEIVING, effect=Effect.READS, where=At(host=host))
+
+
+def promised_command(names: tuple[str, ...], host: Host | None) -> Command:
+    """Prints the guids of snapshots, and the names of the newest snapshots of datasets; nothing of what is not there."""
+    return script(scripts.PROMISED, *names, effect=Effect.READS, where=At(host=host))
+
+
+def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
+    """Prints name, guid and createtxg of the datasets' own snapshots."""
+    return script(scripts.NEWEST, *datasets, effect=Effect.READS, where=At(host=host))
+
+
+def points_command(root: Location) -> Command:
+    """Prints name and time of the root's own snapshots, the oldest first; nothing where there is no such dataset."""
+    return script(scripts.POINTS, root.path, effect=Effect.READS, where=At(host=root.host))
+
+
+def may_command(root: Location) -> Command:
+    """Prints who we are there, and what that user may do with the dataset, or the nearest above it."""
+    pool = root.path.partition("/")[0]
+    return script(scripts.MAY, pool, root.path, effect=Effect.READS, where=At(host=root.host))
+
+
+def sudo_command(root: Location) -> Command:
+    """Ends well where sudo lets us run zfs without a question."""
+    return zfs("version", effect=Effect.READS, where=At(host=root.host, sudo=True))
+
+
+def weigh_command(sends: Iterable[Command], where: At) -> Command:
+    """Prints for each send, as `sent` takes it, the size that a dry one tells."""
+    words = (word for send in sends for word in _four(sent(send) or ()))
+    return script(scripts.WEIGH, *words, effect=Effect.READS, where=where)
+
+
+def room_command(root: Location, near: str) -> Command:
+    """Prints what the room at the dataset `near` is made of, at the root or above it, and the root's snapshots."""
+    pool = root.path.partition("/")[0]
+    return script(scripts.ROOM, pool, near, root.path, effect=Effect.READS, where=At(host=root.host))
+
+
+def packs_command(root: Location) -> Command:
+    """Prints how each dataset compresses."""
+    words = ("get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,value", "compression", root.path)
+    return zfs(*words, effect=Effect.READS, where=At(host=root.host))
+
+
+def destroy_command(root: Location, names: Iterable[str]) -> Command:
+    """Destroys snapshots of a copy, in the datasets below it too; only shown, never run."""
+    return zfs("destroy", "-r", f"{root.path}@{','.join(names)}", effect=Effect.DESTROYS, where=At(host=root.host))
+
+
+def dry_destroy_command(root: Location, names: Iterable[str]) -> Command:
+    """Prints what that would free, and destroys nothing (-n)."""
+    return zfs("destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=At(host=root.host))
+
+
+def sent(command: Command) -> tuple[str, ...] | None:
+    """What follows the word `send` in a sending command; None for any other."""
+    return command.argv[command.argv.index("send") + 1 :] if "send" in command.argv else None
+
+
+def _four(words: tuple[str, ...]) -> tuple[str, str, str, str]:
+    """Flags, how, the base or the token, the snapshot."""
+    match words:
+        case (flags, snapshot):
+            return flags, "", "", snapshot
+        case (flags, "-t", token):
+            return flags, "-t", token, ""
+        case (flags, mode, base, snapshot):
+            return flags, mode, base, snapshot
+    raise ValueError(f"no send of ours: {words}")
+
+
+# Sending.
+
+
+def full_words(snapshot: str, flags: Flags, *, properties: bool) -> tuple[str, ...]:
+    """Sends a whole snapshot."""
+    return ("send", _cluster(flags, properties), snapshot)
+
+
+def incremental_words(base: str, snapshot: str, flags: Flags, *, between: bool, properties: bool) -> tuple[str, ...]:
+    """Sends what changed since the base; `between`: with the snapshots between, for which the base must be one too."""
+    return ("send", _cluster(flags, properties), "-I" if between else "-i", base, snapshot)
+
+
+def resumed_words(token: str) -> tuple[str, ...]:
+    """Sends the rest of a cut stream; flags are the token's own."""
+    return ("send", "-P", "-t", token)
+
+
+def _cluster(flags: Flags, properties: bool) -> str:
+    """All flags in one word. Never -R: it would let a receive destroy. P: sizes for machines, on stderr.
+
+    b in place of p: only what a copy received, whatever it was given in its place; so the source's own values return.
+    """
+    letters = str(replace(flags, backup=False)).removeprefix("-")
+    return f"-P{letters}{('b' if flags.backup else 'p') if properties else ''}"
+
+
+def receive_words(
+    target: str,
+    kind: Kind,
+    *,
+    first: bool,
+    properties: bool,
+    flags: Flags | None,
+    protect: tuple[str, ...] = (),
+    onto_placeholder: bool = False,
+    encryption: Encryption | None = None,
+    origin: str | None = None,
+) -> tuple[str, ...]:
+    """Receives into a dataset, resumably (-s) and mounting nothing (-u).
+
+    `properties`: the stream brings some; those kept aside stay as received values, which `zfs inherit -S` takes back.
+    Why room is set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1 lets
+    the next increment's in.
+    `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
+    """
+    words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else [])]
+    given = _given(kind, flags, first=first)
+    for name, value in given.items():
+        words += ["-o", f"{name}={value}"]
+    if origin is not None:
+        words += ["-o", f"origin={origin}"]  # else zfs searches the pool for the guid, and may find another copy
+    words += {None: (), Encryption.AS_ABOVE: ("-x", "encryption"), Encryption.OFF: _OPEN}[encryption]
+    if properties:
+        for name in _aside(kind, protect, given):
+            words += ["-x", name]
+    return (*words, target)
+
+
+def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
+    """What a copy gets when it is made. noauto: nothing may mount it by itself. readonly: nothing may change it."""
+    if not first:
+        return {}
+    given = {"readonly": "on", **dict.fromkeys(_ROOM[kind], "none")}
+    if kind is Kind.FILESYSTEM:
+        given["canmount"] = "noauto"
+    if flags is not None:
+        given[FLAGS] = str(flags)
+    return given
+
+
+def put_aside(kind: Kind) -> tuple[str, ...]:
+    """The properties of which a copy has values of its own, or its parent's, whatever the stream brings."""
+    given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
+    return (*given, *_aside(kind, (), given))
+
+
+def _aside(kind: Kind, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:
+    for name in dict.fromkeys((*_ELSEWHERE, *_ROOM[kind], *protect)):
+        if name not in given and not (kind is Kind.VOLUME and name in _NOT_OF_VOLUMES):
+            yield name
+
+
+def buffer_command(pipe: Pipe, *, lanes: int) -> Command:
+    """Evens out the flow between disk and network, and slows it down to the lane's share of the rate."""
+    rate = ("-r", str(_share(pipe, lanes))) if pipe.rate_limit else ()
+    return Command(argv=("mbuffer", "-q", "-s", "128k", "-m", _memory(pipe), *rate), effect=Effect.READS)
+
+
+def _memory(pipe: Pipe) -> str:
+    return f"{max(_LEAST, pipe.buffer) >> 10}k"
+
+
+def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
+    """The sending end; on a host with its own buffer, where there is mbuffer."""
+    if side.root.host is not None and side.mbuffer:
+        return script(scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=at(side))
+    return zfs(*words, effect=Effect.READS, where=at(side))
+
+
+def connect_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe, *, lanes: int | None) -> Command:
+    """The end of an open connection that sends what `words` make; with `lanes`, no faster than a lane's share of the rate."""
+    rate = str(_share(pipe, lanes)) if lanes and pipe.rate_limit else ""
+    values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
+    return script(scripts.CONNECT, *values, *words, effect=Effect.READS, where=at(side))
+
+
+def listen_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe) -> Command:
+    """The end that receives: into zfs where that is on a host; here into our own buffer, and so on."""
+    values = (f"{line.sender}:{line.port}", _patience(pipe))
+    if side.root.host is None:
+        return script(scripts.LISTEN, *values, *words, effect=Effect.READS, where=At())
+    effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
+    words = ("buffered", _memory(pipe), *words)
+    return script(f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=at(side))
+
+
+def _patience(pipe: Pipe) -> str:
+    """For the far end, whom nobody can tell when the link is dead; longer than our own."""
+    return str(max(30, 2 * math.ceil(pipe.stall_after)))
+
+
+def _share(pipe: Pipe, lanes: int) -> int:
+    return max(1, (pipe.rate_limit or 0) // lanes)
+
+
+def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
+    """The receiving end; on a host with its own buffer, where there is mbuffer."""
+    effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
+    if side.root.host is not None and side.mbuffer:
+        return script(scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=at(side))
+    return zfs(*words, effect=effect, where=at(side))
+
+
+# Small deeds.
+
+
+def abort_command(dataset: str, where: At) -> Command:
+    """Throws away what a cut receive left; with nothing there it is fine."""
+    return script(scripts.ABORT, dataset, effect=Effect.WRITES, where=where)
+
+
+def end_receive_command(dataset: str, pid: int, where: At) -> Command:
+    """Ends the process that still receives into the dataset, if it still does, and waits until it is gone."""
+    text = f"{scripts.END_SUDO if where.sudo else scripts.END_PLAIN}\n{scripts.END_RECEIVE}"
+    return script(text, str(pid), dataset, effect=Effect.WRITES, where=where)
+
+
+def rollback_command(snapshot: str, *, over_snapshots: bool, where: At) -> Command:
+    """Back to a snapshot. Newer ones die only where `over_snapshots` says that the plan names them; clones never (-R)."""
+    return zfs("rollback", *(("-r",) if over_snapshots else ()), snapshot, effect=Effect.DESTROYS, where=where)
+
+
+def rename_command(dataset: str, to: str, where: At) -> Command:
+    """Renames a dataset with all below it, and mounts nothing anew (-u)."""
+    return zfs("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
+
+
+def placeholder_command(dataset: str, where: At, *, encryption: Encryption | None = None) -> Command:
+    """Makes a dataset that is never mounted and says whose it is."""
+    words = ("create", "-u", "-o", "canmount=off", "-o", "readonly=on", "-o", f"{PLACEHOLDER}=on")
+    return zfs(*words, *(_OPEN if encryption is Encryption.OFF else ()), dataset, effect=Effect.WRITES, where=where)
+
+
+def no_placeholder_command(dataset: str, where: At) -> Command:
+    """Takes the placeholder's mark away."""
+    return zfs("inherit", PLACEHOLDER, dataset, effect=Effect.WRITES, where=where)
+
+
+def keep_commands(marks: tuple[tuple[str, str, str], ...], side: Side) -> Iterator[Command]:
+    """Makes bookmarks (dataset, snapshot, bookmark); those that are there already are fine.
+
+    Why two ways: a channel program makes all of them in one transaction, and needs root.
+    """
+    if side.programs:
+        front = (" ".join(scripts.BOOKMARKS.split()), side.root.path.partition("/")[0])
+        for batch in batches(marks):
+            yield script(scripts.KEEP_BY_PROGRAM, *front, *batch, effect=Effect.WRITES, where=at(side))
+    else:
+        for batch in batches(marks):
+            yield script(scripts.KEEP_ONE_BY_ONE, *batch, effect=Effect.WRITES, where=at(side))
+
+
+def drop_commands(bookmarks: tuple[str, ...], side: Side) -> Iterator[Command]:
+    """Destroys bookmarks, by their whole names; those that are gone already are fine. They are ours: nobody loses data."""
+    if any("#" not in name for name in bookmarks):
+        raise ValueError(f"not all are bookmarks: {bookmarks}")
+    for batch in batches((name,) for name in bookmarks):
+        yield script(scripts.DROP_BOOKMARKS, *batch, effect=Effect.WRITES, where=at(side))
+
+
+def hold_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
+    """Keeps snapshots from being destroyed; those held already are fine."""
+    for batch in batches((name,) for name in snapshots):
+        yield script(scripts.HOLD, tag, *batch, effect=Effect.WRITES, where=at(side))
+
+
+def release_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
+    """Lets go of held snapshots; those not held are fine."""
+    for batch in batches((name,) for name in snapshots):
+        yield script(scripts.RELEASE, tag, *batch, effect=Effect.WRITES, where=at(side))
+
+
+def batches(groups: Iterable[tuple[str, ...]], longest: int = LONGEST) -> Iterator[tuple[str, ...]]:
+    """The words of whole groups, as many as fit one command line, quoted for a far shell."""
+    batch: list[str] = []
+    length = 0
+    for group in groups:
+        size = sum(len(shlex.quote(word).encode("utf-8", "surrogateescape")) + 1 for word in group)
+        if batch and length + size > longest:
+            yield tuple(batch)
+            batch, length = [], 0
+        batch += group
+        length += size
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/drill: say what this chapter is."""

@@ -1,0 +1,94 @@
+"""Which snapshots of a copy a drill takes, and what each is compared with: the source, what was recorded of it, or itself."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.model import Dataset, Kind, Snapshot
+from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.verify import compare as comparing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drillable:
+    """A dataset of the copy with the snapshot that is drilled. `source`: the same one there; None: the source has it no more.
+
+    `away`: why nobody could look at the source.
+    """
+
+    dataset: str
+    target: Snapshot
+    source: Snapshot | None
+    there: Dataset
+    here: Dataset | None
+    away: str = ""
+
+    @property
+    def volume(self) -> bool:
+        """Whether it has no files."""
+        return self.there.kind is Kind.VOLUME
+
+    @property
+    def locked(self) -> bool:
+        """Whether nobody can read it now."""
+        return self.there.encrypted and not self.there.key_loaded
+
+    @property
+    def alone(self) -> str:
+        """Why its files cannot be compared with the source's; empty: they can."""
+        if self.away:
+            return self.away
+        if self.source is None or self.here is None:
+            return "the source has the snapshot no more"
+        return "the source's key is not loaded" if self.here.encrypted and not self.here.key_loaded else ""
+
+
+def drillable(case: Case, away: str = "") -> tuple[Drillable, ...] | Refusal:
+    """Of each dataset of the copy the newest snapshot that both sides hold, or else its newest. Refuses: there is none.
+
+    `away`: why nobody could look at the source.
+    """
+    found = tuple(_each(case, away))
+    if found:
+        return found
+    judged = None if away else comparing.judge(case, point=None)
+    if isinstance(judged, Refusal):
+        return judged
+    why = f"{case.world.target.root} holds no snapshot"
+    return Refusal(why=why, evidence=(), cure=f"poolferry run {case.job.name}, then drill again")
+
+
+def _each(case: Case, away: str) -> Iterator[Drillable]:
+    source = case.world.source.datasets
+    for name, there in sorted(case.world.target.datasets.items()):
+        if there.newest is None:
+            continue
+        common = comparing.newest_common(case, name) if name in source else None
+        yield Drillable(
+            dataset=name, target=common.target if common else there.newest, source=common.source if common else None,
+            there=there, here=source.get(name), away=away,
+        )  # fmt: skip
+
+
+def recorded(kit: str | None, case: Case) -> Mapping[str, Mapping[str, int]]:
+    """By dataset, the guids of its snapshots as the newest kit has them, by name."""
+    found: dict[str, dict[str, int]] = {}
+    root = case.job.source.path
+    for whole, guid, *_ in json.loads(kit).get("snapshots", ()) if kit else ():
+        dataset, _, name = whole.partition("@")
+        if f"{dataset}/".startswith(f"{root}/"):
+            found.setdefault(dataset[len(root) + 1 :], {})[name] = int(guid)
+    return found
+
+
+def vouched(one: Drillable, known: Mapping[str, Mapping[str, int]]) -> bool | None:
+    """Whether the snapshot is the one that the source had, by its guid; None: nothing tells. Bookmarks and the kit do."""
+    if one.source is not None:
+        return True
+    own = known.get(one.dataset, {})
+    if one.here and any(mark.guid == one.target.guid for mark in one.here.bookmarks):
+        return True
+    if one.target.guid in own.values():
+        return True
+    return False if one.target.name in own else None

@@ -1,0 +1,338 @@
+"""Drills of datasets: clones of a copy's newest snapshots, or a real receive of them, and how files in them are compared.
+
+The clones lie beside the copy, flat below one dataset that carries our mark; only what carries it is ever destroyed. What is
+encrypted and has no key here is tried as it lies: its raw stream is read, or received; no file of it is ever seen.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+
+from orchestrator.domain.drill_plan import Part, Rehearsal
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.contract import Asked, Comparison, Pair
+from orchestrator.engines.zfs.commands import commands, scripts
+from orchestrator.engines.zfs.commands.commands import At, at
+from orchestrator.engines.zfs.drill.candidates import Drillable, drillable, recorded, vouched
+from orchestrator.engines.zfs.drill.scratch_clone import place_of
+from orchestrator.engines.zfs.model import Flags, Kind, Side
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.verify import checksum as digesting
+from orchestrator.engines.zfs.verify.checksum import Both
+from orchestrator.engines.zfs.verify.compare import path_of
+
+PLACE, MARK = "poolferry-drill", "poolferry:drill"
+# Arguments: the dataset, the mark's name. What it lies in goes too, where a drill made that, and nothing else is there.
+_DROP = r"""
+zfs list "$1" >/dev/null 2>&1 || exit 0
+[ "$(zfs get -Ho source "$2" "$1")" = local ] || { printf "%s was made by no drill\n" "$1" >&2; exit 1; }
+zfs destroy -r "$1" || exit
+[ "$(zfs get -Ho source "$2" "${1%/*}")" != local ] || zfs destroy "${1%/*}" 2>/dev/null || :
+"""
+# Each file as size, TAB, path.
+_FILES = r"""
+work() { mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" && find . -xdev -type f -printf "%s\t%P\0"; }
+"""
+# The same records as a listing of the whole, of the root and of the files whose NUL-terminated names come in.
+# Why by another descriptor: what a shell runs in the background has no input.
+_SOME = r"""
+exec 3<&0
+work() {
+cat <&3 >"$d/names"; mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" || return
+find . -maxdepth 0 -printf "//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t\0"
+find -files0-from "$d/names" -maxdepth 0 -printf "%p//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" 2>>"$d/e" | sed -z "s,^\./,,"
+xargs -0 -r -a "$d/names" -n 64 -P "$3" sh -c 'sha256sum -z -- "$@" >>"$0/z.$$" 2>>"$0/e"' "$d"
+case $? in 0|123) ;; *) return 1;; esac
+find "$d" -maxdepth 1 -name "z.*" -exec cat "{}" + | sed -z 's,^\([0-9a-f]*\)  \./\(.*\)$,\2//=sha256:\1,'
+grep -v "No such file" "$d/e" | head -n 1000 | sed "s,^,//!," | tr "\n" "\0"; printf "//~\0"
+}
+"""
+# One bit of the first file that is named, the second one gone, the third one cut short; sizes and times else as before.
+_HARM = r"""
+exec 3<&0
+work() {
+cat <&3 >"$d/names"; mount -t zfs "$1" "$d/m" && cd "$d/m" || return
+n=0; tr "\0" "\n" <"$d/names" >"$d/lines"
+while IFS= read -r f; do
+n=$((n+1)); touch -r "$f" "$d/t"
+case $n in
+1) b=$(head -c 1 "$f" | od -An -tu1); printf "\\$(printf %o $((b ^ 1)))" | dd of="$f" conv=notrunc status=none;;
+2) rm "$f"; continue;;
+*) truncate -s -1 "$f";;
+esac
+touch -r "$d/t" "$f"
+done <"$d/lines"
+cd /; sync -f "$d/m"
+}
+"""
+
+
+# Arguments: snapshot, bytes. A sender whose reader has enough ends badly; one that ends by itself has sent all.
+_RAW = r"""
+r=$({ { zfs send -w "$1"; printf "s %s\n" "$?" >&4; } | head -c "$2" | wc -c | sed "s/^ */n /" >&4; } 4>&1)
+n=$(printf "%s\n" "$r" | sed -n "s/^n //p"); s=$(printf "%s\n" "$r" | sed -n "s/^s //p")
+[ "$n" = "$2" ] || [ "$s" = 0 ] || exit 1
+"""
+# Arguments: snapshot, guid.
+_GUID = r"""
+g=$(zfs get -Hpo value guid "$1") || exit
+[ "$g" = "$2" ] || { printf "%s has the guid %s, and should have %s\n" "$1" "$g" "$2" >&2; exit 1; }
+"""
+# Arguments: a folder, then datasets each with the folder below it, a dash, and a program, which runs there.
+_CHECK = r"""
+t=$1; shift; mkdir -p "$t" || exit
+while [ "$1" != - ]; do mkdir -p "$t/$2" && mount -t zfs "$1" "$t/$2" || exit; shift 2; done
+shift; cd "$t" && exec "$@"
+"""
+
+
+def container_of(job: Job) -> Location:
+    """The dataset below which a drill's clones lie."""
+    place = place_of(job)
+    return Location(path=f"{place.path.rpartition('/')[0]}/{PLACE}/{job.name}", host=place.host)
+
+
+def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
+    """The newest snapshots that both sides hold, cloned beside the copy; `whole`: received in [drill] scratch.
+
+    What the source has no more is compared with what was recorded of it: bookmarks, and `kit`, the newest recovery kit.
+    """
+    case = Case(job, both.world, asked)
+    found = drillable(case, both.away)
+    if isinstance(found, Refusal):
+        return found
+    scratch = job.drill.scratch
+    if whole and (scratch is None or scratch.startswith("/")):
+        why = "a drill of whole datasets receives them, and no dataset is named for that"
+        return Refusal(why=why, evidence=(), cure='[drill] scratch = "tank/drill": a dataset of this machine')
+    sealed = [one for one in found if one.locked or (whole and one.there.encrypted)]
+    chosen = [one for one in found if one not in sealed and not one.volume]
+    if not chosen and not sealed:
+        why = "nothing of the copy can be drilled: volumes have no files"
+        return Refusal(why=why, evidence=(), cure=f"poolferry verify {job.name} --content tells more")
+    known = recorded(kit, case)
+    if wrong := [one for one in (*chosen, *sealed) if vouched(one, known) is False]:
+        return _refuse_other(job, wrong[0], known)
+    root = Location(path=f"{scratch}/{job.name}") if whole and scratch else container_of(job)
+    side = both.world.target
+    where = At(sudo=options_of(job).sudo) if whole else at(side)
+    parts = tuple(_part(both, one, root, number) for number, one in enumerate(chosen))
+    made = [_made(job, both, one, part.scratch, where, whole=whole) for one, part in zip(chosen, parts, strict=True)]
+    tried = tuple(_tried(job, both, sealed, root, where, len(parts), whole=whole))
+    left = [one for one in found if one.volume and one not in sealed]
+    return Rehearsal(
+        point=next((one.target.name for one in found if not one.dataset), found[0].target.name), parts=parts, of=len(found),
+        make=tuple((step,) for step in (*(_containers(root, where) if made or whole else ()), *made)),
+        drop=drop_step(root, where), where=root, left_out="volumes have no files" if left else "",
+        sealed=tried, proves=_proves(job, side, sealed, whole=whole), remarks=tuple(_remarks(chosen, known)),
+    )  # fmt: skip
+
+
+def _refuse_other(job: Job, one: Drillable, known: Mapping[str, Mapping[str, int]]) -> Refusal:
+    """The copy is not what was recorded; no reading could make that good."""
+    name, told = one.target.name, known[one.dataset][one.target.name]
+    return Refusal(
+        why=f"{one.dataset or 'the copy'}{one.target.mark} is another snapshot than the source had under that name",
+        evidence=(f"guid {one.target.guid} in the copy, {told} in the newest recovery kit",),
+        cure=f"`zpool history` of the copy's pool tells who made @{name}; `poolferry restore plan {job.name}` names other copies",
+        outcome=Outcome.FAILED,
+    )  # fmt: skip
+
+
+def _remarks(chosen: list[Drillable], known: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """What has to be known of parts that are not compared with the source."""
+    alone = [one for one in chosen if one.alone]
+    for why in dict.fromkeys(one.alone for one in alone):
+        group = [one for one in alone if one.alone == why]
+        yield f"{show_count(len(group), 'dataset')} could only be compared with the copy itself, as {why}"
+    sure = [one for one in alone if one.source is None and vouched(one, known)]
+    if sure:
+        yield f"by guid {show_count(len(sure), 'snapshot')} of those {'is' if len(sure) == 1 else 'are'} what the source had"
+    if unsure := [one for one in alone if vouched(one, known) is None]:
+        yield f"nothing tells whether {_first(unsure)} is what the source had: neither a bookmark nor a recovery kit knows its guid"
+
+
+def _first(found: list[Drillable]) -> str:
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0].dataset}{found[0].target.mark}{more}"
+
+
+def _proves(job: Job, side: Side, sealed: list[Drillable], *, whole: bool) -> str:
+    """What trying sealed datasets proves; no more than that."""
+    if not sealed:
+        return ""
+    many, pool = show_count(len(sealed), "encrypted dataset"), side.root.path.partition("/")[0]
+    if whole:
+        return (
+            f"{many} came as {'it lies' if len(sealed) == 1 else 'they lie'}, and {'its' if len(sealed) == 1 else 'their'} "
+            "snapshots by guid; whether the files are right only somebody with the key can see there"
+        )
+    return (
+        f"of {many} without {'its' if len(sealed) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
+        f"each raw stream was read; only a scrub (zpool scrub {pool}) and a trial receive (poolferry drill {job.name} --whole) "
+        "prove all of it"
+    )
+
+
+def _containers(root: Location, where: At) -> Iterator[Step]:
+    """Where `-p` finds a dataset it changes nothing of it: so only what a drill made carries the mark."""
+    for path in (root.path.rpartition("/")[0], root.path):
+        options = ("-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", "-o", f"{MARK}=yes")
+        made = commands.zfs("create", *options, path, effect=Effect.WRITES, where=where)
+        why = "what is drilled lies there, and goes with it"
+        yield _step(f"make {path}, if it is not there", why, Pipeline(stages=(made,)))
+
+
+def _part(both: Both, one: Drillable, root: Location, number: int) -> Part:
+    source, copy = both.world.source, both.world.target
+    alone = bool(one.alone)
+    compared = copy.full(one.dataset) + one.target.mark
+    if one.source is not None and not alone:
+        compared = source.full(one.dataset) + one.source.mark
+    return Part(
+        name=path_of(one.dataset, one.target), number=number, source=compared, scratch=f"{root.path}/{number}", alone=alone
+    )  # fmt: skip
+
+
+def _made(job: Job, both: Both, one: Drillable, scratch: str, where: At, *, whole: bool) -> Step:
+    copy = both.world.target
+    snapshot = copy.full(one.dataset) + one.target.mark
+    if whole:
+        return _received(job, both, one, scratch, where, Flags())
+    given = ("-o", "mountpoint=legacy", "-o", "canmount=noauto", "-o", "readonly=off")
+    clone = commands.zfs("clone", *given, snapshot, scratch, effect=Effect.WRITES, where=where)
+    return _step(f"clone {snapshot}", "a drill reads it, and writes only into the clone", Pipeline(stages=(clone,)))
+
+
+def _received(job: Job, both: Both, one: Drillable, scratch: str, where: At, flags: Flags) -> Step:
+    copy = both.world.target
+    snapshot = copy.full(one.dataset) + one.target.mark
+    send = commands.send_command(commands.full_words(snapshot, flags, properties=False), copy, job.pipe)
+    unmounted = () if one.volume else ("-o", "mountpoint=legacy", "-o", "canmount=noauto")
+    receive = commands.zfs("receive", "-u", *unmounted, scratch, effect=Effect.WRITES, where=where)
+    work = Pipeline(stages=(send, commands.buffer_command(job.pipe, lanes=1), receive))
+    return Step(
+        does=f"send {snapshot}, the whole, into {scratch}", why="a drill of all of it", lane="drill", work=work,
+        expected=None, copies=True,
+    )  # fmt: skip
+
+
+def _tried(
+    job: Job, both: Both, sealed: list[Drillable], root: Location, where: At, first: int, *, whole: bool
+) -> Iterator[Step]:
+    """What is tried of datasets whose files nobody can read here."""
+    side = both.world.target
+    for number, one in enumerate(sealed, first):
+        snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
+        if whole:
+            yield _received(job, both, one, scratch, where, Flags(raw=True))
+            arrived = commands.script(
+                _GUID, scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
+            )
+            yield _step(
+                f"look for guid {one.target.guid} in {scratch}",
+                "it shall be the same snapshot",
+                Pipeline(stages=(arrived,)),
+            )
+        else:
+            read = commands.script(_RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=at(side))
+            why = "each block's checksum is proved by reading it, without the key"
+            yield _step(
+                f"read {snapshot} as it lies, {show_size(job.drill.size)} of it at most", why, Pipeline(stages=(read,))
+            )
+
+
+def drop_step(root: Location, where: At) -> Step:
+    """Destroys what a drill made, where there is something."""
+    command = commands.script(_DROP, root.path, MARK, effect=Effect.DESTROYS, where=where)
+    return _step(f"drop {root}, if it is there", "a drill leaves nothing", Pipeline(stages=(command,)))
+
+
+def listing_step(job: Job, rehearsal: Rehearsal, part: Part, keeps: str) -> Step:
+    """Lists the files of a part."""
+    command = _script(_FILES, part.scratch, _scratch_side(job, rehearsal))
+    return _step(f"list {part.scratch}", "a sample is chosen", Pipeline(stages=(command,), keeps=keeps))
+
+
+def harming_step(job: Job, rehearsal: Rehearsal, part: Part, names: str) -> Step:
+    """Damages files of a part, which only the clone then has."""
+    command = _script(_HARM, part.scratch, _scratch_side(job, rehearsal))
+    return _step(f"damage {part.scratch}", "a drill must find it", Pipeline(stages=(command,), reads=names))
+
+
+def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int, str], notes: str) -> Comparison:
+    """Each part beside the source's snapshot; `names`: local files with what is read of each, none of a part: all of it."""
+    scratch = _scratch_side(job, rehearsal)
+
+    def listed(part: Part, side: Side, what: str, called: str) -> Step:
+        file, keeps = names.get(part.number), f"{notes}/{part.number}-{called}"
+        if file is None:
+            command = digesting.list_command(what, Kind.FILESYSTEM, digesting.SHA256, job.verify.workers, side)
+        else:
+            command = _script(_SOME, what, side, digesting.SHA256, str(job.verify.workers))
+        work = Pipeline(stages=(command,), keeps=keeps, reads=file)
+        return Step(
+            does=f"read {what} on the {called}", why="what came back is compared", lane=f"{what} {called}", work=work,
+            expected=None,
+        )  # fmt: skip
+
+    def pairs() -> Iterator[Pair]:
+        for part in rehearsal.parts:
+            if part.number in names or not names:
+                yield Pair(
+                    name=part.name,
+                    source=listed(part, both.world.target if part.alone else both.world.source, part.source, "source"),
+                    target=listed(part, scratch, part.scratch, "scratch"),
+                )
+
+    read = tuple((pair,) for pair in pairs())
+    return Comparison(point=rehearsal.point, checked=0, datasets=len(read), findings=(), stages=read)
+
+
+def check_command(job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
+    """The owner's own look at what came back, in a folder where only it sees that mounted. Refuses: it came back on a host."""
+    if rehearsal.where.host is not None:
+        cure = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
+        return Refusal(
+            why=f"the clones lie on {rehearsal.where.host.name}, and check-command is of this machine",
+            evidence=(),
+            cure=cure,
+        )
+    places = [
+        word for part in rehearsal.parts for word in (part.scratch, os.fsdecode(part.name.partition(b"@")[0]) or ".")
+    ]
+    told = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
+    line = scripts.one_line(_CHECK)
+    sudo = ("sudo", "-n") if options_of(job).sudo else ()
+    argv = (
+        *sudo,
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+        "sh",
+        "-c",
+        f"{scripts.PATH}; {line}",
+        "sh",
+        folder,
+        *places,
+        "-",
+    )
+    return Command(argv=(*argv, "env", *told, *owner.argv), effect=Effect.WRITES)
+
+
+def _scratch_side(job: Job, rehearsal: Rehearsal) -> Side:
+    return Side(root=rehearsal.where, pool_guid=0, version=(), sudo=options_of(job).sudo)
+
+
+def _script(text: str, what: str, side: Side, *more: str) -> Command:
+    """A script in a mount namespace of its own, as digesting's are."""
+    return digesting.apart(text, (what, *more), side)
+
+
+def _step(does: str, why: str, work: Pipeline) -> Step:
+    return Step(does=does, why=why, lane="drill", work=work, expected=None)

@@ -1,0 +1,136 @@
+"""Scratch copies: clones of a point's snapshots below a place of their own beside the copy, mounted apart, dropped by name.
+
+Only what lies in that place and has our mark on it is ever destroyed.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import point_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.units import show_count
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import at
+from orchestrator.engines.zfs.model import Kind, Side
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.restore.plan import returning, up_to
+from orchestrator.engines.zfs.survey.survey import run, survey
+from orchestrator.process.executor import Reader
+
+PLACE = "poolferry-try"
+MARK = "poolferry:try"  # on each scratch copy's root: the job, and the point that it shows
+UNTIL = "poolferry:until"
+FOLDER = "/run/poolferry/try"
+# Arguments: the place. Nothing where there is none.
+_LIST = r"""
+exec 3>&1
+e=$(zfs list -Hp -d 1 -t filesystem,volume -o name,used,mountpoint,poolferry:try,poolferry:until "$1" 2>&1 >&3) || case $e in
+*"does not exist"*) ;; *) printf "%s\n" "$e" >&2; exit 1;;
+esac
+"""
+_MOUNT = """
+s=0; for d do zfs mount "$d" || s=1; done; [ "$s" = 0 ]
+"""
+# Arguments: dataset, mark. Clones of others in it keep it; nothing without the mark is touched.
+_DROP = r"""
+[ "$(zfs get -Ho source "$2" "$1")" = local ] || { printf "%s is no scratch copy\n" "$1" >&2; exit 1; }
+zfs destroy -r "$1"
+"""
+
+
+def place_of(job: Job) -> Location:
+    """Where scratch copies of a job lie: beside its copy."""
+    copy = job.target.location
+    return Location(path=f"{copy.path.rpartition('/')[0] or copy.path}/{PLACE}", host=copy.host)
+
+
+def plan_try(job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader) -> Plan | Refusal:
+    """Clones of the point in all datasets, mounted below a folder of their own. Raises: OrchestratorError."""
+    wished = Wished(to=place_of(job), below=below, until=until)
+    back = returning(job, wished)
+    world, _ = up_to(replace(survey(back, asked, reader, whole=True), returning=job.target.location.path), until)
+    copy = world.source
+    if "" not in copy.datasets or not copy.datasets[""].snapshots:
+        return Refusal(why=f"{copy.root} holds no snapshot that old", evidence=(), cure=f"poolferry points {job.name}")
+    name = f"{job.name}-{point_name(asked.now)}"
+    made = tuple(_make(job, copy, place_of(job).path, name, until, keep))
+    count = show_count(len(copy.datasets), "dataset")
+    return Plan(summary=f"try {count} as of {until.name}: {FOLDER}/{name}", stages=tuple((step,) for step in made))
+
+
+def _make(job: Job, copy: Side, place: str, name: str, until: Point, keep: datetime | None) -> Iterator[Step]:
+    where = at(copy)
+    made = commands.zfs("create", "-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", place, effect=Effect.WRITES, where=where)  # fmt: skip
+    yield _step(f"make {place}, if it is not there", "scratch copies lie there", made)
+    marks = ("-o", f"{MARK}={job.name}@{until.name}", "-o", f"{UNTIL}={'' if keep is None else keep.isoformat()}")
+    mounts: list[str] = []
+    for below, dataset in sorted(copy.datasets.items()):
+        newest = dataset.newest
+        whole = f"{place}/{name}/{below}" if below else f"{place}/{name}"
+        if newest is None:
+            words: tuple[str, ...] = ("create", "-u", "-o", "canmount=off", whole)
+        else:
+            words = ("clone", *_options(dataset.kind, name, below), *(marks if not below else ()), f"{copy.full(below)}{newest.mark}", whole)  # fmt: skip
+            mounts += (
+                [whole] if dataset.kind is Kind.FILESYSTEM and (not dataset.encrypted or dataset.key_loaded) else []
+            )
+        yield _step(
+            f"clone {copy.full(below)} to {whole}",
+            "to be tried",
+            commands.zfs(*words, effect=Effect.WRITES, where=where),
+        )
+    if mounts:
+        command = commands.script(_MOUNT, *mounts, effect=Effect.WRITES, where=where)
+        yield _step(f"mount them below {FOLDER}/{name}", "nothing else is mounted there", command)
+
+
+def _options(kind: Kind, name: str, below: str) -> tuple[str, ...]:
+    """Writable; a filesystem in a folder of its own, and mounted by nobody else."""
+    if kind is Kind.VOLUME:
+        return ("-o", "readonly=off")
+    folder = f"{FOLDER}/{name}/{below}".rstrip("/")
+    return ("-o", "readonly=off", "-o", "canmount=noauto", "-o", f"mountpoint={folder}", "-o", "sharenfs=off", "-o", "sharesmb=off")  # fmt: skip
+
+
+def survey_scratch(job: Job, reader: Reader) -> tuple[Scratch, ...]:
+    """What lies in the place of a job's scratch copies. Raises: OrchestratorError."""
+    place = place_of(job)
+    command = commands.script(_LIST, place.path, effect=Effect.READS, where=commands.At(host=place.host))
+    return tuple(parse_scratch(run(reader, command).stdout.decode("utf-8", "surrogateescape").splitlines(), place))
+
+
+def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[Scratch]:
+    """Each with our mark."""
+    for line in lines:
+        whole, used, mountpoint, mark, until = (*line.split("\t"), "", "", "", "")[:5]
+        job, at_sign, point = mark.partition("@")
+        if at_sign and whole.startswith(f"{place.path}/"):
+            yield Scratch(
+                name=whole.rpartition("/")[2], at=Location(path=whole, host=place.host), job=job, of=point,
+                until=_time(until), used=int(used) if used.isdigit() else 0, mountpoint=mountpoint,
+            )  # fmt: skip
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def drop_step(job: Job, scratch: Scratch) -> Step:
+    """Destroys one scratch copy with all in it."""
+    side = Side(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
+    command = commands.script(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=at(side))
+    return _step(f"drop {scratch.at}", "asked for, or its time is over", command)
+
+
+def _step(does: str, why: str, command: Command) -> Step:
+    return Step(does=does, why=why, lane="try", work=Pipeline(stages=(command,)), expected=None)

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/errors: say what this chapter is."""

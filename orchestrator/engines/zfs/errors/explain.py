@@ -1,0 +1,112 @@
+"""A failed command or stream → what happened, what it means, what to do.
+
+`zfs receive` ends with 1 whatever happened, so only words tell; the table of `sayings` knows them. A sender that dies
+takes its receiver along, which then speaks of an incomplete stream, and the other way round: so what all programs said is
+read together, the one to blame first. Names in quotes are passed over: a snapshot may well be called "out of space".
+"""
+
+import re
+from collections.abc import Iterator
+
+from orchestrator.domain.errors import (
+    Evidence,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    PermissionDenied,
+    Stalled,
+    Stopped,
+    Unexplained,
+)
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.engines.zfs.errors.messages import GOES_ON, TABLE
+from orchestrator.process.pipeline import Broken, Result, StopReason
+
+_TOKEN = re.compile(r"\b1-[0-9a-f]{1,16}-[0-9a-f]{1,16}-[0-9a-f]{16,}")
+_QUOTED = re.compile(r"'[^'\n]*'")
+_SIZES = re.compile(r"^(size|full|incremental)\t.*\n?", re.MULTILINE)  # the sender's account, no complaint
+_NO_POOL = re.compile(r"no such pool")
+# zfs names what it could not do, and the right to do it has the same name.
+_DENIED = re.compile(
+    r"cannot (?:create )?(bookmark|create|destroy|hold|mount|receive|release|rename|rollback|send)\b[^\n]*permission denied"
+)
+
+
+def explain(broken: Broken) -> OrchestratorError:
+    """The error of the tree that a failed pipeline is. Raises nothing."""
+    result, evidence = broken.result, without_tokens(broken.evidence)
+    if result.stopped is not None:
+        return _stopped(result.stopped, evidence)
+    said = _SIZES.sub("", "\n".join(_in_order(result, evidence)))
+    plain = _QUOTED.sub(lambda quoted: "'" + "x" * (len(quoted[0]) - 2) + "'", said)
+    if missing := _NO_POOL.search(plain):
+        return NotNow(f"a pool is not imported ({_lines(said, missing)})", cure="plug it in, or `zpool import` it")
+    codes = {_as_a_shell(code) for code in result.exits if code}
+    for saying in TABLE:
+        found = re.search(saying.words, plain) if saying.words is not None else None
+        if found is not None or codes & set(saying.exits):
+            line = _lines(said, found) if found is not None else _first(said)
+            lacks = _DENIED.search(plain) if saying.error is PermissionDenied else None
+            why = f"{saying.why}: it lacks `{lacks[1]}`" if lacks else saying.why
+            return saying.error(f"{why} ({line})" if line else why, evidence=evidence, cure=saying.cure)
+    return Unexplained(
+        f"zfs ended with {_told(result)}: {_first(said) or 'no words'}",
+        evidence=evidence,
+        cure="the whole output is in `poolferry show RUN`",
+    )
+
+
+def without_tokens(evidence: Evidence) -> Evidence:
+    """The same without resume tokens: who has one can have the rest of the stream sent to him."""
+    return replace(
+        evidence,
+        lines=tuple(map(redact, evidence.lines)),
+        last_words=tuple(map(redact, evidence.last_words)),
+    )
+
+
+def redact(text: str) -> str:
+    """The text with resume tokens left out."""
+    return _TOKEN.sub("(token)", text)
+
+
+def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
+    pool = "`zpool status` on both sides tells whether a pool is suspended; "
+    if reason is StopReason.STALLED:
+        why = "nothing moved for too long, so the stream was ended"
+        return Stalled(why, evidence=evidence, cure=pool + GOES_ON)
+    if reason is StopReason.TIMED_OUT:
+        why = "zfs did not answer in time"
+        return Stalled(why, evidence=evidence, cure=f"{pool}the next attempt looks again")
+    if reason is StopReason.FLOODED:
+        why = "a listing was longer than we hold in memory"
+        return OutsideError(why, evidence=evidence, cure="name a dataset further down as `source`, in several jobs")
+    return Stopped("the run was asked to stop")
+
+
+def _in_order(result: Result, evidence: Evidence) -> Iterator[str]:
+    """What the programs said, the one to blame first."""
+    blamed = result.culprit
+    if blamed is not None and blamed < len(evidence.last_words):
+        yield evidence.last_words[blamed]
+    yield from (words for index, words in enumerate(evidence.last_words) if index != blamed)
+
+
+def _as_a_shell(code: int) -> int:
+    return code if code > 0 else 128 - code
+
+
+def _told(result: Result) -> str:
+    blamed = result.exits[result.culprit] if result.culprit is not None else None
+    return "an unknown status" if blamed is None else str(_as_a_shell(blamed))
+
+
+def _lines(said: str, found: re.Match[str]) -> str:
+    """The whole lines in which the words were found, as one."""
+    start = said.rfind("\n", 0, found.start()) + 1
+    end = said.find("\n", found.end())
+    return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())
+
+
+def _first(said: str) -> str:
+    return next((line.strip() for line in said.splitlines() if line.strip()), "")

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/holds: say what this chapter is."""

@@ -1,0 +1,156 @@
+"""What of ours keeps snapshots on a pool: how it is asked for, and what the answer means."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_keeper, held_keeper, held_name, tag_keeper
+from orchestrator.engines.zfs.survey.parse import Unreadable, parse_number
+
+HOLDS, BOOKMARKS = "hold", "bookmark"
+
+# Arguments: the pool. 2.1 tells no plain time of a hold, but its own clock's.
+_LOOK = r"""
+printf "=user %s\n=pools\n" "$(id -u)"; zpool list -Hp -o name,guid || exit
+printf "=bookmarks\n"; exec 3>&1
+x=$(zfs list -Hp -r -t bookmark -o name,creation "$1" 2>&1 >&3) || case $x in
+*"does not exist"*) printf "=absent\n=end\n"; exit 0;;
+*) printf "%s\n" "$x" >&2; exit 1;;
+esac
+printf "=snapshots\n"; s=$(zfs list -Hp -r -t snapshot -o userrefs,used,guid,name "$1") || exit
+s=$(printf "%s\n" "$s" | grep "^[1-9]"); printf "%s\n=holds\n" "$s"
+printf "%s\n" "$s" | grep . | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c 'zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"' sh || exit
+printf "=end\n"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A hold or a bookmark of ours. `keeper`: for which copy; `beside`: the bookmark that goes with a hold.
+
+    `since`: of a bookmark, when its snapshot was taken.
+    """
+
+    kind: str
+    dataset: str
+    name: str
+    keeper: Keeper
+    since: datetime | None = None
+    bytes: int | None = None
+    beside: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPool:
+    """One pool as it was found, on behalf of a job. `pools`: all that are imported on its machine, by guid."""
+
+    root: Location
+    job: Job
+    pools: Mapping[int, str]
+    found: tuple[Found, ...] = ()
+    sudo: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPins:
+    """All pools that could be looked at, and why others could not."""
+
+    pools: tuple[SeenPool, ...]
+    unseen: tuple[tuple[Location, str], ...]
+
+
+def pools_of(jobs: Iterable[Job]) -> dict[Location, Job]:
+    """The pools to look at, sources first, each with a job on whose behalf."""
+    known = tuple(jobs)
+    sides = [(job.source, job) for job in known] + [(job.target.location, job) for job in known]
+    found: dict[Location, Job] = {}
+    for side, job in sides:
+        found.setdefault(pool_of(side), job)
+    return found
+
+
+def pool_of(location: Location) -> Location:
+    """The pool that a dataset lies on."""
+    return Location(path=location.path.partition("/")[0], host=location.host)
+
+
+def look_command(pool: Location) -> Command:
+    """Prints a pool's bookmarks, its held snapshots and their holds, and which pools there are."""
+    return commands.script(_LOOK, pool.path, effect=Effect.READS, where=At(host=pool.host))
+
+
+def parse_look(lines: Iterable[bytes], pool: Location, job: Job) -> SeenPool:
+    """What `look_command` printed. Raises: Unreadable."""
+    parts: dict[str, list[str]] = {}
+    part, user = "", ""
+    for line in lines:
+        text = line.decode("utf-8", "surrogateescape")
+        if text.startswith("=user "):
+            user = text.removeprefix("=user ")
+        elif text.startswith("="):
+            part = text
+            parts.setdefault(part, [])
+        elif text:
+            parts.setdefault(part, []).append(text)
+    if "=end" not in parts:
+        raise Unreadable("the look ended before its end")
+    held = {name: (parse_number(used), int(guid)) for _, used, guid, name in _rows(parts.get("=snapshots", ()), 4)}
+    bookmarks = {(one.dataset, one.name): one for one in _bookmarks(parts.get("=bookmarks", ()))}
+    holds = tuple(_holds(parts.get("=holds", ()), held, bookmarks))
+    beside = {(one.dataset, one.beside) for one in holds}
+    found = (*holds, *(one for at, one in bookmarks.items() if at not in beside))
+    pools = {int(guid): name for name, guid in _rows(parts.get("=pools", ()), 2)}
+    return SeenPool(
+        root=pool,
+        job=job,
+        pools=pools,
+        found=tuple(sorted(found, key=lambda one: (one.dataset, one.kind, one.name))),
+        sudo=options_of(job).sudo and user != "0",
+    )
+
+
+def _rows(lines: Iterable[str], count: int) -> Iterator[list[str]]:
+    for line in lines:
+        fields = line.split("\t", count - 1)
+        if len(fields) != count:
+            raise Unreadable(f"not as zfs prints it: {line!r}")
+        yield fields
+
+
+def _bookmarks(lines: Iterable[str]) -> Iterator[Found]:
+    for whole, created in _rows(lines, 2):
+        dataset, _, name = whole.partition("#")
+        keeper = cursor_keeper(name) or held_keeper(name)
+        if keeper is not None:
+            yield Found(kind=BOOKMARKS, dataset=dataset, name=name, keeper=keeper, since=_time(created))
+
+
+def _holds(
+    lines: Iterable[str], held: Mapping[str, tuple[int | None, int]], bookmarks: Mapping[tuple[str, str], Found]
+) -> Iterator[Found]:
+    for whole, tag, taken in _rows(lines, 3):
+        dataset, _, name = whole.partition("@")
+        keeper = tag_keeper(tag)
+        if keeper is not None and whole in held:
+            used, guid = held[whole]
+            beside = held_name(keeper, guid)
+            yield Found(
+                kind=HOLDS, dataset=dataset, name=name, keeper=keeper, since=_time(taken), bytes=used,
+                beside=beside if (dataset, beside) in bookmarks else None,
+            )  # fmt: skip
+
+
+def _time(text: str) -> datetime | None:
+    """Seconds since 1970, or the time of the far machine's clock, which was told to be UTC."""
+    if text.isdigit():
+        return datetime.fromtimestamp(int(text), UTC)
+    try:
+        return datetime.strptime(text.strip(), "%a %b %d %H:%M %Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,347 @@
+"""What the zfs engine sees, decides and does, as values.
+
+A dataset is named by where it lies below the job's root: "" is the root itself, "a/b" lies two below. Snapshots and
+bookmarks are told apart by guid and ordered by createtxg, never by name and never by time.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+
+FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `Flags` spells it
+PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
+
+
+class Kind(StrEnum):
+    """What a dataset is."""
+
+    FILESYSTEM = "filesystem"
+    VOLUME = "volume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A snapshot of one dataset. `name`: what follows the @."""
+
+    name: str
+    guid: int
+    createtxg: int
+
+    @property
+    def mark(self) -> str:
+        """As it stands behind its dataset's name."""
+        return f"@{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bookmark:
+    """A bookmark of one dataset: the guid and createtxg are those of the snapshot it was made of."""
+
+    name: str
+    guid: int
+    createtxg: int
+
+    @property
+    def mark(self) -> str:
+        """As it stands behind its dataset's name."""
+        return f"#{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """How a chain is sent: frozen with its first send, since ZFS refuses some changes later. `raw`: encrypted as it lies.
+
+    `backup`: a copy on its way back, with the properties that were its source's. A dataset with that flag is not whole yet.
+    """
+
+    raw: bool = False
+    large: bool = True
+    compressed: bool = True
+    embedded: bool = True
+    backup: bool = False
+
+    def __str__(self) -> str:
+        letters = zip("wLceb", (self.raw, self.large, self.compressed, self.embedded, self.backup), strict=True)
+        return "".join(letter for letter, told in letters if told) or "-"
+
+
+def parse_flags(text: str) -> Flags | None:
+    """The flags that a dataset's property tells; None for what is none of ours."""
+    if text != "-" and (not text or set(text) - set("wLceb")):
+        return None
+    return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text, backup="b" in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """One dataset as a look found it; snapshots and bookmarks by createtxg, the oldest first. None: not told, or none.
+
+    `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
+    `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
+    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder, and no properties have
+    come to it since: the first that come clear all that is set on it. `used`: bytes, with all that lies below it.
+    """
+
+    name: str
+    kind: Kind
+    guid: int
+    createtxg: int
+    snapshots: tuple[Snapshot, ...] = ()
+    bookmarks: tuple[Bookmark, ...] = ()
+    origin: str | None = None
+    encrypted: bool = False
+    encryption_root: str | None = None
+    key_loaded: bool = False
+    token: str | None = None
+    partial: bool = False
+    written: int | None = None
+    mounted: bool = False
+    flags: Flags | None = None
+    placeholder: bool = False
+    bare: bool = False
+    used: int | None = None
+
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """The addresses that an ssh connection joins, as its far end sees them."""
+
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """mbuffer's own connection: from the sender, by the address that the receiver sees, to the receiver."""
+
+    sender: str
+    receiver: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
+
+    `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
+    whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
+    `sudo`: what changes things there goes through sudo; `mbuffer`: it is installed there; `wire`: how we reached it.
+    """
+
+    root: Location
+    pool_guid: int
+    version: tuple[int, ...]
+    available: int | None = None
+    programs: bool = False
+    above: frozenset[str] = frozenset()
+    inherits_encryption: bool = False
+    sudo: bool = False
+    mbuffer: bool = True
+    wire: Wire | None = None
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+
+    def full(self, name: str) -> str:
+        """The dataset's whole name."""
+        return f"{self.root.path}/{name}" if name else self.root.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What a resume token says of the stream that was cut. `to_name`: whole name with its snapshot, as it was then."""
+
+    text: str
+    to_guid: int
+    to_name: str
+    from_guid: int | None
+    object: int
+    offset: int
+    bytes: int
+    flags: Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
+
+    `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
+    `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
+    of snapshots that our hold for this copy keeps; `held_older`: those that one keeps whose tag names the pool alone.
+    `created`: when snapshots were taken, by guid; only told for catch-up = "kept". `returning`: the source is a copy on its
+    way back, or a part of one, and this is the copy's root.
+    """
+
+    source: Side
+    target: Side
+    tokens: Mapping[str, Token | None] = field(default_factory=dict)
+    receiving: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    held_older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    created: Mapping[int, datetime] = field(default_factory=dict)
+    returning: str | None = None
+
+
+# What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
+
+
+class Encryption(StrEnum):
+    """What a dataset that does not come raw gets below an encrypted one.
+
+    Why: by itself it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
+    """
+
+    AS_ABOVE = "as above"  # `-x encryption`: the target encrypts all that lies there
+    OFF = "off"  # `-o encryption=off`: what lies above is a raw copy, and its key is the source's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullSend:
+    """The whole of a snapshot, into a dataset that is not there, or is our placeholder."""
+
+    dataset: str
+    snapshot: Snapshot
+    flags: Flags
+    why: str
+    encryption: Encryption | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalSend:
+    """From a base that both sides hold to a newer snapshot; `between`: with all snapshots between (-I).
+
+    `origin`: the base is a snapshot of this other dataset, and the copy becomes a clone of that one's copy.
+    """
+
+    dataset: str
+    base: Snapshot | Bookmark
+    snapshot: Snapshot
+    between: bool
+    flags: Flags
+    why: str
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumedSend:
+    """The rest of a stream that was cut. Its flags are the token's own. `vain`: what is remembered where it fails."""
+
+    dataset: str
+    token: Token
+    snapshot: Snapshot
+    first: bool  # the dataset had no whole snapshot before it
+    why: str
+    vain: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """Throw away what a cut receive left (`zfs receive -A`): it can never go on. `told`: what is remembered of it then."""
+
+    dataset: str
+    why: str
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReceive:
+    """End the process that still receives from a link that is dead, so that its token can be used."""
+
+    dataset: str
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollBack:
+    """Back to a snapshot that both sides hold; `dies`: the target's own snapshots and bytes that this destroys."""
+
+    dataset: str
+    to: Snapshot
+    dies: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Rename the target's dataset, with all below it, so that the name is free. `to`: its whole new name."""
+
+    dataset: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakePlaceholder:
+    """Make a dataset that is never mounted, only so that others can lie below it.
+
+    `above`: it lies above the root, and `dataset` is its whole name.
+    """
+
+    dataset: str
+    above: bool = False
+    encryption: Encryption | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepBases:
+    """Before the sends: bookmarks that remember what is sent to this copy, and holds on what a cut stream would need.
+
+    Each is (dataset, snapshot). `between`: held too, as part of one stream of several; the bookmarks around tell of them.
+    """
+
+    cursors: tuple[tuple[str, Snapshot], ...] = ()
+    holds: tuple[tuple[str, Snapshot], ...] = ()
+    between: tuple[tuple[str, Snapshot], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGoBases:
+    """After the proof: bookmarks of this copy that newer ones replace, and holds that no token needs any more.
+
+    `older`: those holds whose tag names the pool alone.
+    """
+
+    cursors: tuple[tuple[str, Bookmark], ...] = ()
+    holds: tuple[tuple[str, Snapshot], ...] = ()
+    between: tuple[tuple[str, Snapshot], ...] = ()
+    older: tuple[tuple[str, Snapshot], ...] = ()
+
+
+Send = FullSend | IncrementalSend | ResumedSend
+Deed = Send | Abort | EndReceive | RollBack | SetAside | MakePlaceholder | KeepBases | LetGoBases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What to do, in stages: deeds of one dataset in order, those of different datasets side by side.
+
+    `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root, as the
+    target has it afterwards. `again`: what comes next depends on what these deeds leave, so the same run looks again.
+    """
+
+    stages: tuple[tuple[Deed, ...], ...]
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    resumes: str | None = None
+    current: str | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPresent:
+    """The proof of a send: the newest snapshot of the target's dataset has this guid."""
+
+    dataset: Location
+    guid: int
+    snapshot: str
+
+    def __str__(self) -> str:
+        return f"the newest snapshot of {self.dataset} is {self.snapshot} (guid {self.guid})"

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/plan: say what this chapter is."""

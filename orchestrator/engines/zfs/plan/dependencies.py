@@ -1,0 +1,71 @@
+"""What must be there before what: parents before children, origins before clones, in levels."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from orchestrator.engines.zfs.plan.context import parent_of
+
+
+def put_in_order(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The datasets so that each comes after its parent and after its origin; and the origins that could be kept.
+
+    Where that goes in a circle (a dataset that is a clone of something below itself), one clone in it loses its origin: it
+    is sent whole.
+    """
+    kept = dict(origins)
+    return (_sorted(names, kept), kept) if kept else (names, kept)
+
+
+def _sorted(names: tuple[str, ...], origins: dict[str, str]) -> tuple[str, ...]:
+    """Takes what waits for nothing, again and again; where all that is left waits, breaks a circle."""
+    waits = {name: _before(name, origins) for name in names}
+    followers: dict[str, list[str]] = {name: [] for name in names}
+    for name, before in waits.items():
+        for other in before:
+            followers[other].append(name)
+    ready = deque(name for name in names if not waits[name])
+    order: list[str] = []
+    while len(order) < len(names):
+        while not ready:
+            clone = _break_circle(waits, origins)
+            if not waits[clone]:
+                ready.append(clone)
+        name = ready.popleft()
+        order.append(name)
+        for follower in followers[name]:
+            if name in waits[follower]:
+                waits[follower].remove(name)
+                if not waits[follower]:
+                    ready.append(follower)
+    return tuple(order)
+
+
+def _before(name: str, origins: Mapping[str, str]) -> set[str]:
+    return ({parent_of(name)} if name else set()) | ({origins[name]} if name in origins else set())
+
+
+def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
+    """Follows who waits for whom until one comes again, and takes a clone in that circle off its origin."""
+    walk: dict[str, None] = {}
+    name = next(name for name, before in waits.items() if before)
+    while name not in walk:
+        walk[name] = None
+        name = min(waits[name])
+    circle = [*list(walk)[list(walk).index(name) :], name]
+    clone, origin = next(
+        (one, other)
+        for one, other in pairwise(circle)
+        if origins.get(one) == other and (not one or parent_of(one) != other)
+    )
+    del origins[clone]
+    waits[clone].discard(origin)
+    return clone
+
+
+def levels(order: Iterable[str], needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+    """The level of each dataset: one above the last of those it needs. `order`: what is needed comes first."""
+    level: dict[str, int] = {}
+    for name in order:
+        level[name] = 1 + max((level[other] for other in needs[name] if other in level), default=-1)
+    return level

@@ -1,0 +1,119 @@
+"""A target that went its own way: refused with the evidence and the cures, rolled back or set aside with consent."""
+
+from collections.abc import Iterable
+
+from orchestrator.domain.names import point_name
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.zfs.model import Dataset, RollBack, SetAside, Snapshot
+from orchestrator.engines.zfs.plan.common_snapshot import Base
+from orchestrator.engines.zfs.plan.context import Case
+
+ASIDE = "aside"  # allowed: rename what is in the way, and send anew
+ROLLBACK = "rollback"  # consent in [zfs] may-destroy
+_SHOWN = 10
+
+
+def set_aside(case: Case, name: str, refusal: Refusal) -> SetAside | Refusal:
+    """The refusal, or what was asked for in its place."""
+    if ASIDE not in case.asked.allowed or refusal.guard != ASIDE:
+        return refusal
+    to = f"{case.target_name(name)}_aside_{point_name(case.asked.now)}"
+    return SetAside(dataset=name, to=to, why=f"{refusal.why}; it keeps all it holds, under another name")
+
+
+def refuse_own(case: Case, name: str, base: Base, target: Dataset) -> RollBack | Refusal:
+    """The target has snapshots of its own after the base, or was written to: back to the base with consent, else a refusal.
+
+    Aside, where it is asked for, destroys nothing and goes first.
+    """
+    whole = case.target_name(name)
+    dies = tuple(f"{whole}{snapshot.mark}" for snapshot in base.own)
+    if target.written:
+        dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
+    cloned = tuple(told for told in dies if told in case.origins)
+    consent = ROLLBACK in case.options.may_destroy
+    if consent and not cloned and ASIDE not in case.asked.allowed:
+        why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
+        return RollBack(dataset=name, to=base.there, dies=dies, why=why)
+    what = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else "was written to"
+    why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
+    if consent and cloned:
+        why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
+    return Refusal(why=why, evidence=_evidence(base, dies), cure=_cure(case, base, whole), guard=ASIDE)
+
+
+def _evidence(base: Base, dies: tuple[str, ...]) -> tuple[str, ...]:
+    more = (f"and {len(dies) - _SHOWN} more",) if len(dies) > _SHOWN else ()
+    return (str(base), *dies[:_SHOWN], *more, *_likely(base.own))
+
+
+def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
+    if not any(snapshot.name.startswith("autosnap_") for snapshot in own):
+        return ()
+    return ("names that begin with autosnap_ are sanoid's: it takes snapshots on the target",)
+
+
+def _cure(case: Case, base: Base, whole: str) -> str:
+    sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
+    return (
+        f"{sanoid}to keep all and begin anew beside it: {case.command} --{ASIDE}; to lose it: "
+        f'may-destroy = ["rollback"] in [zfs], or zfs rollback{" -r" if base.own else ""} {whole}{base.there.mark}'
+    )
+
+
+def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], *, rolled_back: bool) -> Refusal | None:
+    """Whether the target has another snapshot under the name of one that is to be sent: zfs would take no such stream."""
+    there = case.world.target.datasets[name].snapshots
+    stay = there[: len(there) - len(base.own)] if rolled_back else there
+    names = {one.name: one for one in stay}
+    taken = [(one, names[one.name]) for one in coming if one.name in names]
+    if not taken:
+        return None
+    whole, old = case.target_name(name), taken[0][1]
+    return Refusal(
+        why=f"{whole} has another snapshot named {old.mark}",
+        evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
+        cure=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
+    )
+
+
+def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) -> Refusal:
+    """The target's dataset holds snapshots, and the source has none of them: another dataset, or one made anew."""
+    whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
+    evidence = [
+        f"newest of {len(target.snapshots)} there: {there.mark} (guid {there.guid})",
+        f"newest of {len(source.snapshots)} here: {here.mark} (guid {here.guid})",
+    ]
+    if same := {one.name for one in source.snapshots} & {one.name for one in target.snapshots}:
+        evidence.append(f"same name, other snapshot: @{min(same)}")
+    if elsewhere := next(
+        (case.owners[one.guid] for one in reversed(target.snapshots) if one.guid in case.owners), None
+    ):
+        evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
+    why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was made anew, or is another's"
+    return Refusal(why=why, evidence=tuple(evidence), cure=_beside(case), guard=ASIDE)
+
+
+def refuse_in_the_way(case: Case, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
+    """Whether a dataset without a snapshot stands where a copy shall begin; our own placeholder does not, mostly."""
+    whole = case.target_name(name)
+    if target.kind != source.kind:
+        why = f"{whole} is a {target.kind}, and {case.source_name(name)} is a {source.kind}"
+    elif not target.placeholder:
+        why = f"{whole} is there, and no copy: it has no snapshot"
+    elif raw or target.encrypted:
+        # dmu_recv.c: a whole stream replaces no encrypted dataset, and a raw one none at all.
+        why = f"{whole} holds the place of {case.source_name(name)}, and zfs puts nothing encrypted there"
+    else:
+        return None
+    return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), cure=_beside(case), guard=ASIDE)
+
+
+def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
+    """What can only come after something else that is refused."""
+    return Refusal(why=why, evidence=(refusal.why,), cure=refusal.cure, guard=refusal.guard)
+
+
+def _beside(case: Case) -> str:
+    return f"to rename it away with all below it, and begin anew: {case.command} --{ASIDE}"

@@ -1,0 +1,97 @@
+"""Which snapshots are sent, in the fewest sends that carry these and no other."""
+
+from collections.abc import Iterator, Sequence
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.engines.zfs.model import (
+    Bookmark,
+    Dataset,
+    Encryption,
+    Flags,
+    FullSend,
+    IncrementalSend,
+    Send,
+    Snapshot,
+)
+from orchestrator.engines.zfs.plan.context import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What the source holds after a base: `all` of it, and those that are `picked` to be sent, the oldest first."""
+
+    all: tuple[Snapshot, ...]
+    picked: tuple[Snapshot, ...]
+
+
+def look_ahead(case: Case, source: Dataset, base: Snapshot | Bookmark | None) -> Ahead:
+    """What is to be sent after the base; without one, from the beginning."""
+    after = source.snapshots
+    if base is not None:
+        if after and after[-1].createtxg <= base.createtxg:
+            return Ahead(all=(), picked=())
+        after = tuple(snapshot for snapshot in after if snapshot.createtxg > base.createtxg)
+    fitting = tuple(snapshot for snapshot in after if case.fits(snapshot))
+    return Ahead(all=after, picked=_thinned(case, fitting))
+
+
+def _thinned(case: Case, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
+    """Those that catching up takes; the newest always."""
+    way, retain = case.options.catch_up, case.asked.retain
+    if way == "newest":
+        return fitting[-1:]
+    if way != "kept" or retain is None:
+        return fitting
+    created = case.world.created
+    dated = tuple((one.name, created[one.guid]) for one in fitting if one.guid in created)
+    kept = retain(dated) | {one.name for one in fitting if one.guid not in created}
+    return tuple(one for one in fitting if one.name in kept or one is fitting[-1])
+
+
+def sends(
+    dataset: str, ahead: Ahead, base: Snapshot | Bookmark | None, flags: Flags, why: str, *, origin: str | None = None,
+    encryption: Encryption | None = None,
+) -> Iterator[Send]:  # fmt: skip
+    """The fewest sends: -I wherever all between is picked, -i across gaps, from a bookmark and from a clone's origin.
+
+    Why: `zfs send -I` starts from no bookmark.
+    """
+    for near, run in _runs(ahead):
+        if near and origin is None and isinstance(base, Snapshot):
+            yield _increment(dataset, base, run, flags, why)
+        else:
+            if base is None:
+                yield FullSend(dataset=dataset, snapshot=run[0], flags=flags, why=why, encryption=encryption)
+            else:
+                yield _increment(dataset, base, run[:1], flags, why, origin)
+            if len(run) > 1:
+                yield _increment(dataset, run[0], run[1:], flags, _by_then(run[0]))
+        base, origin, why = run[-1], None, _by_then(run[-1])
+
+
+def _increment(
+    dataset: str, base: Snapshot | Bookmark, run: Sequence[Snapshot], flags: Flags, why: str, origin: str | None = None
+) -> IncrementalSend:
+    return IncrementalSend(
+        dataset=dataset, base=base, snapshot=run[-1], between=len(run) > 1, flags=flags, why=why, origin=origin
+    )
+
+
+def _by_then(snapshot: Snapshot) -> str:
+    return f"{snapshot.mark} (guid {snapshot.guid}) is there by then"
+
+
+def _runs(ahead: Ahead) -> Iterator[tuple[bool, list[Snapshot]]]:
+    """The picked snapshots in runs with no other between; each with whether nothing lies before it either."""
+    picked = {snapshot.guid for snapshot in ahead.picked}
+    run: list[Snapshot] = []
+    near = True
+    for snapshot in ahead.all:
+        if snapshot.guid in picked:
+            run.append(snapshot)
+            continue
+        if run:
+            yield near, run
+        run, near = [], False
+    if run:
+        yield near, run

@@ -1,0 +1,164 @@
+"""What a zfs run does: decided from what was seen, dataset by dataset, then put into stages."""
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.model import (
+    FLAGS,
+    Decided,
+    Encryption,
+    EndReceive,
+    KeepBases,
+    LetGoBases,
+    MakePlaceholder,
+    World,
+)
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan import summary as telling
+from orchestrator.engines.zfs.plan import transport
+from orchestrator.engines.zfs.plan.context import Case, parent_of
+from orchestrator.engines.zfs.plan.dataset import decide_lane
+from orchestrator.engines.zfs.plan.dataset_plan import Cover, Lane
+from orchestrator.engines.zfs.plan.dependencies import put_in_order
+from orchestrator.engines.zfs.plan.resume import is_foreign
+from orchestrator.engines.zfs.plan.stages import Stages, put_in_stages
+
+
+def plan(job: Job, world: World, asked: Asked) -> Decision:
+    """The steps of a run, nothing, or a refusal."""
+    from orchestrator.engines.zfs.plan import steps  # a refusal needs none of it
+
+    decided = decide(job, world, asked)
+    if isinstance(decided, Refusal):
+        return decided
+    stages = steps.build(job, world, decided, asked) if decided.stages else ()
+    if not _works(decided.stages):
+        why = f"the target holds the newest: {decided.current or 'as far as there are snapshots'}"
+        return Nothing(why=why, current=decided.current, stages=stages, warnings=decided.warnings)
+    return Plan(
+        summary=telling.summary_of(decided),
+        stages=stages,
+        resumes=decided.resumes,
+        warnings=decided.warnings,
+        again=decided.again,
+        parallel=options_of(job).parallel,
+        refusals=decided.refusals,
+    )
+
+
+def decide(job: Job, world: World, asked: Asked) -> Decided | Refusal:
+    """What every dataset of the job gets; a refusal where nothing can be done at all."""
+    case = Case(job, world, asked)
+    refusal = _refuse_sides(case)
+    if refusal:
+        return refusal
+    ended = _end_receives(case)
+    if ended:
+        return Decided(stages=(ended,), again=True)
+    lanes = tuple(_decide_lanes(case).values())
+    refusals = tuple(lane.refusal for lane in lanes if lane.refusal)
+    stages = put_in_stages(case, lanes)
+    if refusals and not _works(stages):
+        return telling.gather(refusals, len(lanes))
+    if all(lane.empty for lane in lanes) and not _works(stages):
+        return _refuse_bare(case)
+    return Decided(
+        stages=stages,
+        refusals=refusals,
+        warnings=telling.warnings_of(case, lanes),
+        resumes=telling.resumes_of(case, lanes),
+        current=_current(lanes),
+    )
+
+
+def _works(stages: Stages) -> bool:
+    """Whether there is more to do than to keep and let go."""
+    return any(not isinstance(deed, KeepBases | LetGoBases) for stage in stages for deed in stage)
+
+
+def _refuse_sides(case: Case) -> Refusal | None:
+    """Whether one of the two sides is not there at all."""
+    source, target = case.world.source, case.world.target
+    if "" not in source.datasets:
+        cure = "correct `source` in the job file, or import its pool"
+        return Refusal(why=f"the source {source.root} is not there", evidence=(), cure=cure)
+    pool, below, _ = target.root.path.partition("/")
+    if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
+        return unfinished
+    if "" not in target.datasets and below and pool not in target.above:
+        cure = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
+        return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), cure=cure)
+    return transport.refuse(case.job, source, target)
+
+
+def _refuse_unfinished(case: Case) -> Refusal | None:
+    """Whether the source itself is not whole yet. Why: the target would seem to be ahead of it, and be taken back."""
+    names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
+    if not names:
+        return None
+    return Refusal(
+        why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
+        evidence=(f"its property {FLAGS} says so",),
+        cure=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+    )
+
+
+def _end_receives(case: Case) -> tuple[EndReceive, ...]:
+    """Receives of ours that are still alive: the job is locked, so the run that began them is gone, and its link dead."""
+    why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
+    alive = sorted(case.world.receiving.items())
+    return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
+
+
+def _is_ours(case: Case, name: str) -> bool:
+    """Whether what is being received there is this job's: by its token, or, where that tells nothing, by the place."""
+    there = case.world.target.datasets.get(name)
+    token = case.world.tokens.get(there.token) if there and there.token else None
+    return name in case.known if token is None else not is_foreign(case, name, token)
+
+
+def _decide_lanes(case: Case) -> dict[str, Lane]:
+    """Each dataset's lane, parents and origins first; and places for children whose parents send nothing."""
+    names = case.names
+    found = {name: origin for name in names if (origin := case.origin(name))}
+    order, origins = put_in_order(names, {name: origin[0] for name, origin in found.items() if origin[0] in case.known})
+    lanes: dict[str, Lane] = {}
+    for name in order:
+        lanes[name] = decide_lane(case, name, lanes, origins.get(name))
+    for name in order:
+        if lanes[name].comes:
+            _place_above(name, lanes)
+    return lanes
+
+
+def _place_above(name: str, lanes: dict[str, Lane]) -> None:
+    """Makes sure that all above a dataset is there, with our own empty datasets where the source sends none."""
+    while name:
+        name = parent_of(name)
+        lane = lanes[name]
+        if lane.comes or lane.there:
+            return
+        raw_above = bool(name) and lanes[parent_of(name)].cover is Cover.RAW
+        place = MakePlaceholder(dataset=name, encryption=Encryption.OFF if raw_above else None)
+        lanes[name] = replace(lane, deeds=(*lane.deeds, place), comes=True)
+
+
+def _current(lanes: tuple[Lane, ...]) -> str | None:
+    """The newest snapshot of the copy's root, by the name that the target will have for it."""
+    root = next(lane for lane in lanes if not lane.name)
+    if root.base and root.end and root.end.guid == root.base.there.guid:
+        return root.base.there.name
+    return root.end.name if root.end else None
+
+
+def _refuse_bare(case: Case) -> Refusal:
+    """Nothing can be sent, ever, until there is a snapshot."""
+    root = case.source_name("")
+    count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
+    if count:
+        why = f"none of the {count} snapshots of {root} is one that the job sends"
+        return Refusal(why=why, evidence=(), cure="look at snapshots and skip-snapshots in [zfs]")
+    below = " and of what lies below it" if len(case.names) > 1 else ""
+    cure = f"take one: zfs snapshot {'-r ' if below else ''}{root}@first; or let [snapshots] in the job take them"
+    return Refusal(why=f"there is no snapshot of {root}{below}, so nothing to send", evidence=(), cure=cure)

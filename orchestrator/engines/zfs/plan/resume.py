@@ -1,0 +1,121 @@
+"""Whether a receive that was cut can go on, and why not. A token covers one snapshot; what follows is sent after it.
+
+Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so renamed ones resume. What can never go on is
+thrown away and told; what is not ours is left alone and refused.
+"""
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_size
+from orchestrator.engines.zfs.model import Dataset, Flags, ResumedSend, Snapshot, Token
+from orchestrator.engines.zfs.plan.common_snapshot import Base
+from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.resume_attempts import RUNS, Tried, next_try
+
+ABORT = "abort"  # allowed: throw away whatever a cut receive left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """A cut receive that can never go on. `told`: what is remembered once it is thrown away."""
+
+    why: str
+    told: str = ""
+
+
+Verdict = ResumedSend | Stale | Refusal | None
+
+
+def judge(case: Case, name: str, base: Base | None, flags: Flags) -> Verdict:
+    """What becomes of what a cut receive left; None: nothing was left. `flags`: as the chain is to be sent."""
+    source, target = case.world.source.datasets[name], case.world.target.datasets[name]
+    if target.token is None:
+        return Stale(why="a receive was cut there, and it left nothing that can go on") if target.partial else None
+    if ABORT in case.asked.allowed:
+        return Stale(why="thrown away, as --allow abort asks")
+    token = case.world.tokens.get(target.token)
+    if token is None:
+        return Stale(why="the resume token cannot be read: it is damaged, or of a ZFS we do not know")
+    snapshot = next((one for one in reversed(source.snapshots) if one.guid == token.to_guid), None)
+    if snapshot is None:
+        return _snapshot_gone(case, name, token)
+    stale = _why_stale(case, target, token, snapshot, base) or _why_other(source, target, token, flags)
+    return Stale(why=stale) if stale else _stuck(case, name, token) or _going_on(case, name, token, snapshot)
+
+
+def _stuck(case: Case, name: str, token: Token) -> Stale | Refusal | None:
+    """Whether the same stream came no byte further in several runs: begun anew once, then left to a person."""
+    tried = case.tried(name)
+    if tried is None or not tried.is_stuck(token):
+        return None
+    told = f"{RUNS} runs in a row went on from it and brought no byte more"
+    if tried.anew != token.to_guid:
+        return Stale(why=told, told=str(Tried(anew=token.to_guid)))
+    return Refusal(
+        why=f"the cut send of {token.to_name} to {case.target_name(name)} does not get any further",
+        evidence=(f"{told}, and so did those after it was begun anew", f"{show_size(token.bytes)} of it are there"),
+        cure=f"look at both pools (zpool status) and the link; to begin anew once more: {case.command} --allow {ABORT}",
+        guard=ABORT,
+    )
+
+
+def _going_on(case: Case, name: str, token: Token, snapshot: Snapshot) -> ResumedSend:
+    why = f"a send of {snapshot.mark} (guid {snapshot.guid}) was cut; {show_size(token.bytes)} of it are there"
+    first = not case.world.target.datasets[name].snapshots
+    vain = str(next_try(case.tried(name), token))
+    return ResumedSend(dataset=name, token=token, snapshot=snapshot, first=first, why=why, vain=vain)
+
+
+def _snapshot_gone(case: Case, name: str, token: Token) -> Stale | Refusal:
+    """The source's dataset holds no such snapshot: it is gone, it went elsewhere, or the token was never ours."""
+    told = f"{token.to_name} (guid {token.to_guid})"
+    if any(one.guid == token.to_guid for one in case.world.target.datasets[name].snapshots):
+        return Stale(why=f"the cut send of {told} is on the target whole by now")
+    if owner_name := case.owners.get(token.to_guid):
+        return Stale(why=f"{told}, which a cut send was about, now belongs to {case.source_name(owner_name)}")
+    if is_foreign(case, name, token):
+        return _refuse_foreign(case, name, told)
+    return Stale(why=f"{told}, which a cut send was about, is gone from the source")
+
+
+def is_foreign(case: Case, name: str, token: Token) -> bool:
+    """Whether nothing says that a token is this dataset's: neither its snapshot, nor its name, nor what it starts from."""
+    if token.to_guid in case.owners or token.to_name.partition("@")[0] == case.source_name(name):
+        return False
+    return token.from_guid is None or not (token.from_guid in case.owners or token.from_guid in case.bookmarked)
+
+
+def _refuse_foreign(case: Case, name: str, told: str) -> Refusal:
+    whole = case.target_name(name)
+    return Refusal(
+        why=f"a cut receive of something else lies in {whole}",
+        evidence=(f"its token is for {told}", f"{case.source_name(name)} never held that, as far as can be seen"),
+        cure=f"let the job that began it end it; or throw it away: poolferry run {case.job.name} --allow {ABORT}",
+        guard=ABORT,
+    )
+
+
+def _why_stale(case: Case, target: Dataset, token: Token, snapshot: Snapshot, base: Base | None) -> str | None:
+    """Why the stream does not fit what both sides hold now."""
+    told = f"the cut send of {snapshot.mark} (guid {snapshot.guid})"
+    if any(one.guid == token.to_guid for one in target.snapshots):
+        return f"{told} is on the target whole by now"
+    if not case.fits(snapshot):
+        return f"{told} is about a snapshot that [zfs] snapshots and skip-snapshots leave out today"
+    if base is not None and token.from_guid != base.there.guid:
+        start = f"snapshot {token.from_guid}" if token.from_guid is not None else "nothing"
+        return f"{told} starts from {start}, and the target's newest is {base.there.mark} (guid {base.there.guid})"
+    start_known = token.from_guid is None or token.from_guid in case.owners or token.from_guid in case.bookmarked
+    if base is None and not start_known:
+        return f"{told} starts from snapshot {token.from_guid}, of which the source holds neither snapshot nor bookmark"
+    return None
+
+
+def _why_other(source: Dataset, target: Dataset, token: Token, flags: Flags) -> str | None:
+    """Why the stream is of another make than the chain; of unencrypted data, raw or not is the same."""
+    if source.encrypted and token.flags.raw != flags.raw:
+        was, now = ("raw", "not raw") if token.flags.raw else ("not raw", "raw")
+        return f"the cut send was {was}, and this chain is {now}"
+    if token.flags.embedded and not token.flags.raw and target.encrypted:
+        return "the cut send holds embedded blocks, which an encrypted dataset cannot receive"
+    return None

@@ -1,0 +1,102 @@
+"""How a chain is sent: raw or not, and with which letters; decided with its first send and kept from then on.
+
+Why: ZFS takes no raw increment on what was received otherwise, and no increment without -L after one with it. What was
+sent raw stays sealed; what was not lies readable on the target, so that needs consent.
+"""
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.model import Dataset, Flags, World
+from orchestrator.engines.zfs.plan.context import Case
+
+OPEN = 'raw = "no" and may-decrypt = true in [zfs]'
+
+
+def first_flags(case: Case, name: str, source: Dataset, *, sealed: bool) -> Flags | Refusal:
+    """The flags of a chain that begins now. `sealed`: the target encrypts all that lies there."""
+    back = case.world.returning is not None
+    if source.encrypted and case.options.raw != "no" and has_its_own_key(case.world, source):
+        return Flags(raw=True, backup=back)
+    # Embedded blocks cannot be received into an encrypted dataset (openzfs #12480).
+    flags = Flags(embedded=not sealed and not source.encrypted, backup=back)
+    return _refuse_readable(case, name, source, sealed=sealed) or flags
+
+
+def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Flags | Refusal:
+    """The flags that a chain has, when the job agrees with them."""
+    flags = target.flags or derived_flags(case, source, target)
+    if not source.encrypted:
+        flags = replace(flags, raw=False)
+        return _refuse_locked(case, name, target) or flags
+    if case.options.raw != "auto" and flags.raw != (case.options.raw == "yes"):
+        return _refuse_change(case, name, flags)
+    if flags.raw:
+        return flags
+    readable = _refuse_readable(case, name, source, sealed=target.encrypted, chain=flags)
+    return readable or _refuse_locked(case, name, target) or flags
+
+
+def derived_flags(case: Case, source: Dataset, target: Dataset) -> Flags:
+    """The flags of a chain that others began, from what is there."""
+    raw = source.encrypted and is_raw(case, target)
+    return Flags(raw=raw, embedded=raw or not (source.encrypted or target.encrypted))
+
+
+def is_raw(case: Case, target: Dataset) -> bool:
+    """Whether a copy is encrypted as its source is: a raw one is its own encryption root, or lies below one that is."""
+    root, top = target.encryption_root or "", case.target_name("")
+    return target.encrypted and (root == top or root.startswith(f"{top}/"))
+
+
+def has_its_own_key(world: World, source: Dataset) -> bool:
+    """Whether what is encrypted is so by itself. A copy may be so by the pool it lies in, and comes back without that."""
+    copy = world.returning
+    return copy is None or f"{source.encryption_root}/".startswith(f"{copy}/")
+
+
+def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
+    now, then = ("yes", "raw") if case.options.raw == "yes" else ("no", "not raw")
+    was = "raw" if flags.raw else "not raw"
+    whole = case.target_name(name)
+    return Refusal(
+        why=f"{whole} was received {was}, and what follows cannot be {then}",
+        evidence=(f'raw = "{now}" in [zfs]', f"the copy's flags: {flags}"),
+        cure=f'write raw = "auto", or begin that copy anew: {case.command} --aside',
+        guard="aside",
+    )
+
+
+def _refuse_readable(
+    case: Case, name: str, source: Dataset, *, sealed: bool, chain: Flags | None = None
+) -> Refusal | None:
+    """A send that is not raw reads what is encrypted: it needs the key, and consent where the copy is not sealed again."""
+    whole = case.source_name(name)
+    if not source.encrypted:
+        return None
+    if not sealed and not case.options.may_decrypt:
+        anew = f", and begin that copy anew: {case.command} --aside" if chain else ""
+        return Refusal(
+            why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
+            evidence=(f"the copy's flags: {chain}" if chain else f'raw = "{case.options.raw}" in [zfs]',),
+            cure=f'write raw = "auto" to send it as it lies{anew}; or consent with {OPEN}',
+            guard="aside" if chain else None,
+        )
+    if not source.key_loaded:
+        return Refusal(
+            why=f"the key of {whole} is not loaded, so it cannot be read to be sent",
+            evidence=(f'raw = "{case.options.raw}" in [zfs]',),
+            cure=f'zfs load-key {source.encryption_root or whole}; or write raw = "auto": a new copy then needs no key',
+        )
+    return None
+
+
+def _refuse_locked(case: Case, name: str, target: Dataset) -> Refusal | None:
+    """What is no raw stream is encrypted anew on the target, with the key there."""
+    if not target.encrypted or target.key_loaded:
+        return None
+    whole = case.target_name(name)
+    return Refusal(
+        why=f"the key of {whole} is not loaded on the target, so nothing can be received there but raw streams",
+        evidence=(f"its encryption root is {target.encryption_root or whole}",),
+        cure=f"zfs load-key {target.encryption_root or whole}, on the target",
+    )

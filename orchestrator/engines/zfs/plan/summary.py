@@ -1,0 +1,104 @@
+"""A decision in words that a person understands: summary, what is resumed, warnings, refusals."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.zfs.model import (
+    Abort,
+    Decided,
+    Deed,
+    EndReceive,
+    FullSend,
+    IncrementalSend,
+    ResumedSend,
+    RollBack,
+    SetAside,
+)
+from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.dataset_plan import Lane
+
+_SHOWN = 5
+_LISTED = 50
+
+
+def summary_of(decided: Decided) -> str:
+    """What the plan does, in one line."""
+    first: dict[str, Deed] = {}
+    more: Counter[type] = Counter()
+    for deed in (deed for stage in decided.stages for deed in stage):
+        if isinstance(deed, FullSend | IncrementalSend | ResumedSend):
+            first.setdefault(deed.dataset, deed)
+        more[type(deed)] += 1
+    ways = Counter(type(deed) for deed in first.values())
+    told = [f"{ways[kind]} {word}" for kind, word in _WAYS if ways[kind]]
+    sent = [f"send {show_count(len(first), 'dataset')}: {', '.join(told)}"] if first else []
+    return "; ".join(sent + [f"{word} {more[kind]}" for kind, word in _MORE if more[kind]])
+
+
+_WAYS = ((ResumedSend, "from where it was cut"), (FullSend, "whole"), (IncrementalSend, "with what is new"))
+_MORE = (
+    (RollBack, "roll back"),
+    (SetAside, "rename away"),
+    (Abort, "throw away cut receives:"),
+    (EndReceive, "end receives whose link is dead:"),
+)
+
+
+def resumes_of(case: Case, lanes: Iterable[Lane]) -> str | None:
+    """What an earlier run left that this one goes on from."""
+    cut = [deed for lane in lanes for deed in lane.deeds if isinstance(deed, ResumedSend)]
+    if not cut:
+        return None
+    first = cut[0]
+    told = f"a cut send of {first.snapshot.mark} to {case.target_name(first.dataset)}, {show_size(first.token.bytes)} there"
+    return told + (f", and {len(cut) - 1} more" if len(cut) > 1 else "")
+
+
+def warnings_of(case: Case, lanes: Sequence[Lane]) -> tuple[str, ...]:
+    """What a person should know, though it stops nothing."""
+    warnings = [warning for lane in lanes for warning in lane.warnings]
+    bare = [lane.name for lane in lanes if lane.empty and not case.world.source.datasets[lane.name].snapshots]
+    unfit = [lane.name for lane in lanes if lane.empty and case.world.source.datasets[lane.name].snapshots]
+    if bare:
+        what = f"{_named(case.source_name(name) for name in bare)}: no snapshot, so nothing to send"
+        warnings.append(f"{what}; take one (zfs snapshot), or let [snapshots] in the job take them")
+    if unfit:
+        what = f"{_named(case.source_name(name) for name in unfit)}: no snapshot that the job sends"
+        warnings.append(f"{what}; look at snapshots and skip-snapshots in [zfs]")
+    if case.options.recursive and case.gone:
+        what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"
+        warnings.append(f"{what}; the source has no such dataset, and the copy is left alone")
+    return tuple(warnings)
+
+
+def _named(names: Iterable[str]) -> str:
+    """The first few of several names, with their count."""
+    told = tuple(names)
+    front = f"{len(told)} datasets: " if len(told) > 1 else ""
+    return front + ", ".join(told[:_SHOWN]) + (" …" if len(told) > _SHOWN else "")
+
+
+def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
+    """One refusal for several, when nothing else is to be done."""
+    first = refusals[0]
+    if datasets == 1:
+        return first
+    others = len(refusals) - 1
+    rest = datasets - len(refusals)
+    evidence = _evidence(refusals) if others else first.evidence
+    tail = f"; {show_count(others, 'more refusal')}" if others else ""
+    nothing = f"; nothing else is to be done for the other {rest}" if rest else ""
+    guards = {one.guard for one in refusals}
+    guard = guards.pop() if len(guards) == 1 else first.guard
+    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, cure=first.cure, guard=guard)
+
+
+def _evidence(refusals: Sequence[Refusal]) -> tuple[str, ...]:
+    """Every refusal by its reason; the first few with their evidence."""
+    lines: list[str] = []
+    for place, one in enumerate(refusals[:_LISTED]):
+        lines += [one.why, *(f"  {told}" for told in one.evidence if place < _SHOWN)]
+    more = (f"and {len(refusals) - _LISTED} more",) if len(refusals) > _LISTED else ()
+    return (*lines, *more)

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/recovery: say what this chapter is."""

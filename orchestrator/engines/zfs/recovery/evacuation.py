@@ -1,0 +1,130 @@
+"""Looks at a pool that is going to be destroyed, and at what copies hold of it, all by guid."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.evacuation import Held, PoolSeen
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.model import Side, World
+from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.recovery import pool_consumers as resting
+from orchestrator.engines.zfs.restore import pool_root as rooting
+from orchestrator.engines.zfs.restore.survey import unescaped
+from orchestrator.engines.zfs.survey.parse import Unreadable
+from orchestrator.engines.zfs.survey.survey import run, survey, understood
+from orchestrator.process.executor import Reader
+
+# Argument: the pool. Nothing of one that is not there, but the end. Of others by real paths, which tell of no volume by name.
+_POOL = r"""
+e=$(zpool list -H -o name "$1" 2>&1) || case $e in *"no such pool"*) printf "=end\n"; exit 0;; *) printf "%s\n" "$e" >&2; exit 1;; esac
+printf "=datasets\n"; zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,poolferry:flags,poolferry:placeholder "$1" || exit
+printf "=snapshots\n"; zfs list -Hp -r -t snapshot -s createtxg -o name,guid,creation "$1" || exit
+printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts
+printf "=pools\n"; zpool list -HvPL || exit
+printf "=blocks\n"; lsblk -rnpo KNAME,PKNAME || exit
+printf "=loops\n"; losetup -nlO NAME,BACK-FILE || exit
+printf "=volumes\n"; [ ! -d /dev/zvol ] || find /dev/zvol -type l -printf "%p\t%l\n"
+printf "=end\n"
+"""
+
+
+def survey_pool(pool: str, reader: Reader) -> PoolSeen:
+    """All datasets of a pool of this machine with their snapshots; none where it is not imported. Raises: OrchestratorError."""
+    command = pool_command(pool)
+    result = run(reader, command)
+    seen = understood(command, result, lambda: parse_pool(pool, result.stdout.decode("utf-8", "surrogateescape")))
+    return replace(seen, datasets=tuple(_looked_into(one, reader) for one in seen.datasets))
+
+
+def pool_command(pool: str) -> Command:
+    """Prints the datasets and snapshots of a pool."""
+    return commands.script(_POOL, pool, effect=Effect.READS, where=At())
+
+
+def parse_pool(pool: str, text: str) -> PoolSeen:
+    """What the command printed. Raises: ValueError for a listing that did not come to its end."""
+    part, datasets, snapshots = "", dict[str, list[str]](), dict[str, list[tuple[str, int]]]()
+    others: dict[str, list[str]] = {}
+    taken, mounts = dict[int, datetime](), list[tuple[str, str]]()
+    for line in text.splitlines():
+        if line.startswith("="):
+            part = line
+        elif part == "=datasets":
+            name, *rest = line.split("\t")
+            datasets[name] = rest
+        elif part == "=snapshots":
+            whole, guid, creation = line.split("\t")
+            dataset, _, mark = whole.partition("@")
+            snapshots.setdefault(dataset, []).append((mark, int(guid)))
+            taken[int(guid)] = datetime.fromtimestamp(int(creation), UTC)
+        elif part == "=mounts":
+            what, _, at = line.partition(" ")
+            mounts.append((unescaped(what), unescaped(at)))
+        else:
+            others.setdefault(part, []).append(line)
+    if part != "=end":
+        raise Unreadable("the listing ended too early")
+    held = tuple(_held(name, told, snapshots.get(name)) for name, told in datasets.items())
+    volumes = (one.name for one in held if one.volume)
+    return PoolSeen(
+        name=pool, datasets=held, taken=taken, mounts=tuple(mounts),
+        guests=resting.guests(pool, datasets, volumes, resting.parse_ground(others, mounts)),
+    )  # fmt: skip
+
+
+def _held(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> Held:
+    kind, guid, written, flags, placeholder = rest
+    return Held(
+        name=name, volume=kind == "volume", guid=int(guid), snapshots=tuple(snapshots or ()),
+        written=int(written) if written.isdigit() else 0, unsettled="b" in flags or placeholder == "on",
+    )  # fmt: skip
+
+
+def _looked_into(one: Held, reader: Reader) -> Held:
+    """The same with whether it is empty, where no snapshot is there to tell of it. What cannot be read is not empty."""
+    if one.snapshots or one.volume:
+        return one
+    side = Side(root=Location(path=one.name), pool_guid=0, version=())
+    try:
+        inside = rooting.parse_inside(run(reader, rooting.inside_command(side)).stdout)
+    except OrchestratorError:
+        return one
+    return replace(one, empty=not inside)
+
+
+def survey_held(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
+    """The guids that the copy holds, by whole name of the source's dataset; not of what is cut. Raises: OrchestratorError.
+
+    Also for a copy on the source's own pool, by whatever name its host is called: it would go with it.
+    """
+    world = survey(job, asked, reader, whole=True)
+    if is_one_pool(world):
+        raise OrchestratorError("it lies on this very pool", cure="copy to another pool")
+    target, root = world.target, job.source.path
+    return {
+        (f"{root}/{name}" if name else root): frozenset(snapshot.guid for snapshot in one.snapshots)
+        for name, one in target.datasets.items()
+    }
+
+
+def is_one_pool(world: World) -> bool:
+    """Whether both sides lie on the same pool. None that is not there has a guid."""
+    return bool(world.source.pool_guid) and world.source.pool_guid == world.target.pool_guid
+
+
+def survey_home(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
+    """The guids of what the source holds and the job copies, by whole name of its datasets. Raises: OrchestratorError."""
+    case = Case(job, survey(job, asked, reader, whole=True), asked)
+    there = case.world.source.datasets
+    return {
+        case.source_name(name): frozenset(one.guid for one in there[name].snapshots if case.fits(one))
+        for name in case.names
+        if name in there
+    }

@@ -1,0 +1,187 @@
+"""The recovery kit of a job's source: pool, properties, keys' names, snapshots by guid, and who owns what."""
+
+import json
+import posixpath
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.kit import Kit
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.recovery import pool_layout as layout
+from orchestrator.engines.zfs.recovery import recovery_page as recovery
+from orchestrator.engines.zfs.restore import uid_map as owners
+from orchestrator.engines.zfs.survey.parse import Unreadable, ancestors, outside
+from orchestrator.engines.zfs.survey.survey import run, understood
+from orchestrator.process.executor import Reader
+
+# Arguments: pool, root, what lies above it. Keys are never asked for; what only root may see is left out for others.
+# Before OpenZFS 2.2 devices have no properties, and only zdb tells: it asks root, and a cache file that has the pool.
+_LOOK = r"""
+p=$1; r=$2; shift 2
+printf "=status\n"; zpool status -P "$p" || exit
+printf "=pool\n"; zpool get -Hp -o property,value,source all "$p" || exit
+printf "=ashift\n"; if a=$(zpool get -Hp -o value ashift "$p" all-vdevs 2>/dev/null); then printf "%s\n" "$a"
+else zdb -C "$p" 2>/dev/null | grep ashift; fi
+printf "=links\n"; [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
+printf "=datasets\n"; zfs get -Hp -t filesystem,volume -o name,property,value,received,source all "$@" || exit
+zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$r" || exit
+printf "=marks\n"; zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$r" || exit
+printf "=users\n"; getent passwd
+printf "=groups\n"; getent group
+printf "=end\n"
+"""
+DATASET = "poolferry-kit"
+# Arguments: dataset, job. The archive comes on stdin. /mnt is covered for this process alone; each kit comes whole or not.
+_STORE = r"""
+d=$1; j=$2
+zfs list -H -o name "$d" >/dev/null 2>&1 || zfs create -o mountpoint=legacy -o readonly=off "$d" || exit
+mount -t zfs "$d" /mnt && cd /mnt || exit
+rm -rf "./.new-$j" && mkdir -m 700 "./.new-$j" && tar -x -f - -C "./.new-$j" || exit
+rm -rf "./.old-$j"; [ ! -e "./$j" ] || mv "./$j" "./.old-$j"
+mv "./.new-$j" "./$j" && rm -rf "./.old-$j"; s=$?; cd /; umount /mnt; exit "$s"
+"""
+# Told of each dataset beside what was set on it.
+_FACTS = frozenset("type guid origin encryption encryptionroot keyformat keylocation volsize used mountpoint".split())
+_SET = ("local", "received")
+# Of a dataset's making, or of the machine, or ours.
+_NOT_CREATED = frozenset("mounted keystatus".split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look found, in its parts."""
+
+    parts: Mapping[str, tuple[str, ...]]
+
+    def rows(self, part: str, count: int) -> Iterable[list[str]]:
+        """The lines of a part that have so many fields."""
+        split = (line.split("\t") for line in self.parts.get(part, ()))
+        return (fields for fields in split if len(fields) == count)
+
+
+def survey_kit(job: Job, now: datetime, reader: Reader) -> Kit:
+    """The kit as of now. Raises: OrchestratorError."""
+    command = look_command(job.source)
+    result = run(reader, command)
+    found = understood(command, result, lambda: parse_look(result.stdout))
+    return make_kit(job, now, found)
+
+
+def look_command(root: Location) -> Command:
+    """Prints everything that a kit holds."""
+    pool = root.path.partition("/")[0]
+    return commands.script(
+        _LOOK, pool, root.path, *(ancestors(root.path) or (pool,)), effect=Effect.READS, where=At(host=root.host)
+    )
+
+
+def store_pipeline(job: Job, archive: str) -> Pipeline:
+    """Carries an archive of the kit's files beside the copy, into a dataset that nothing mounts by itself."""
+    copy = job.target.location
+    dataset = f"{copy.path.rpartition('/')[0] or copy.path}/{DATASET}"
+    alone = ("unshare", "--mount", "--propagation", "slave")
+    made = commands.script(_STORE, dataset, job.name, effect=Effect.WRITES, where=At(host=copy.host))
+    sudo = ("sudo", "-n") if options_of(job).sudo else ()
+    command = Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
+    return Pipeline(stages=(command,), reads=archive)
+
+
+def parse_look(text: bytes) -> Found:
+    """The parts of a look. Raises: ValueError for one that did not come to its end."""
+    parts: dict[str, list[str]] = {}
+    part = ""
+    for line in text.decode("utf-8", "surrogateescape").splitlines():
+        if line.startswith("="):
+            part = line
+            parts.setdefault(part, [])
+        else:
+            parts.setdefault(part, []).append(line)
+    if "=end" not in parts:
+        raise Unreadable("the look ended too early")
+    return Found(parts={name: tuple(lines) for name, lines in parts.items()})
+
+
+def make_kit(job: Job, now: datetime, found: Found) -> Kit:
+    """The kit that a look gives."""
+    vdevs = layout.parse_config(found.parts.get("=status", ()))
+    datasets = _datasets(found)
+    pool = job.source.path.partition("/")[0]
+    create = layout.create_words(vdevs, _links(found), _pool(found), _own(datasets.get(pool, {})), _ashift(found))
+    above = tuple(
+        (name, _own(datasets.get(name, {}))) for name in ancestors(job.source.path) if name != pool
+    )  # fmt: skip
+    marks = list(found.rows("=marks", 3))
+    guids = "".join(f"{name}\t{guid}\n" for name, guid, *_ in sorted(marks) if "@" in name)
+    content = {
+        "format": 1, "job": job.name, "source": str(job.source), "copy": str(job.target.location), "made": now.isoformat(),
+        "create": layout.shown(create), "layout": [[vdev.depth, vdev.name] for vdev in vdevs], "datasets": datasets,
+        "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
+        "above": [recovery.create_line(name, told) for name, told in above],
+        "own": recovery.create_line(job.source.path, _own(datasets.get(job.source.path, {}))),
+        **owners.people(found.parts),
+    }  # fmt: skip
+    return Kit(
+        content=json.dumps(content, indent=1, sort_keys=True),
+        layout=layout.shown(create),
+        recovery=recovery.page(job, now, layout.shown(create), above, _secrets(datasets)),
+        guids=guids,
+    )
+
+
+def _datasets(found: Found) -> dict[str, dict[str, Any]]:
+    """By whole name, what was set on a dataset, and the facts that it cannot be made again without.
+
+    Mountpoints are told as the pool holds them, without the folder that it happens to be imported for.
+    """
+    told: dict[str, dict[str, Any]] = {}
+    altroot = next((value for name, value, _ in found.rows("=pool", 3) if name == "altroot"), "-")
+    for name, kind, value, received, source in found.rows("=datasets", 5):
+        if source in _SET or received != "-" or kind in _FACTS:
+            told.setdefault(name, {})[kind] = {"value": value, "received": received, "source": source}
+    for mountpoint in (own["mountpoint"] for own in told.values() if "mountpoint" in own):
+        mountpoint |= {kind: outside(mountpoint[kind], altroot) for kind in ("value", "received")}
+    return told
+
+
+def _own(dataset: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What was set on a dataset, as options for making it again; of an encryption root, how it is encrypted."""
+    own = {
+        name: told["value"] for name, told in dataset.items()
+        if told["source"] in _SET and name not in _NOT_CREATED and not name.startswith("poolferry:")
+    }  # fmt: skip
+    if dataset.get("keyformat", {}).get("value") not in (None, "none", "-"):
+        own |= {name: dataset[name]["value"] for name in ("encryption", "keyformat", "keylocation") if name in dataset}
+    return own
+
+
+def _pool(found: Found) -> dict[str, str]:
+    return {name: value for name, value, source in found.rows("=pool", 3) if source == "local"}
+
+
+def _links(found: Found) -> dict[str, str]:
+    links = {
+        link: posixpath.normpath(posixpath.join(posixpath.dirname(link), to)) for link, to in found.rows("=links", 2)
+    }
+    return links | {to: to for to in links.values()}
+
+
+def _ashift(found: Found) -> int:
+    """The largest of all devices: what is made smaller stays slow for ever."""
+    numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
+def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:
+    """(encryption root, kind of its key, where the key is) of each; never a key."""
+    return tuple(
+        (name, told["keyformat"]["value"], told.get("keylocation", {}).get("value", "prompt"))
+        for name, told in sorted(datasets.items())
+        if told.get("encryptionroot", {}).get("value") == name and "keyformat" in told
+    )

@@ -1,0 +1,97 @@
+"""What a pool is made of: `zpool status` → the command that makes it again, its disks by names that stay theirs."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+from orchestrator.domain.fast_dataclass import dataclass
+
+# What opens a class of devices, and the word for it in `zpool create`. Source: zpoolconcepts(7).
+_CLASSES = {"special": "special", "dedup": "dedup", "logs": "log", "cache": "cache", "spares": "spare"}
+_GROUP = re.compile(r"(mirror|raidz[123]|draid\S*?)-\d+")
+_PASSING = re.compile(r"(replacing|spare)-\d+")
+# A link of the same disk that people know it by goes first.
+_KINDS = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "wwn-", "dm-", "")
+_PART = re.compile(r"-part\d+$")
+# Of the pool itself or of this machine, not of its making.
+_NOT_MADE = frozenset("altroot bootfs cachefile readonly guid load_guid".split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vdev:
+    """A line of the layout: how deep it stands, and its name."""
+
+    depth: int
+    name: str
+
+
+def parse_config(lines: Iterable[str]) -> tuple[Vdev, ...]:
+    """The devices that `zpool status` lists, the pool first."""
+    found: list[Vdev] = []
+    inside = False
+    for line in lines:
+        if line.startswith("\tNAME "):
+            inside = True
+        elif inside and not line.startswith("\t"):
+            break
+        elif inside and line.strip():
+            text = line[1:]
+            found.append(Vdev(depth=(len(text) - len(text.lstrip(" "))) // 2, name=text.split()[0]))
+    return tuple(found)
+
+
+def create_words(
+    vdevs: tuple[Vdev, ...],
+    links: Mapping[str, str],
+    properties: Mapping[str, str],
+    root: Mapping[str, str],
+    ashift: int,
+) -> tuple[str, ...]:
+    """The words of `zpool create`. `properties`: of the pool, those told; `root`: of its own dataset."""
+    words = ["zpool", "create"]
+    words += ["-o", f"ashift={ashift}"] if ashift else []
+    for name, value in properties.items():
+        if name not in _NOT_MADE and name != "ashift" and not name.startswith("feature@"):
+            words += ["-o", f"{name}={value}"]
+    for name, value in root.items():
+        words += ["-O", f"{name}={value}"]
+    pool = vdevs[0].name if vdevs else "POOL"
+    return (*words, pool, *_devices(vdevs[1:], links))
+
+
+def shown(words: Iterable[str]) -> str:
+    """As a person pastes it."""
+    return shlex.join(words)
+
+
+def _devices(vdevs: tuple[Vdev, ...], links: Mapping[str, str]) -> Iterator[str]:
+    for place, vdev in enumerate(vdevs):
+        if vdev.depth == 0 and vdev.name in _CLASSES:
+            yield _CLASSES[vdev.name]
+        elif group := _GROUP.fullmatch(vdev.name):
+            yield group[1]
+        elif not _PASSING.fullmatch(vdev.name) and not _goes(vdevs, place):
+            yield by_id(vdev.name, links)
+
+
+def _goes(vdevs: tuple[Vdev, ...], place: int) -> bool:
+    """Whether another disk takes this one's place: only the last one below a `replacing` or `spare` stays."""
+    depth = vdevs[place].depth
+    above = next((one for one in reversed(vdevs[:place]) if one.depth < depth), None)
+    after = vdevs[place + 1] if place + 1 < len(vdevs) else None
+    return above is not None and bool(_PASSING.fullmatch(above.name)) and after is not None and after.depth == depth
+
+
+def by_id(path: str, links: Mapping[str, str]) -> str:
+    """The name that stays a disk's own, and the whole disk where ZFS had it; a file's as it is."""
+    real = links.get(path, path)
+    names = sorted((name for name, to in links.items() if to == real and "/by-id/" in name), key=_preferred)
+    name = names[0] if names else path
+    whole = _PART.sub("", name)
+    # ZFS gives itself parts 1 and 9 of a disk that it was given whole.
+    return whole if name.endswith("-part1") and f"{whole}-part9" in links else name
+
+
+def _preferred(name: str) -> tuple[int, str]:
+    last = name.rpartition("/")[2]
+    return next(place for place, kind in enumerate(_KINDS) if last.startswith(kind)), name

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/restore: say what this chapter is."""

@@ -1,0 +1,52 @@
+"""What a way back speaks of: both sides as they are, the properties of either, and what an earlier restore left."""
+
+from collections.abc import Mapping
+
+from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.job import Job
+from orchestrator.engines.zfs.model import Dataset, World
+from orchestrator.engines.zfs.verify.checksum import Able
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A property's value; the one that came with a stream, whatever lies over it now; and where the value is from.
+
+    `outside`: a mountpoint without the folder that its pool was imported for (altroot); None: it has none.
+    """
+
+    value: str
+    received: str | None
+    source: str
+    outside: str | None = None
+
+
+Values = Mapping[str, Mapping[str, Value]]
+Cursor = tuple[str, str, int]  # dataset, bookmark, guid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Copy and destination. `job`: the one made up for the way back; `world`: the copy, up to the point, is its source.
+
+    `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
+    properties of both by dataset; `mounts`: who is mounted where, at the destination. `able`: contents were asked for.
+    `cursors`: what the source remembered for its targets, as its last recovery kit tells. `inside`: files in a pool's own
+    dataset, where that is the destination; None: nobody looked.
+    """
+
+    job: Job
+    world: World
+    homeward: bool
+    copied: Values
+    home: Values
+    mounts: Mapping[str, str]
+    bare: tuple[str, ...] = ()
+    able: tuple[Able, Able] | None = field(default=None)
+    cursors: tuple[Cursor, ...] = ()
+    inside: tuple[str, ...] | None = None
+
+
+def is_ours(dataset: Dataset) -> bool:
+    """Whether a dataset is what an earlier restore left: not whole, or not settled yet."""
+    return dataset.flags is not None and dataset.flags.backup

@@ -1,0 +1,250 @@
+"""A copy on its way back: the forward way with its sides exchanged, so that it resumes and is proved as any other.
+
+The destination is free, or holds what an earlier restore left; nothing is ever received over what others made. What comes
+back is neither mounted nor writable before all of it is there: `settling` tells what is left to be done then.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from orchestrator.domain.dataset_restore import Chain, Return, Wished
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job, Keep
+from orchestrator.domain.names import point_name
+from orchestrator.domain.place import Location, Place
+from orchestrator.domain.plan import Decision, Plan, Refusal
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.model import Dataset, Decided, SetAside, Side, Snapshot, World
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan import steps
+from orchestrator.engines.zfs.plan import summary as telling
+from orchestrator.engines.zfs.plan.common_snapshot import find_base
+from orchestrator.engines.zfs.plan.context import parent_of
+from orchestrator.engines.zfs.plan.hold_names import cursor_keeper
+from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.restore.model import Cursor, Seen, is_ours
+
+ASIDE = "aside"
+# A recursive snapshot bears one name everywhere, though the datasets may get it some seconds apart.
+_TOGETHER = timedelta(hours=1)
+_SHOWN = 5
+
+
+def returning(job: Job, wished: Wished) -> Job:
+    """The job that brings a copy back: all that lies there, in as many streams as it went."""
+    options = replace(
+        options_of(job), recursive=True, exclude=(), snapshots=("*",), skip_snapshots=(), properties=True, protect=(),
+        catch_up="all" if wished.until is None else "kept",  # for the times of snapshots
+        raw="auto", may_decrypt=options_of(job).raw != "no" or options_of(job).may_decrypt, may_destroy=(),
+    )  # fmt: skip
+    copy = job.target.location
+    return replace(
+        job, source=copy / wished.below if wished.below else copy, target=Place(name=str(wished.to), location=wished.to),
+        options=options, keep=Keep(), snapshots=None,
+    )  # fmt: skip
+
+
+def is_homeward(job: Job, wished: Wished) -> bool:
+    """Whether the destination is the very name that the copy was made of."""
+    return wished.to == (job.source / wished.below if wished.below else job.source)
+
+
+def cursors_of(job: Job, wished: Wished) -> tuple[Cursor, ...]:
+    """The bookmarks for all targets that a kit tells of; only of what returns to where it was."""
+    if wished.kit is None or not is_homeward(job, wished):
+        return ()
+    found: list[Cursor] = []
+    for whole, guid, *_ in json.loads(wished.kit).get("bookmarks", ()):
+        dataset, _, mark = whole.partition("#")
+        if cursor_keeper(mark) is not None and f"{dataset}/".startswith(f"{wished.to.path}/"):
+            found.append((dataset[len(wished.to.path) + 1 :], mark, int(guid)))
+    return tuple(found)
+
+
+def up_to(world: World, until: Point | None) -> tuple[World, tuple[str, ...]]:
+    """The world without what is newer than the point, nor datasets that had no snapshot by then; and those without any."""
+    cut = {name: _cut(one, until, world.created) for name, one in world.source.datasets.items()}
+    kept = {part for name, one in cut.items() if one.snapshots for part in _with_parents(name)}
+    bare = tuple(sorted(name for name, one in world.source.datasets.items() if not one.snapshots and name not in kept))
+    source = replace(world.source, datasets={name: one for name, one in cut.items() if name in kept})
+    return replace(world, source=source), bare
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    yield name
+    while name:
+        name = parent_of(name)
+        yield name
+
+
+def _cut(dataset: Dataset, until: Point | None, created: Mapping[int, datetime]) -> Dataset:
+    if until is None:
+        return dataset
+    place = 0
+    for at, one in enumerate(dataset.snapshots, start=1):
+        taken = created.get(one.guid)
+        if taken is not None and (taken <= until.taken or _is_it(one, taken, until)):
+            place = at
+            if _is_it(one, taken, until):
+                break
+    return replace(dataset, snapshots=dataset.snapshots[:place])
+
+
+def _is_it(snapshot: Snapshot, taken: datetime, until: Point) -> bool:
+    return snapshot.name == until.name and abs(taken - until.taken) < _TOGETHER
+
+
+# What comes next.
+
+
+def plan(seen: Seen, asked: Asked) -> Return:
+    """The data first; once they are there, what makes them what they were."""
+    if refusal := _refuse_sides(seen):
+        return Return(decision=refusal)
+    if "/" not in seen.world.target.root.path:
+        return _into_pool(seen, asked)
+    found = _clear(seen, asked)
+    return Return(decision=found) if isinstance(found, Refusal) else _bring(*found, asked)
+
+
+def _into_pool(seen: Seen, asked: Asked) -> Return:
+    """The pool's own dataset first becomes our place, and is looked at again then."""
+    from orchestrator.engines.zfs.restore import pool_root as rooting
+
+    first = rooting.clear(seen)
+    if isinstance(first, Refusal):
+        return Return(decision=first)
+    rest = _bring(seen if first is None else rooting.taken(seen), (), asked)
+    if first is None or not isinstance(rest.decision, Plan):
+        return rest
+    return Return(decision=first, then=(*rest.decision.stages, *rest.then))
+
+
+def _bring(seen: Seen, aside: tuple[SetAside, ...], asked: Asked) -> Return:
+    """All that is to be received, once nothing is in the way; then what is left to be settled."""
+    decided = decide(seen.job, seen.world, asked)
+    if isinstance(decided, Refusal):
+        return Return(decision=decided)
+    from orchestrator.engines.zfs.restore import properties as settling
+
+    if not aside and not decided.stages:
+        return Return(decision=settling.plan(seen), whole=True)
+    return Return(decision=_carry(seen, decided, aside, asked), then=settling.foreseen(seen))
+
+
+def _carry(seen: Seen, decided: Decided, aside: tuple[SetAside, ...], asked: Asked) -> Decision:
+    world = seen.world
+    decided = replace(decided, stages=(*((one,) for one in aside), *decided.stages))
+    made = steps.build(seen.job, world, decided, asked)
+    gaps = tuple(
+        f"{world.source.full(name)} holds no snapshot, so it does not come back" for name in seen.bare[:_SHOWN]
+    )
+    return Plan(
+        summary=f"to {world.target.root}: {telling.summary_of(decided)}",
+        stages=tuple(tuple(replace(step, makes=None) for step in stage) for stage in made),
+        resumes=decided.resumes,
+        warnings=(*decided.warnings, *gaps),
+        again=True,
+        parallel=options_of(seen.job).parallel,
+        refusals=decided.refusals,
+    )
+
+
+def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refusal:
+    """What is there, without what is renamed away. Refuses: something that was not left by a restore."""
+    target = seen.world.target
+    there = target.datasets.get("")
+    if there is None or is_ours(there) or _is_cut(seen.world, there) or (there.placeholder and _all_ours(target)):
+        return seen, ()
+    to = f"{target.root.path}_{ASIDE}_{point_name(asked.now)}"
+    if ASIDE not in asked.allowed:
+        cure = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
+        why = f"{target.root} is there; a restore overwrites nothing"
+        return Refusal(why=why, evidence=_evidence(target, there), cure=cure)
+    free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
+    deed = SetAside(dataset="", to=to, why="its name is wanted; it keeps all it holds, under another one")
+    return replace(seen, world=free, home={}), (deed,)
+
+
+def _is_cut(world: World, there: Dataset) -> bool:
+    """Whether it holds nothing yet but a part of what is coming back."""
+    token = world.tokens.get(there.token) if there.token and not there.snapshots else None
+    return token is not None and any(
+        one.guid == token.to_guid for each in world.source.datasets.values() for one in each.snapshots
+    )
+
+
+def _all_ours(target: Side) -> bool:
+    return all(is_ours(one) or one.placeholder for one in target.datasets.values())
+
+
+def _evidence(target: Side, there: Dataset) -> tuple[str, ...]:
+    newest = f", the newest is {there.newest.mark}" if there.newest else ""
+    held = f"{show_count(len(target.datasets), 'dataset')}, {show_count(len(there.snapshots), 'snapshot')} of the first{newest}"
+    written = (f"{show_size(there.written)} written since",) if there.written and there.newest else ()
+    return (held, *written)
+
+
+def _refuse_sides(seen: Seen) -> Refusal | None:
+    copy, home = seen.world.source, seen.world.target
+    if not copy.datasets:
+        why = f"{copy.root} is not there, or holds no snapshot" + (
+            " that old" if options_of(seen.job).catch_up == "kept" else ""
+        )
+        cure = f"`poolferry points {seen.job.name}` tells what there is; import its pool if it lies on one"
+        return Refusal(why=why, evidence=(), cure=cure)
+    if copy.root.host is not None and home.root.host is not None:
+        cure = f"restore to a dataset of this machine, or run poolferry on {copy.root.host.name}"
+        why = "the copy lies on a host, and so does the destination: nothing is carried between two hosts"
+        return Refusal(why=why, evidence=(str(copy.root), str(home.root)), cure=cure)
+    if copy.root.host == home.root.host and _overlap(copy.root.path, home.root.path):
+        why = f"{home.root} and the copy {copy.root} lie in each other"
+        return Refusal(why=why, evidence=(), cure="give a name outside of the copy")
+    return _refuse_parent(home.root, home.above)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
+    """Why not made by us: what lies above gives its properties to all below, and nobody told which."""
+    pool, parent = to.path.partition("/")[0], parent_of(to.path)
+    if not parent or parent in above:
+        return None
+    if pool not in above:
+        return Refusal(why=f"the pool {pool} is not imported", evidence=(), cure=f"zpool import {pool}; or create it")
+    cure = f"create it as it shall be: zfs create -p {parent}"
+    return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), cure=cure)
+
+
+def to_prove(seen: Seen) -> World:
+    """The world without what is settled already: that is in use again, and was proved before."""
+    source, target = seen.world.source, seen.world.target
+    there = target.datasets
+    left = {
+        name: one
+        for name, one in source.datasets.items()
+        if name not in there or is_ours(there[name]) or there[name].placeholder
+    }
+    arrived = {name: one for name, one in there.items() if name in left}
+    return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))
+
+
+# Afterwards.
+
+
+def chain(world: World) -> Chain:
+    """What the next run goes on from: the root's base, and how many of the target's datasets have one."""
+    pairs = {
+        name: find_base(world.source.datasets[name], there)
+        for name, there in world.target.datasets.items()
+        if name in world.source.datasets and there.snapshots
+    }
+    root = pairs.get("")
+    return Chain(
+        base=root.base.name if root else None, held=sum(1 for base in pairs.values() if base), datasets=len(pairs)
+    )

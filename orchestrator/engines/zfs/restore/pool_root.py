@@ -1,0 +1,207 @@
+"""A pool's own dataset as the place of what returns: it is always there, so it is never free, and never renamed away.
+
+OpenZFS receives a whole stream into a dataset that is there with -F alone, whatever it holds (dmu_recv.c: "if full, then
+must be forced"), and nothing makes a pool's own dataset anew but the pool. So the -F stays, and what it would destroy is
+looked for first: no snapshot, no bookmark, no file. An empty one is unmounted, made read-only and marked as a place of
+ours; another look follows, and only then it is received into. What lies below it stays. What was told of it when the pool
+was made (`zpool create -O`) stays too. Its streams bring no properties, which are set in the end: the first ones that a dataset
+receives take away what it had by itself (zfs_ioctl.c, clear_received_props), such values and our marks among them.
+"""
+
+from collections.abc import Iterator
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.units import show_count
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At, at
+from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, Side, Snapshot, World
+from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
+from orchestrator.engines.zfs.restore.model import Seen, is_ours
+
+_SHOWN = 5
+_LOCAL = "local"
+# Argument: a pool's own dataset. Prints what lies in it, NUL between the names; folders that are empty are no data. Its own
+# mount shows it without what is mounted below; without one, it is mounted for this process alone.
+_INSIDE = r"""
+p=$(sed -n "s|^$1 \([^ ]*\) zfs .*|\1|p" /proc/mounts | head -n 1)
+if [ -n "$p" ]; then mount --bind "$(printf %b "$p")" /mnt; else mount -t zfs -o ro,zfsutil "$1" /mnt; fi || exit
+{ find /mnt -xdev -mindepth 1 ! -type d -printf "%P\0" || printf "what cannot be read\0"; } | head -z -n 6; umount /mnt
+"""
+# Argument: a pool's own dataset. Unmounted first: what is busy keeps its marks off.
+_TAKE = f"""
+[ "$(zfs get -Ho value mounted "$1")" = no ] || zfs unmount "$1" || exit
+zfs set readonly=on canmount=noauto {PLACEHOLDER}=on "$1"
+"""
+
+
+def is_pool(seen: Seen) -> bool:
+    """Whether the destination is a pool's own dataset."""
+    return "/" not in seen.world.target.root.path
+
+
+def is_to_look_into(world: World) -> bool:
+    """Whether it matters what files lie at the destination: a pool's own dataset that something shall be put into."""
+    there = world.target.datasets.get("")
+    return "/" not in world.target.root.path and there is not None and not there.snapshots and not there.encrypted
+
+
+def inside_command(side: Side) -> Command:
+    """Prints the first files of a pool's own dataset."""
+    made = commands.script(_INSIDE, side.root.path, effect=Effect.READS, where=At(host=side.root.host))
+    sudo = ("sudo", "-n") if side.sudo else ()
+    alone = ("unshare", "--mount", "--propagation", "slave")
+    return Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
+
+
+def parse_inside(output: bytes) -> tuple[str, ...]:
+    """The names that `inside_command` printed."""
+    return tuple(show_name(name) for name in output.split(b"\0") if name)
+
+
+def clear(seen: Seen) -> Plan | Refusal | None:
+    """What has to be done before anything is received into a pool: nothing more, the taking of its own dataset, or a refusal."""
+    there = seen.world.target.datasets.get("")
+    if there is None:
+        return _refuse_absent(seen)
+    refusal = _refuse_others(seen)
+    if refusal is not None or (is_ours(there) and there.snapshots):
+        return refusal
+    if not seen.world.source.datasets[""].snapshots:
+        return None  # nothing comes into it
+    refusal = _refuse_held(seen, there) or _refuse_sealed(seen, there) or _refuse_files(seen)
+    if refusal is not None or is_ours(there) or there.placeholder:
+        return refusal
+    return _refuse_mounted(seen) or _take(seen)
+
+
+def taken(seen: Seen) -> Seen:
+    """The same once the dataset is ours, as the next look will find it."""
+    target = seen.world.target
+    root = replace(target.datasets[""], placeholder=True, mounted=False)
+    return replace(seen, world=replace(seen.world, target=replace(target, datasets={**target.datasets, "": root})))
+
+
+def _take(seen: Seen) -> Plan:
+    root = seen.world.target.root
+    command = commands.script(_TAKE, root.path, effect=Effect.WRITES, where=at(seen.world.target))
+    step = Step(
+        does=f"unmount {root}, make it read-only and mark it as our place",
+        why="it is the pool's own, and empty; what zfs puts there replaces what it holds",
+        lane=root.path,
+        work=Pipeline(stages=(command,)),
+        expected=None,
+    )
+    return Plan(summary=f"take {root}, which is empty, for what returns", stages=((step,),), again=True)
+
+
+def _refuse_absent(seen: Seen) -> Refusal:
+    root = seen.world.target.root
+    cure = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` tells"
+    return Refusal(why=f"the pool {root} is not imported", evidence=(), cure=cure)
+
+
+def _refuse_held(seen: Seen, there: Dataset) -> Refusal | None:
+    root = seen.world.target.root
+    marks: tuple[Snapshot | Bookmark, ...] = (*there.snapshots, *there.bookmarks)
+    if not marks:
+        return None
+    return Refusal(
+        why=f"{root} is there, and holds {show_count(len(marks), 'snapshot')}; a restore overwrites nothing",
+        evidence=tuple(f"{root}{one.mark} (guid {one.guid})" for one in marks[-_SHOWN:]),
+        cure=_elsewhere(seen),
+    )
+
+
+def _refuse_files(seen: Seen) -> Refusal | None:
+    root = seen.world.target.root
+    if seen.inside is None:
+        why = f"nobody has looked what lies in {root}"
+        return Refusal(why=why, evidence=(), cure=f"zfs mount {root.path}, then say the same command again")
+    if not seen.inside:
+        return None
+    more = " and more" if len(seen.inside) > _SHOWN else ""
+    return Refusal(
+        why=f"{root} is there, and holds files; a restore overwrites nothing",
+        evidence=(", ".join(seen.inside[:_SHOWN]) + more,),
+        cure=f"move them into a dataset of their own, such as {root.path}/kept; or {_elsewhere(seen)}",
+    )
+
+
+def _refuse_sealed(seen: Seen, there: Dataset) -> Refusal | None:
+    """dmu_recv.c: a whole stream replaces no encrypted dataset, and a raw one none at all."""
+    root, copy = seen.world.target.root, seen.world.source.datasets[""]
+    raw = copy.encrypted and has_its_own_key(seen.world, copy)
+    if not there.encrypted and not raw:
+        return None
+    what = f"{root} is encrypted" if there.encrypted else f"the copy {seen.world.source.root} is encrypted"
+    why = f"{what}, and zfs puts nothing encrypted into a pool's own dataset"
+    return Refusal(why=why, evidence=(), cure=_elsewhere(seen))
+
+
+def _refuse_others(seen: Seen) -> Refusal | None:
+    """Datasets that bear a name of the copy's, and neither came back from it nor hold just what it holds."""
+    copies, target = seen.world.source.datasets, seen.world.target
+    others = [
+        name
+        for name, one in target.datasets.items()
+        if name and name in copies and not (is_ours(one) or one.placeholder or _same(one, copies[name]))
+        and not (one.partial and not one.snapshots)
+    ]  # fmt: skip
+    if not others:
+        return None
+    return Refusal(
+        why=f"{target.full(min(others))} is there; a restore overwrites nothing",
+        evidence=tuple(target.full(name) for name in sorted(others)[:_SHOWN]),
+        cure=f"zfs rename -u {target.full(min(others))} {target.full(min(others))}_aside, and so on; or {_elsewhere(seen)}",
+    )
+
+
+def _same(one: Dataset, copy: Dataset) -> bool:
+    return one.newest is not None and copy.newest is not None and one.newest.guid == copy.newest.guid
+
+
+def _refuse_mounted(seen: Seen) -> Refusal | None:
+    """Why not unmounted by us: who works there would be cut off, and nothing of it is to return."""
+    root = seen.world.target.root.path
+    places = [place for place, what in seen.mounts.items() if what == root]
+    busy = sorted(
+        what for place, what in seen.mounts.items() for own in places if place.startswith(f"{own.rstrip('/')}/")
+    )
+    if not busy:
+        return None
+    why = f"{root} has to be unmounted for this, and {busy[0]} is mounted below it"
+    return Refusal(
+        why=why, evidence=tuple(busy[:_SHOWN]), cure=f"zfs unmount {busy[0]}, and mount it again when all is back"
+    )
+
+
+def _elsewhere(seen: Seen) -> str:
+    root = seen.world.target.root
+    return f"bring it back below, as a dataset: --to {root}/NAME; or its parts, --path NAME --to {root}/NAME each"
+
+
+# What was told of it when the pool was made.
+
+
+def kept(seen: Seen) -> Iterator[tuple[str, str, str]]:
+    """(property, its value, the copy's) of what the pool's own dataset had before and keeps."""
+    root = seen.world.target.datasets.get("")
+    if root is None or not is_pool(seen):
+        return
+    ours = (*commands.put_aside(root.kind), "canmount")
+    for name, value in sorted(seen.home.get("", {}).items()):
+        came = seen.copied.get("", {}).get(name)
+        told = value.source == _LOCAL and name not in ours and not name.startswith("poolferry:")
+        if told and came is not None and came.received not in (None, value.value):
+            yield name, value.value, str(came.received)
+
+
+def kept_lines(seen: Seen) -> tuple[str, ...]:
+    """The same as warnings."""
+    root = seen.world.target.root
+    return tuple(
+        f"{root} keeps {name}={now}, told when the pool was made; the copy had {came}: zfs set {name}={came} {root.path}"
+        for name, now, came in kept(seen)
+    )

@@ -1,0 +1,177 @@
+"""What is left once all data of a copy are back: properties, keys and mounts, each as it was; and then our marks go.
+
+Nothing here is remembered: what is still to be done shows on the datasets themselves, so it goes on after any cut. What
+is the very end, `ending` tells.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Step
+from orchestrator.domain.units import show_count
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import at
+from orchestrator.engines.zfs.model import Dataset, Flags, Kind
+from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
+from orchestrator.engines.zfs.restore.finish import (
+    CANMOUNT,
+    LOCAL,
+    decide_ending,
+    inherit,
+    is_own_root,
+    key_place,
+    last_steps,
+    now_of,
+    step,
+    wanted,
+)
+from orchestrator.engines.zfs.restore.model import Seen, Value, is_ours
+from orchestrator.engines.zfs.restore.pool_root import is_pool, kept, kept_lines
+
+# Room last: what is full by then must not keep the rest from being done. canmount is for the end, and by itself.
+_ORDER = (
+    "mountpoint", "sharenfs", "sharesmb", "readonly", "quota", "refquota", "reservation", "refreservation",
+)  # fmt: skip
+_PUBLISHED = ("mountpoint", "sharenfs", "sharesmb")
+# What a stream settles by itself, or what can only be told when a dataset is made. Source: zfsprops(7).
+_NOT_TO_SET = frozenset(
+    "casesensitivity normalization utf8only volblocksize volsize version encryption keyformat keylocation pbkdf2iters".split()
+)
+
+
+def plan(seen: Seen) -> Decision:
+    """The properties first; once they are right, the mounts; and nothing, where all is done or has to wait."""
+    names = _unsettled(seen)
+    first = tuple(_properties(seen, names))
+    if first:
+        summary = f"give {show_count(len(names), 'dataset')} of {seen.world.target.root} their properties back"
+        told = (*_kept_aside(seen, names), *kept_lines(seen))
+        return Plan(summary=summary, stages=(first,), again=True, warnings=told)
+    last = decide_ending(seen, names)
+    if steps := tuple(last_steps(seen, last)):
+        mounts = show_count(len(last.mount), "dataset")
+        return Plan(
+            summary=f"let {seen.world.target.root} be used: {mounts} to mount", stages=(steps,), warnings=last.warnings
+        )
+    return Nothing(why=f"{seen.world.target.root} holds all of the copy", current=None, warnings=last.warnings)
+
+
+def foreseen(seen: Seen) -> tuple[tuple[Step, ...], ...]:
+    """The same for a destination that does not hold the data yet, as it will be found then."""
+    names = tuple(sorted(seen.world.source.datasets))
+    there = {name: _arrived(seen, one) for name, one in seen.world.source.datasets.items()}
+    target = replace(seen.world.target, datasets=there)
+    home = {name: _received(seen, name) for name in names}
+    seen = replace(seen, home=home, mounts={}, world=replace(seen.world, target=target))
+    parts = tuple(_properties(seen, names)), tuple(last_steps(seen, decide_ending(seen, names)))
+    return tuple(part for part in parts if part)
+
+
+def _arrived(seen: Seen, one: Dataset) -> Dataset:
+    """A dataset as it will be once its data are there."""
+    raw = one.encrypted and has_its_own_key(seen.world, one)
+    return replace(
+        one, flags=Flags(backup=True), placeholder=not one.snapshots, mounted=False, encrypted=raw, key_loaded=False
+    )
+
+
+def _received(seen: Seen, dataset: str) -> dict[str, Value]:
+    """Its properties by then: those that came, and over some of them what a receive gives."""
+    source = seen.world.source.datasets[dataset]
+    told = seen.copied.get(dataset, {})
+    bare = source.encrypted or (not dataset and is_pool(seen))
+    came = {name: one.received for name, one in told.items() if one.received is not None and not bare}
+    found = {name: Value(value=value, received=value, source="received") for name, value in came.items()}
+    whole = seen.world.target.full(dataset)
+    for name in commands.put_aside(source.kind):
+        value = came.get(name)
+        if name == "mountpoint":
+            found[name] = Value(value=value or f"/{whole}", received=value, source="default")
+        else:
+            found[name] = Value(value="", received=value, source="default" if name in _PUBLISHED else LOCAL)
+    own = seen.home.get(dataset, {}) if not dataset and is_pool(seen) else {}
+    return {name: one for name, one in own.items() if one.source == LOCAL} | found
+
+
+def _unsettled(seen: Seen) -> tuple[str, ...]:
+    """What came back and still has our mark, parents first."""
+    there = seen.world.target.datasets
+    back = (name for name in sorted(seen.world.source.datasets) if name in there)
+    return tuple(name for name in back if is_ours(there[name]) or there[name].placeholder)
+
+
+# Properties.
+
+
+def _properties(seen: Seen, names: Iterable[str]) -> Iterator[Step]:
+    """Those that the copy kept aside, for all datasets together; then what did not come with the streams."""
+    names = tuple(names)
+    for name in _ORDER:
+        back = tuple(one for one in names if _is_aside(seen, one, name))
+        yield from inherit(seen, name, back)
+    for one in names:
+        yield from _set(seen, one)
+
+
+def _kind(seen: Seen, dataset: str) -> Kind:
+    return seen.world.target.datasets[dataset].kind
+
+
+def _stays_aside(seen: Seen, name: str) -> bool:
+    """Whether a property would do harm elsewhere: two datasets at one mountpoint, or published unasked."""
+    return name in _PUBLISHED and not seen.homeward
+
+
+def _is_aside(seen: Seen, dataset: str, name: str) -> bool:
+    """Whether a value of ours, or the parent's, lies over what the dataset shall have."""
+    now, came = now_of(seen, dataset, name), wanted(seen, dataset, name)
+    if now is None or _stays_aside(seen, name) or name not in commands.put_aside(_kind(seen, dataset)):
+        return False
+    if came is not None and now.received != came:
+        return False  # there is nothing below it: it is set
+    return now.source == LOCAL or (came is not None and now.source != "received")
+
+
+def _set(seen: Seen, dataset: str) -> Iterator[Step]:
+    """What no stream brought, as none from a bookmark, of a copy that its pool encrypts, or the rest of a cut one does."""
+    words, stays = [], {one[0] for one in kept(seen)} if not dataset else ()
+    for name, told in sorted(seen.copied.get(dataset, {}).items()):
+        now = now_of(seen, dataset, name)
+        if (
+            told.received is None
+            or name in _NOT_TO_SET
+            or name == CANMOUNT
+            or _stays_aside(seen, name)
+            or name in stays
+        ):
+            continue
+        if now is None or told.received not in (now.received, now.value, now.outside):
+            words.append(f"{name}={told.received}")
+    if is_own_root(seen, dataset) and (place := key_place(seen, dataset)) not in (
+        "prompt",
+        _home_key_place(seen, dataset),
+    ):
+        words.append(f"keylocation={place}")
+    if words:
+        target = seen.world.target.full(dataset)
+        command = commands.zfs("set", *words, target, effect=Effect.WRITES, where=at(seen.world.target))
+        yield step(f"set {', '.join(words)} of {target}", "the copy kept it, and no stream brought it", command)
+
+
+def _home_key_place(seen: Seen, dataset: str) -> str:
+    now = now_of(seen, dataset, "keylocation")
+    return now.value if now else "prompt"
+
+
+def _kept_aside(seen: Seen, names: Iterable[str]) -> tuple[str, ...]:
+    """What does not return, because the data went elsewhere."""
+    kept = [
+        f"zfs inherit -S {name} {seen.world.target.full(one)}"
+        for one in names
+        for name in _PUBLISHED
+        if not seen.homeward and wanted(seen, one, name) is not None
+    ]
+    if not kept:
+        return ()
+    what = "mountpoints and shares stay aside, as this is not where the data came from"
+    return (f"{what}; to have them back: {'; '.join(kept[:5])}{' …' if len(kept) > 5 else ''}",)

@@ -1,0 +1,58 @@
+"""How damaged data of a copy, or of its source, are had again from the other side.
+
+Why no corrective receive (zfs receive -c): with OpenZFS 2.3.9 it mends the blocks, and leaves the snapshot that it was told,
+a sound one too, marked as inconsistent for ever: it can neither be mounted nor sent any more. Tried with and without -Lce.
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.engines.zfs.plan.context import Case
+
+_MOST = 20
+
+
+def heal(case: Case, copy: tuple[Finding, ...], source: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Lines with the good side of what is damaged and the exact commands. `copy`, `source`: what was found there."""
+    lines = [*_of_copy(case, copy), *_of_source(case, source)]
+    return tuple(dict.fromkeys(lines))[:_MOST]
+
+
+def _damaged(case: Case, findings: tuple[Finding, ...]) -> Iterator[tuple[str, str, str, int]]:
+    """(dataset, snapshot, file, guid) of what cannot be read, or reads otherwise, and both sides hold by guid."""
+    for finding in findings:
+        dataset, at, rest = finding.path.decode("utf-8", "surrogateescape").partition("@")
+        name, _, file = rest.partition("/")
+        guid = _guid(case, dataset, name) if at else None
+        if guid is not None and finding.verdict in (Verdict.UNREADABLE, Verdict.ROTTEN):
+            yield dataset, name, file, guid
+
+
+def _guid(case: Case, dataset: str, name: str) -> int | None:
+    """The guid of a snapshot that both sides hold, as the target calls it; None: there is none."""
+    there = case.world.target.datasets.get(dataset)
+    guid = next((one.guid for one in there.snapshots if one.name == name), None) if there else None
+    here = case.world.source.datasets.get(dataset)
+    return guid if here and any(one.guid == guid for one in here.snapshots) else None
+
+
+def _of_copy(case: Case, findings: tuple[Finding, ...]) -> Iterator[str]:
+    target = case.world.target
+    for dataset, name, _, guid in _damaged(case, findings):
+        whole = target.full(dataset)
+        argv = ("zfs", "rename", "-u", whole, f"{whole}.damaged")
+        rename = Command(argv=argv, effect=Effect.WRITES, host=target.root.host)
+        yield (
+            f"{whole}@{name}: the source holds the same snapshot (guid {guid}): {rename} && poolferry run {case.job.name} "
+            "sends it anew; the damaged copy stays until you destroy it"
+        )
+
+
+def _of_source(case: Case, findings: tuple[Finding, ...]) -> Iterator[str]:
+    for dataset, name, file, guid in _damaged(case, findings):
+        path = "/".join(part for part in (dataset, file) if part)
+        words = ["poolferry", "restore", "run", case.job.name, "--point", name, *(["--path", path] if path else [])]
+        told = f"{case.world.source.full(dataset)} as of @{name}" + (f", {file}" if file else "")
+        yield f"{told}: the copy holds the same snapshot (guid {guid}): {shlex.join([*words, '--to', 'FOLDER'])}"

@@ -1,0 +1,77 @@
+"""Who had which number when a kit was made, against where its data return: files bear numbers alone."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import At
+
+_PEOPLE = r"""
+printf "=users\n"; getent passwd; printf "=groups\n"; getent group
+"""
+_KINDS = (("users", "user", "useradd -u", "usermod -u", ""), ("groups", "group", "groupadd -g", "groupmod -g", ":"))
+_SHOWN = 8
+
+
+def warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to know before data come back: the first of the lines, and how many more there are."""
+    lines = tuple(changed(then, now))
+    more = (f"{len(lines) - _SHOWN} more accounts have another number, or are not there",)
+    return (*lines[:_SHOWN], *(more if len(lines) > _SHOWN else ()))
+
+
+def people_command(host: Host | None) -> Command:
+    """Prints all accounts that a machine knows."""
+    return commands.script(_PEOPLE, effect=Effect.READS, where=At(host=host))
+
+
+def parse_people(output: bytes) -> dict[str, Any]:
+    """The same as a kit has it."""
+    parts: dict[str, list[str]] = {"=users": [], "=groups": []}
+    part = "=users"
+    for line in output.decode("utf-8", "surrogateescape").splitlines():
+        if line in parts:
+            part = line
+        else:
+            parts[part].append(line)
+    return people(parts)
+
+
+def people(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """Accounts as a kit keeps them: by number the first name, as the machine tells it; and each name's own number."""
+    told: dict[str, Any] = {"accounts": {}}
+    for kind, *_ in _KINDS:
+        numbers, names = dict[str, str](), dict[str, str]()
+        for line in parts.get(f"={kind}", ()):
+            name, *rest = line.split(":")
+            if len(rest) > 1:
+                numbers.setdefault(rest[1], name)
+                names.setdefault(name, rest[1])
+        told[kind] = numbers
+        told["accounts"][kind] = names
+    return told
+
+
+def changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """A line with its cure for each account that has another number than it had, or is not there."""
+    for kind, what, add, renumber, colon in _KINDS:
+        here, called = _names(now, kind), now.get(kind, {})
+        for name, number in sorted(_names(then, kind).items(), key=lambda each: (int(each[1]), each[0])):
+            if here.get(name) == number:
+                continue
+            other, mine = called.get(number), here.get(name)
+            told = f"{what} {name} had the number {number}, which is {other or 'nobody'} now"
+            told += f", and has {mine}" if mine else ""
+            if other is None:
+                yield f"{told}: `{renumber if mine else add} {number} {name}`"
+            else:
+                made = f"`{renumber} {number} {name}` once {other} has another one" if mine else f"make {name}"
+                yield f"{told}: {made}{'; or' if mine else ', then'} `chown -hR --from={colon}{number} {colon}{name}` on what returns"
+
+
+def _names(told: Mapping[str, Any], kind: str) -> Mapping[str, str]:
+    """By name its number. Older kits know only one name of each number."""
+    known: Mapping[str, str] | None = told.get("accounts", {}).get(kind)
+    return {name: number for number, name in told.get(kind, {}).items()} if known is None else known

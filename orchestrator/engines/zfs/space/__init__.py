@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/space: say what this chapter is."""

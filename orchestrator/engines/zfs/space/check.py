@@ -1,0 +1,258 @@
+"""Whether a target has room for what a plan sends: refused before a byte moves where it surely has not, else warned of.
+
+What a dry send tells is what lies on the source. A block that is compressed there, or raw, takes as much on the target; any
+other may be compressed by the target: then nobody knows before.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from orchestrator.domain.errors import OrchestratorError, Stopped
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Effect, Plan, Refusal, Step
+from orchestrator.domain.units import Seconds, show_count, show_size
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.model import Flags, World, parse_flags
+from orchestrator.engines.zfs.survey import parse
+from orchestrator.engines.zfs.survey.confirm import sender_of, weigh
+from orchestrator.engines.zfs.survey.survey import run, understood
+from orchestrator.process.executor import Reader
+
+GUARD = "target-room"
+_PATIENCE = Seconds(60)  # from an old bookmark on, a dry send reads the metadata of all that is new
+# A stream has a head of 312 bytes for each block, and its size is told from an average block.
+_SURE = 0.9
+# Of what the source holds in all: with so much free nothing is weighed. Why less for increments: to weigh is one command more for
+# each dataset, each night, and what is new in a night is seldom a quarter of all.
+_PLENTY, _PLENTY_FOR_NEWS = 2, 0.25
+_MOST = 100  # snapshots in one line that a person is to paste
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A name that snapshots of the copy have. `newest`: some dataset of it holds none that is newer."""
+
+    name: str
+    createtxg: int
+    taken: datetime
+    newest: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A closer look at the target. `free`: bytes, those that are being freed included; `at`: the dataset that tells of them.
+
+    `squeezes`: it compresses what does not come compressed; `dedup`: what it holds already may take nothing.
+    """
+
+    at: str
+    free: int
+    squeezes: bool
+    dedup: bool
+    snapshots: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Snapshots of the copy that could go: by [keep], or the oldest. `frees`: bytes; None: zfs does not tell."""
+
+    names: tuple[str, ...]
+    frees: int | None
+    by_keep: bool
+
+
+def check_room(job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+    """The plan; or why its target has no room for it, with what could go there. Raises: Stopped."""
+    free = world.target.available
+    if free is None or GUARD in asked.allowed or _has_plenty(world, plan, free):
+        return plan
+    try:
+        return _checked(job, world, plan, asked, reader, free)
+    except Stopped:
+        raise
+    except OrchestratorError:  # what hinders a look will hinder the copy, which tells of it
+        return plan
+
+
+def _has_plenty(world: World, plan: Plan, free: int) -> bool:
+    root, below = world.source.datasets.get(""), len(world.target.root.path) + 1
+    there = {name for name, one in world.target.datasets.items() if not one.placeholder}
+    whole = any(step.copies and step.lane[below:] not in there for step in plan.steps)
+    return root is not None and root.used is not None and free > (_PLENTY if whole else _PLENTY_FOR_NEWS) * root.used
+
+
+def _checked(job: Job, world: World, plan: Plan, asked: Asked, reader: Reader, free: int) -> Plan | Refusal:
+    if any(step.copies and step.expected is None for step in plan.steps):
+        plan = weigh(plan, reader, patience=_PATIENCE)
+    expected = sum(step.expected or 0 for step in plan.steps if step.copies)
+    if expected <= free:
+        return plan
+    room = _look(world, reader)
+    if expected <= room.free:
+        return plan
+    if expected * _SURE > room.free and _is_sure(world, plan, room, _packs(world, reader)):
+        pruning = _pruning(asked, room, expected, lambda names: _frees(world, names, reader))
+        return _refuse(job, world, room, expected, pruning)
+    return replace(plan, warnings=(*plan.warnings, _warning(room, expected)))
+
+
+def _warning(room: Room, expected: int) -> str:
+    return (
+        f"{show_size(expected)} are to be sent, and {show_size(room.free)} are free in {room.at}: it fits only if the target "
+        "stores it in less"
+    )
+
+
+def _is_sure(world: World, plan: Plan, room: Room, packs: Mapping[str, bool]) -> bool:
+    """Whether what was weighed takes at least so much on the target. `packs`: by dataset, whether its source compresses."""
+    sends = [step for step in plan.steps if step.copies]
+    if room.dedup or _lets_go(world, plan, sends):
+        return False
+    below = len(world.target.root.path) + 1
+    for step in sends:
+        flags = _flags(world, step)
+        if flags is None or not (
+            flags.raw or (flags.compressed and (packs.get(step.lane[below:]) or not room.squeezes))
+        ):
+            return False
+    return True
+
+
+def _lets_go(world: World, plan: Plan, sends: Iterable[Step]) -> bool:
+    """Whether the plan itself frees room: it rolls back, or throws away what a cut receive left."""
+    resumed = {step.lane for step in sends if "-t" in _words(step)}
+    cut = {world.target.full(name) for name, one in world.target.datasets.items() if one.partial}
+    return bool(cut - resumed) or any(step.effect is Effect.DESTROYS and not step.copies for step in plan.steps)
+
+
+def _flags(world: World, step: Step) -> Flags | None:
+    """How a step sends; None where that cannot be told."""
+    words = _words(step)
+    if "-t" in words:
+        token = world.tokens.get(words[-1])
+        return token.flags if token else None
+    return parse_flags("".join(letter for letter in words[0] if letter in "wLce") or "-") if words else None
+
+
+def _words(step: Step) -> tuple[str, ...]:
+    sender = sender_of(step)
+    return (sender and commands.sent(sender)) or ()
+
+
+def _look(world: World, reader: Reader) -> Room:
+    """What the target's room is made of."""
+    side = world.target
+    near = side.root.path if "" in side.datasets else max(side.above, key=len)
+    command = commands.room_command(side.root, near)
+    result = run(reader, command, patience=_PATIENCE)
+    return understood(command, result, partial(parse_room, result.stdout, near))
+
+
+def parse_room(text: bytes, near: str) -> Room:
+    """Of what the script prints: properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
+    try:
+        return _room(text.decode("utf-8", "surrogateescape").splitlines(), near)
+    except LookupError as error:
+        raise parse.Unreadable("a look at the target's room told too little") from error
+
+
+def _room(lines: Iterable[str], near: str) -> Room:
+    told: dict[str, str] = {}
+    names: dict[str, tuple[int, datetime]] = {}
+    newest: dict[str, tuple[int, str]] = {}
+    for line in lines:
+        first, *fields = line.split("\t")
+        dataset, mark, name = first.partition("@")
+        if not mark:
+            told[first] = fields[0]
+            continue
+        txg, taken = int(fields[0]), datetime.fromtimestamp(int(fields[1]), UTC)
+        names.setdefault(name, (txg, taken))
+        newest[dataset] = max(newest.get(dataset, (0, "")), (txg, name))
+    last = {name for _, name in newest.values()}
+    kept = (Kept(name=name, createtxg=txg, taken=taken, newest=name in last) for name, (txg, taken) in names.items())
+    return Room(
+        at=near, free=int(told["available"]) + (parse.parse_number(told.get("freeing", "-")) or 0),
+        squeezes=told["compression"] != "off", dedup=told["dedup"] != "off",
+        snapshots=tuple(sorted(kept, key=lambda one: one.createtxg)),
+    )  # fmt: skip
+
+
+def _packs(world: World, reader: Reader) -> Mapping[str, bool]:
+    """By dataset of the source, whether it compresses what is written to it."""
+    root = world.source.root
+    command = commands.packs_command(root)
+    result = run(reader, command, patience=_PATIENCE)
+    lines = (line.split("\t") for line in result.stdout.decode("utf-8", "surrogateescape").splitlines())
+    return {name[len(root.path) + 1 :]: value != "off" for name, value in lines}
+
+
+def _frees(world: World, names: Sequence[str], reader: Reader) -> int | None:
+    """What would be free without these snapshots of the copy; None where zfs would not destroy them."""
+    try:
+        told = run(reader, commands.dry_destroy_command(world.target.root, names), patience=_PATIENCE).stdout.decode()
+    except Stopped:
+        raise
+    except OrchestratorError:
+        return None
+    found = [line.split("\t")[1] for line in told.splitlines() if line.startswith("reclaim\t")]
+    return int(found[0]) if found else None
+
+
+def _pruning(asked: Asked, room: Room, expected: int, frees: Callable[[Sequence[str]], int | None]) -> Pruning | None:
+    """What could go so that it fits, never a newest one: what [keep] does not keep, else the fewest of the oldest."""
+    going = [one for one in room.snapshots if not one.newest][:_MOST]
+    if asked.retain is not None:
+        retained = asked.retain(tuple((one.name, one.taken) for one in room.snapshots))
+        unkept = tuple(one.name for one in going if one.name not in retained)
+        if unkept and (freed := frees(unkept)) is not None and room.free + freed >= expected:
+            return Pruning(names=unkept, frees=freed, by_keep=True)
+    if not going:
+        return None
+    names = tuple(one.name for one in going)
+    freed = frees(names)
+    few, many = 0, len(names)
+    while freed is not None and room.free + freed >= expected and many - few > 1:
+        half = (few + many) // 2
+        less = frees(names[:half])
+        if less is not None and room.free + less >= expected:
+            many, freed = half, less
+        else:
+            few = half
+    return Pruning(names=names[:many], frees=freed, by_keep=False)
+
+
+def _refuse(job: Job, world: World, room: Room, expected: int, pruning: Pruning | None) -> Refusal:
+    return Refusal(
+        why=f"the target has no room: {show_size(expected)} are to be sent, and {show_size(room.free)} are free in {room.at}",
+        evidence=(
+            "the first is what a dry `zfs send` tells of all that is new, the second what `zfs get available` tells",
+            *(_told(pruning, world) if room.snapshots else ()),
+        ),
+        cure=f"{_cure(job, room, expected, pruning)}; where it is known to fit: poolferry run {job.name} --allow {GUARD}",
+        guard=GUARD,
+    )
+
+
+def _told(pruning: Pruning | None, world: World) -> tuple[str, ...]:
+    """What could go, in words, and the line that would do it."""
+    if pruning is None:
+        return ("the copy holds no snapshots but the newest, from which the next send starts: nothing can go there",)
+    names = pruning.names
+    which = f"@{names[0]}" + (f" to @{names[-1]}" if len(names) > 1 else "")
+    count = show_count(len(names), "snapshot")
+    what = f"{count} of the copy, which [keep] does not keep," if pruning.by_keep else f"the oldest {count} of the copy"
+    does = "zfs does not say what that frees" if pruning.frees is None else f"that frees {show_size(pruning.frees)}"
+    return (f"{what} could go, {which}; {does}", str(commands.destroy_command(world.target.root, names)))
+
+
+def _cure(job: Job, room: Room, expected: int, pruning: Pruning | None) -> str:
+    disk = job.target.disk
+    larger = "enroll a larger disk" if disk else "give the target's pool more disks"
+    if pruning is None or pruning.frees is None or room.free + pruning.frees < expected:
+        return f"{larger}, or send less (exclude and skip-snapshots in [zfs])"
+    how = f", between `poolferry disks attach {disk}` and `poolferry disks eject {disk}`" if disk else ""
+    return f"let these snapshots go by that line{how}; or {larger}"

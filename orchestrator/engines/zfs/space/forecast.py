@@ -1,0 +1,48 @@
+"""What the next copy into a pool that is not here will start from: what the source remembers of it."""
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.rotation import Base
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.engines.zfs.holds.report import covers
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_keeper, keeper_of
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import broken
+
+
+def source_pipeline(job: Job) -> Pipeline:
+    """All datasets and bookmarks of a job's source."""
+    depth = ("-r",) if options_of(job).recursive else ("-d", "1")
+    return alone(
+        "zfs", "list", "-Hp", *depth, "-t", "filesystem,volume,bookmark", "-o", "name,used", job.source.path,
+        effect=Effect.READS, host=job.source.host,
+    )  # fmt: skip
+
+
+def bases(job: Job, pool_guid: int, reader: Reader) -> tuple[Base, ...]:
+    """Of each dataset of the source, whether a bookmark remembers what the pool has. Raises: OrchestratorError."""
+    pipeline = source_pipeline(job)
+    listed = reader.read(pipeline)
+    if not listed.well:
+        raise explain(broken(pipeline, listed))
+    return parse_bases(listed.stdout, job, pool_guid)
+
+
+def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[Base, ...]:
+    """The same of the listing."""
+    rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
+    wanted = keeper_of(pool_guid, job.target.location)
+    marks = (name.partition("#") for name, _ in rows if "#" in name)
+    kept = {
+        name for name, _, mark in marks if (told := cursor_keeper(mark)) and told in (wanted, Keeper(pool=pool_guid))
+    }
+    return tuple(
+        Base(
+            dataset=name, snapshot=False, bookmark=name in kept, kept=None,
+            whole=Bytes(int(used)) if used.isdigit() else None,
+        )
+        for name, used in rows
+        if "#" not in name and covers(job, name, job.source)
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/survey: say what this chapter is."""

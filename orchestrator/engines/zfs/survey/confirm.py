@@ -1,0 +1,125 @@
+"""Looks whether what was sent is there, and how large what will be sent is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Pipeline, Plan, Proof, Step
+from orchestrator.domain.units import Bytes, Seconds, show_count
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.model import Snapshot, SnapshotPresent
+from orchestrator.engines.zfs.survey import parse
+from orchestrator.engines.zfs.survey.survey import PATIENCE, run, understood
+from orchestrator.process.executor import Reader
+
+WEIGHED = 50
+_NAMED = 5
+
+
+def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
+    """Whether all snapshots arrived, by guid, in one look a host. Raises: ProofFailed naming the datasets.
+
+    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
+    """
+    hosts: dict[Host | None, list[SnapshotPresent]] = {}
+    for proof in proofs:
+        if isinstance(proof, SnapshotPresent):
+            hosts.setdefault(proof.dataset.host, []).append(proof)
+    failed = [line for host, promised in hosts.items() for line in _judged(promised, host, reader)]
+    if failed:
+        more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        raise ProofFailed(
+            f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
+            cure="run again: it looks again and decides anew; does something else write or take snapshots there?",
+        )
+
+
+def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
+    """What is not as promised. What is not found at once by its name is looked for among all of its dataset."""
+    told = _told(promised, host, reader)
+    last = {proof.dataset.path: proof for proof in promised}
+    unclear = {
+        proof.dataset.path
+        for proof in promised
+        if told.get((_name(proof), "guid")) != str(proof.guid)
+        or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
+    }
+    left = [proof for proof in promised if proof.dataset.path in unclear]
+    return _failed(left, _seen(left, host, reader)) if left else ()
+
+
+def _told(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[tuple[str, str], str]:
+    """Properties of the datasets and snapshots that were promised: those alone, as listing all of them takes long."""
+    told: dict[tuple[str, str], str] = {}
+    names = dict.fromkeys(name for proof in promised for name in (proof.dataset.path, _name(proof)))
+    for batch in commands.batches((name,) for name in names):
+        command = commands.promised_command(batch, host)
+        result = run(reader, command)
+        told |= understood(command, result, partial(parse.parse_told, result.stdout.splitlines()))
+    return told
+
+
+def _name(proof: SnapshotPresent) -> str:
+    return f"{proof.dataset.path}@{proof.snapshot}"
+
+
+def _seen(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[str, Sequence[Snapshot]]:
+    seen: dict[str, Sequence[Snapshot]] = {}
+    for batch in commands.batches((dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in promised)):
+        command = commands.newest_command(batch, host)
+        result = run(reader, command)
+        seen |= understood(command, result, partial(parse.parse_newest, result.stdout.splitlines()))
+    return seen
+
+
+def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Snapshot]]) -> Iterable[str]:
+    last = {proof.dataset.path: proof for proof in promised}
+    for proof in promised:
+        there = seen.get(proof.dataset.path, ())
+        if all(snapshot.guid != proof.guid for snapshot in there):
+            yield f"{proof.dataset} has no snapshot {proof.snapshot} with guid {proof.guid}"
+        elif last[proof.dataset.path] is proof and there[-1].guid != proof.guid:
+            yield f"{proof.dataset} has {there[-1].name} after {proof.snapshot}, from elsewhere"
+
+
+def weigh(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:
+    """The plan with the sizes that dry sends tell, of the first 50 sends. A size that cannot be told stays unknown."""
+    sends = [step for step in plan.steps if step.copies and sender_of(step) is not None][:WEIGHED]
+    sizes: dict[int, int | None] = {}
+    for group in _by_host(sends):
+        first = sender_of(group[0])
+        if first is None:
+            continue
+        for step, size in zip(group, _weighed(group, first.host, reader, patience), strict=False):
+            sizes[id(step)] = size
+    return replace(plan, stages=tuple(tuple(_with_size(step, sizes) for step in stage) for stage in plan.stages))
+
+
+def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
+    size = sizes.get(id(step))
+    return step if size is None else replace(step, expected=Bytes(size))
+
+
+def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience: Seconds) -> Sequence[int | None]:
+    senders = [sender for step in steps if (sender := sender_of(step)) is not None]
+    where = commands.At(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
+    result = run(reader, commands.weigh_command(senders, where), patience=patience)
+    return parse.parse_sizes(result.stdout.decode("utf-8", "surrogateescape").splitlines())
+
+
+def _by_host(steps: Iterable[Step]) -> Iterable[Sequence[Step]]:
+    groups: dict[Host | None, list[Step]] = {}
+    for step in steps:
+        sender = sender_of(step)
+        groups.setdefault(sender.host if sender else None, []).append(step)
+    return groups.values()
+
+
+def sender_of(step: Step) -> Command | None:
+    """The sending end of a step's stream."""
+    if not isinstance(step.work, Pipeline):
+        return None
+    first = step.work.stages[0]
+    return first if commands.sent(first) is not None else None

@@ -1,0 +1,310 @@
+"""Reads what the zfs programs print: listings, properties, processes."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+from orchestrator.engines.zfs.model import (
+    FLAGS,
+    PLACEHOLDER,
+    Bookmark,
+    Dataset,
+    Flags,
+    Kind,
+    Side,
+    Snapshot,
+    Wire,
+    parse_flags,
+)
+from orchestrator.engines.zfs.plan.hold_names import Keeper, held_keeper
+
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+ABSENT = "ABSENT"  # in place of a pool's health: there is no such pool
+_ON, _OWN = "on", "local"
+_ABSURD = 1 << 60  # an estimate above it is a known fault of `zfs send -n` (openzfs 1067, 16691)
+_NUMBER = re.compile(r"-?\d+")
+
+
+class Unreadable(ValueError):
+    """A listing that is not as the programs print it: never taken for an empty one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at one side printed, in its parts. `health`: of the pool, ABSENT where there is none.
+
+    `there`: the root dataset is there; `whole`: the listing came to its end.
+    """
+
+    root: bool
+    sudo: bool
+    mbuffer: bool
+    version: tuple[int, ...]
+    pool_guid: int
+    health: str
+    there: bool
+    whole: bool
+    above: Mapping[str, tuple[int | None, bool]]
+    properties: Mapping[str, Mapping[str, tuple[str, str]]]
+    snapshots: Mapping[str, Sequence[Snapshot]]
+    bookmarks: Mapping[str, Sequence[Bookmark]]
+    created: Mapping[int, datetime]
+    wire: Wire | None = None
+
+
+def outside(mountpoint: str, altroot: str) -> str:
+    """A mountpoint as it is wherever else its pool is imported. `altroot`: the pool's property; "-" where it has none."""
+    folder = altroot.rstrip("/")
+    inside = altroot.startswith("/") and f"{mountpoint}/".startswith(f"{folder}/")
+    return (mountpoint[len(folder) :] or "/") if inside else mountpoint
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """The numbers of a version such as "2.3.9-0+deb13u1"; () where there are none."""
+    match = _VERSION.search(text)
+    return tuple(int(part) for part in match.groups() if part) if match else ()
+
+
+def parse_look(lines: Iterable[bytes]) -> Look:
+    """What a look tells, line by line. Raises: ValueError for what is no listing."""
+    reading = _Reading()
+    for line in lines:
+        if line:
+            reading.feed(line.decode("utf-8", "surrogateescape"))
+    return reading.look()
+
+
+class _Reading:
+    """One look while it is read: a line that begins with "=" opens a part, which no dataset's name can."""
+
+    def __init__(self) -> None:
+        self._part = ""
+        self._here: list[str] = []
+        self._pool: list[str] = []
+        self._wire: list[str] = []
+        self._seen: set[str] = set()
+        self._above: dict[str, tuple[int | None, bool]] = {}
+        self._properties: dict[str, dict[str, tuple[str, str]]] = {}
+        self._snapshots: dict[str, list[Snapshot]] = {}
+        self._bookmarks: dict[str, list[Bookmark]] = {}
+        self._created: dict[int, datetime] = {}
+
+    def feed(self, line: str) -> None:
+        if self._part == "=snapshots" and not line.startswith("="):
+            self._snapshot(line)
+        elif self._part == "=datasets" and not line.startswith("="):
+            self._property(line)
+        elif line.startswith("="):
+            self._open(line)
+        elif self._part == "=above":
+            name, available, encryption = _fields(line, 3)
+            self._above[name] = (parse_number(available), encryption not in ("off", "-"))
+        else:
+            raise Unreadable(f"not as zfs prints it: {line!r}")
+
+    def _open(self, line: str) -> None:
+        self._part, *rest = line.split(" ", 4)
+        self._seen.add(self._part)
+        if self._part == "=here":
+            self._here = rest
+        elif self._part == "=pool":
+            self._pool = rest
+        elif self._part == "=wire":
+            self._wire = rest
+
+    def _property(self, line: str) -> None:
+        name, kind, *value, source = _fields(line, 4)
+        self._properties.setdefault(name, {})[kind] = ("\t".join(value), source)
+
+    def _snapshot(self, line: str) -> None:
+        name, guid, createtxg, *created = _fields(line, 3)
+        dataset, at, mark = name.partition("@")
+        if at:
+            found = Snapshot(name=mark, guid=int(guid), createtxg=int(createtxg))
+            self._snapshots.setdefault(dataset, []).append(found)
+        else:
+            dataset, _, mark = name.partition("#")
+            kept = Bookmark(name=mark, guid=int(guid), createtxg=int(createtxg))
+            self._bookmarks.setdefault(dataset, []).append(kept)
+        if created and at:
+            self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
+
+    def look(self) -> Look:
+        if len(self._here) != 4 or len(self._pool) != 2:
+            raise Unreadable("the look ended before it said anything")
+        user, sudo, mbuffer, version = self._here
+        return Look(
+            root=user == "0", sudo=sudo == "sudo", mbuffer=mbuffer == "mbuffer", version=parse_version(version),
+            pool_guid=parse_number(self._pool[0]) or 0, health=self._pool[1],
+            there="=datasets" in self._seen and "=absent" not in self._seen, whole="=end" in self._seen,
+            above=self._above, properties=self._properties, snapshots=self._snapshots, bookmarks=self._bookmarks,
+            created=self._created,
+            # Source: ssh(1), SSH_CONNECTION: address and port of the client, then of the server.
+            wire=Wire(here=self._wire[0], there=self._wire[2]) if len(self._wire) == 4 else None,
+        )  # fmt: skip
+
+
+def _fields(line: str, least: int) -> list[str]:
+    fields = line.split("\t")
+    if len(fields) < least:
+        raise Unreadable(f"not as zfs prints it: {line!r}")
+    return fields
+
+
+def parse_number(text: str) -> int | None:
+    """A number as `-p` prints it; None for "-" and for nothing."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def side_of(look: Look, root: Location) -> Side:
+    """The side that a look found, its datasets by their names below the root. Raises: ValueError."""
+    path = root.path
+    datasets = {
+        name[len(path) + 1 :]: _dataset(name[len(path) + 1 :], told, look.snapshots.get(name), look.bookmarks.get(name))
+        for name, told in look.properties.items()
+    }
+    above = _above(path)
+    near = max((name for name in look.above if name != path), key=len, default=None)
+    own = look.properties.get(path, {}).get("available")
+    available = parse_number(own[0]) if own else look.above[near][0] if near else None
+    return Side(
+        root=root, pool_guid=look.pool_guid, version=look.version, available=available,
+        programs=look.root or look.sudo, sudo=look.sudo, mbuffer=look.mbuffer, wire=look.wire,
+        above=frozenset(above if look.there else look.above), datasets=datasets,
+        inherits_encryption=near is not None and look.above[near][1],
+    )  # fmt: skip
+
+
+def _above(path: str) -> tuple[str, ...]:
+    parts = path.split("/")
+    return tuple("/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+def ancestors(path: str) -> tuple[str, ...]:
+    """The datasets above one, the pool's first."""
+    return _above(path)
+
+
+def _by_txg(found: Snapshot | Bookmark) -> int:
+    return found.createtxg
+
+
+def _dataset(
+    name: str,
+    told: Mapping[str, tuple[str, str]],
+    snapshots: Sequence[Snapshot] | None,
+    bookmarks: Sequence[Bookmark] | None,
+) -> Dataset:
+    value = {key: (None if text == "-" else text) for key, (text, _) in told.items()}
+    kind, guid, createtxg = value.get("type"), value.get("guid"), value.get("createtxg")
+    if kind is None or guid is None or createtxg is None:
+        raise Unreadable(f"zfs told too little of the dataset {name or 'at the root'!r}")
+    token, whole = value.get("receive_resume_token"), tuple(sorted(snapshots or (), key=_by_txg))
+    written, marked = value.get("written"), told.get(PLACEHOLDER) == (_ON, _OWN)
+    return Dataset(
+        name=name, kind=Kind(kind), guid=int(guid), createtxg=int(createtxg), snapshots=whole,
+        bookmarks=tuple(sorted(bookmarks or (), key=_by_txg)), origin=value.get("origin") or None,
+        encrypted=value.get("encryption") not in (None, "off"), encryption_root=value.get("encryptionroot"),
+        key_loaded=value.get("keystatus") == "available", token=token,
+        partial=token is not None or value.get("inconsistent") == "1",
+        written=int(written) if written else None, mounted=value.get("mounted") == "yes",
+        flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
+        used=parse_number(value.get("used") or "-"),
+    )  # fmt: skip
+
+
+def _own_flags(told: Mapping[str, tuple[str, str]]) -> Flags | None:
+    text, source = told.get(FLAGS, ("", ""))
+    return parse_flags(text) if source == _OWN else None
+
+
+def held_in(datasets: Mapping[str, Dataset], keeper: Keeper) -> dict[str, tuple[str, ...]]:
+    """By dataset, the names of the snapshots that a hold for this copy keeps, as bookmarks beside them tell."""
+    held: dict[str, tuple[str, ...]] = {}
+    for name, dataset in datasets.items():
+        guids = {mark.guid for mark in dataset.bookmarks if held_keeper(mark.name) == keeper}
+        if guids:
+            held[name] = tuple(snapshot.name for snapshot in dataset.snapshots if snapshot.guid in guids)
+    return {name: names for name, names in held.items() if names}
+
+
+def parse_receiving(lines: Iterable[str], root: str) -> dict[str, int]:
+    """Into which datasets at or below the root some process receives, by their names below it."""
+    found: dict[str, int] = {}
+    for pid, argv in _processes(lines):
+        ours = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
+        if ours and f"{argv[-1]}/".startswith(f"{root}/"):
+            found[argv[-1][len(root) + 1 :]] = pid
+    return found
+
+
+def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    pid, argv = 0, list[str]()
+    for line in lines:
+        if line.startswith("=process "):
+            yield pid, argv
+            pid, argv = int(line.split()[1]), []
+        else:
+            argv.append(line)
+    yield pid, argv
+
+
+def parse_sizes(lines: Iterable[str]) -> list[int | None]:
+    """The sizes that dry sends told, in order; None for one that is not known, or absurd."""
+    found = [line.split("\t") for line in lines if line.startswith("size")]
+    sizes = [parse_number(fields[1]) if len(fields) == 2 else None for fields in found]
+    return [size if size is not None and 0 <= size < _ABSURD else None for size in sizes]
+
+
+def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
+    """(name, when it was taken) of each snapshot of a listing, in its order. Raises: ValueError."""
+    for line in lines:
+        name, created = _fields(line, 2)
+        yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
+
+
+def parse_told(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:
+    """By name and property, its value. Raises: ValueError."""
+    fields = (_fields(line.decode("utf-8", "surrogateescape"), 3) for line in lines)
+    return {(name, kind): "\t".join(value) for name, kind, *value in fields}
+
+
+def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
+    """By whole name of the dataset, its snapshots by createtxg. Raises: ValueError."""
+    found: dict[str, list[Snapshot]] = {}
+    for line in lines:
+        name, guid, createtxg = _fields(line.decode("utf-8", "surrogateescape"), 3)
+        dataset, _, mark = name.partition("@")
+        found.setdefault(dataset, []).append(Snapshot(name=mark, guid=int(guid), createtxg=int(createtxg)))
+    for snapshots in found.values():
+        snapshots.sort(key=_by_txg)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class May:
+    """Who we are on a side, and what is delegated to us there: at the dataset itself, or at the nearest above it."""
+
+    user: str
+    resumable: str
+    dataset: str
+    rights: frozenset[str]
+
+
+def parse_may(lines: Iterable[str]) -> May:
+    """What `zfs allow` prints, for us: lines such as "<tab>user ferry create,mount"; sets (@name) are not looked into."""
+    told = {"=user": "", "=groups": "", "=resumable": "", "=at": ""}
+    rights: set[str] = set()
+    for line in lines:
+        word, _, rest = line.strip().partition(" ")
+        if word in told:
+            told[word] = rest
+            continue
+        who, _, granted = rest.partition(" ")
+        if word == "everyone":
+            rights.update(rest.split(","))
+        elif (word == "user" and who == told["=user"]) or (word == "group" and who in told["=groups"].split()):
+            rights.update(granted.split(","))
+    return May(user=told["=user"], resumable=told["=resumable"], dataset=told["=at"], rights=frozenset(rights))

@@ -1,0 +1,189 @@
+"""Looks at both sides at once, with one login and two listings each, whatever the number of datasets."""
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+from orchestrator.domain.errors import BaseGone, Evidence, OutsideError, Unexplained
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline
+from orchestrator.domain.point import Point
+from orchestrator.domain.units import Seconds
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.engines.zfs.model import Side, World
+from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.hold_names import Keeper, keeper_of
+from orchestrator.engines.zfs.survey import parse
+from orchestrator.engines.zfs.survey.parse import ABSENT, Look
+from orchestrator.engines.zfs.survey.resume_token import parse_token
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import Result, broken
+
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+PATIENCE = Seconds(600)  # a listing of a million snapshots on a busy disk; a dead pool never answers
+LIMIT = 1 << 30
+ASIDE = "aside"
+HEALTHY = ("ONLINE", "DEGRADED")
+
+
+def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> World:
+    """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at.
+
+    A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
+    Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
+    """
+    root, above = job.target.location, ASIDE in asked.allowed
+    brief = not whole and not asked.allowed
+    look = _Looking(job, reader)
+    (source, seen), (target, _) = side_by_side(
+        lambda: look.at(job.source, target=False, above=False),
+        lambda: look.at(root, target=True, above=above, newest=brief),
+    )
+    if brief and not newest_is_enough(source, target):
+        target, _ = look.at(root, target=True, above=above)
+    cut = any(dataset.partial for dataset in target.datasets.values())
+    tokens = {dataset.token for dataset in target.datasets.values() if dataset.token}
+    return World(
+        source=source,
+        target=target,
+        tokens={token: parse_token(token) for token in tokens},
+        receiving=look.receiving(root) if cut else {},
+        held=parse.held_in(source.datasets, keeper_of(target.pool_guid, root)),
+        held_older=parse.held_in(source.datasets, Keeper(pool=target.pool_guid)),
+        created=seen.created,
+    )
+
+
+def survey_copy(job: Job, reader: Reader) -> World:
+    """The copy alone, for what can be done while the source cannot be looked at: that side has no datasets here.
+
+    Raises: OrchestratorError.
+    """
+    target, _ = _Looking(job, reader).at(job.target.location, target=True, above=False)
+    return World(source=Side(root=job.source, pool_guid=0, version=()), target=target)
+
+
+def newest_is_enough(source: Side, target: Side) -> bool:
+    """Whether the newest snapshot of each copy says all that a plan asks of them: the source knows it, so it is the base.
+
+    Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
+    """
+    if not target.datasets:
+        return True
+    for name, there in target.datasets.items():
+        here = source.datasets.get(name)
+        if here is None or there.newest is None or (here.newest and here.newest.guid == there.newest.guid):
+            continue
+        known = {one.guid for one in here.snapshots} | {one.guid for one in here.bookmarks}
+        if there.newest.guid not in known:
+            return False
+    if any(there.partial and there.snapshots for there in target.datasets.values()):
+        return False
+    return all(name in target.datasets for name, here in source.datasets.items() if here.origin)
+
+
+class _Looking:
+    """Looks for one job."""
+
+    def __init__(self, job: Job, reader: Reader) -> None:
+        self._options = options_of(job)
+        self._reader = reader
+
+    def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[Side, Look]:
+        """One side. Raises: OrchestratorError."""
+        command = commands.look_command(
+            root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
+            created=self._options.catch_up == "kept" and not target, newest=newest,
+        )  # fmt: skip
+        result = run(self._reader, command)
+
+        def read() -> tuple[Side, Look]:
+            look = parse.parse_look(result.stdout.split(b"\n"))
+            _judge(look, root, command, result)
+            return parse.side_of(look, root), look
+
+        return understood(command, result, read)
+
+    def receiving(self, root: Location) -> dict[str, int]:
+        """Who receives there at this moment."""
+        result = run(self._reader, commands.receiving_command(root.host))
+        return parse.parse_receiving(result.stdout.decode("utf-8", "surrogateescape").splitlines(), root.path)
+
+
+def _judge(look: Look, root: Location, command: Command, result: Result) -> None:
+    """Raises: OrchestratorError for a pool that cannot be read, and for a listing that did not come to its end."""
+    pool, evidence = root.path.partition("/")[0], _evidence(command, result)
+    if look.health == ABSENT:
+        return
+    if look.health not in HEALTHY:
+        raise OutsideError(
+            f"the pool {pool} is {look.health.lower()}: its disks are gone or failing",
+            evidence=evidence,
+            cure=f"`zpool status {pool}` names the fault: bring the disks back, then `zpool clear {pool}`",
+        )
+    if root.path in look.above or not look.whole:
+        raise BaseGone(f"{root} changed under the look", evidence=evidence, cure="the next attempt looks again")
+
+
+def _evidence(command: Command, result: Result) -> Evidence:
+    host = str(command.host) if command.host else None
+    return Evidence(lines=(str(command),), exits=result.exits, last_words=result.last_words, host=host)
+
+
+def run(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> Result:
+    """The result of a command that only reads, in time and well. Raises: OrchestratorError."""
+    pipeline = Pipeline(stages=(command,))
+    result = reader.read(pipeline, limit=LIMIT, timeout=patience)
+    if not result.well:
+        raise explain(broken(pipeline, result, reader.ssh_options))
+    return result
+
+
+def understood(command: Command, result: Result, read: Callable[[], _One]) -> _One:
+    """What `read` makes of a result. Raises: Unexplained for what is no listing: it is never taken for an empty one."""
+    try:
+        return read()
+    except ValueError as error:
+        raise Unexplained(
+            f"what zfs printed cannot be read: {error}",
+            evidence=_evidence(command, result),
+            cure="run the command by hand: `poolferry show RUN` holds it",
+        ) from error
+
+
+def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
+    """Two looks at once, here and in a thread that lives as long as its program. Raises: what either raises."""
+    ended: list[_Other] = []
+    failed: list[Exception] = []
+
+    def look() -> None:
+        try:
+            ended.append(other())
+        except Exception as error:  # noqa: BLE001  # raised again, where somebody hears it
+            failed.append(error)
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        first = one()
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return first, ended[0]
+
+
+def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
+    """The snapshots of the copy's root, the oldest first; none where there is no copy yet. Raises: OrchestratorError."""
+    root = job.target.location
+    command = commands.points_command(root)
+    result = run(reader, command)
+    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    return tuple(
+        Point(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)
+        for name, taken in understood(command, result, lambda: tuple(parse.parse_points(lines)))
+    )

@@ -1,0 +1,1 @@
+"""orchestrator/engines/zfs/verify: say what this chapter is."""

@@ -1,0 +1,221 @@
+"""Judges a copy by the guids of both sides: what is missing, what only the target has, what was written there."""
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.zfs.model import Dataset, Snapshot
+from orchestrator.engines.zfs.plan.common_snapshot import find_base
+from orchestrator.engines.zfs.plan.context import Case
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """A snapshot that both sides hold, by guid; it may have another name on the target."""
+
+    dataset: str
+    source: Snapshot
+    target: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the look tells. `newest`: of each dataset the snapshot whose contents may be compared."""
+
+    point: str | None
+    newest: tuple[Common, ...]
+    checked: int
+    findings: tuple[Finding, ...]
+    warnings: tuple[str, ...]
+
+
+def judge(case: Case, *, point: str | None) -> Judged | Refusal:
+    """The verdict on the whole copy, up to the newest snapshots that both sides hold; or on one point."""
+    if "" not in case.world.source.datasets:
+        return Refusal(
+            why=f"the source {case.world.source.root} is not there",
+            evidence=(),
+            cure="`zpool import` its pool, or `zfs list` for its name",
+        )
+    judged = _judge_point(case, point) if point is not None else _judge_copy(case)
+    if judged.newest or judged.findings:
+        return judged
+    where = f"{case.world.target.root} holds no snapshot that {case.world.source.root} has"
+    return Refusal(
+        why=where if point is None else f"no snapshot @{point} is on both sides",
+        evidence=judged.warnings,
+        cure=f"poolferry run {case.job.name}, then verify again"
+        if point is None
+        else "choose one that the source still holds, or none for the newest of both sides",
+    )
+
+
+def path_of(dataset: str, snapshot: Snapshot) -> bytes:
+    """How a finding calls a snapshot: by its name below the job's root."""
+    return (dataset + snapshot.mark).encode("utf-8", "surrogateescape")
+
+
+# The whole copy.
+
+
+def _judge_copy(case: Case) -> Judged:
+    newest = {name: common for name in case.names if (common := newest_common(case, name))}
+    # createtxg counts for the whole pool: what was there when the newest common snapshot was taken should be there too.
+    reached = max((common.source.createtxg for common in newest.values()), default=0)
+    findings: list[Finding] = []
+    late: list[str] = []
+    for name in case.names:
+        if name in newest:
+            findings += _missing(case, name, newest[name])
+        elif early := [one for one in _fitting(case, name) if one.createtxg <= reached]:
+            findings.append(_absent(case, name, early))
+        elif _fitting(case, name) and not _known(case, name):
+            late.append(name)
+        findings += _changed(case, name)
+    return Judged(
+        point=newest[""].target.name if "" in newest else None,
+        newest=tuple(newest.values()),
+        checked=sum(_held(case, name) for name in case.names),
+        findings=tuple(findings),
+        warnings=tuple(_remarks(case, late)),
+    )
+
+
+def _there(case: Case, name: str) -> Dataset | None:
+    return case.world.target.datasets.get(name)
+
+
+def _fitting(case: Case, name: str) -> list[Snapshot]:
+    return [one for one in case.world.source.datasets[name].snapshots if case.fits(one)]
+
+
+def _held(case: Case, name: str) -> int:
+    """How many snapshots of a dataset both sides hold."""
+    return sum(case.target_holds(name, one.guid) for one in case.world.source.datasets[name].snapshots)
+
+
+def _known(case: Case, name: str) -> bool:
+    """Whether the target's newest snapshot is one that the source remembers, if only by a bookmark."""
+    there = _there(case, name)
+    return there is not None and find_base(case.world.source.datasets[name], there) is not None
+
+
+def newest_common(case: Case, name: str) -> Common | None:
+    """The newest snapshot of a dataset that both sides hold."""
+    there = _there(case, name)
+    if there is None:
+        return None
+    by_guid = {one.guid: one for one in there.snapshots}
+    for source in reversed(case.world.source.datasets[name].snapshots):
+        if source.guid in by_guid:
+            return Common(dataset=name, source=source, target=by_guid[source.guid])
+    return None
+
+
+def only_newest(case: Case) -> str | None:
+    """Why the target need not hold all that the source holds; None: it should."""
+    if not case.job.keep.everything:
+        return "[keep] removes older snapshots from the target"
+    if case.options.catch_up != "all":
+        return f'catch-up = "{case.options.catch_up}" may leave snapshots out'
+    if case.job.snapshots is not None and case.job.snapshots.use is not None:
+        return "a sanoid.conf of its own may prune the target"
+    return None
+
+
+def _missing(case: Case, name: str, newest: Common) -> Iterator[Finding]:
+    """Snapshots up to the newest common one that the target should hold and does not."""
+    if only_newest(case) is not None:
+        return
+    for one in _fitting(case, name):
+        if one.createtxg < newest.source.createtxg and not case.target_holds(name, one.guid):
+            detail = f"the target does not hold it (guid {one.guid}){_same_name(_there(case, name), one)}"
+            yield Finding(path=path_of(name, one), verdict=Verdict.MISSING, detail=detail)
+
+
+def _same_name(other: Dataset | None, one: Snapshot) -> str:
+    """What to say when the other side calls another snapshot the same."""
+    namesake = next((each for each in other.snapshots if each.name == one.name), None) if other else None
+    if namesake is None or namesake.guid == one.guid:
+        return ""
+    return f"; what is called so on the other side is another snapshot (guid {namesake.guid})"
+
+
+def _absent(case: Case, name: str, early: list[Snapshot]) -> Finding:
+    there = _there(case, name)
+    held = f", and {show_count(len(there.snapshots), 'other')} there" if there and there.snapshots else ""
+    detail = f"the target holds none of the dataset's {show_count(len(early), 'snapshot')}{held}"
+    return Finding(path=path_of(name, early[-1]), verdict=Verdict.MISSING, detail=detail + _same_name(there, early[-1]))
+
+
+def _changed(case: Case, name: str) -> Iterator[Finding]:
+    """Snapshots that only the target has, and what was written there.
+
+    Why only after the base: a stream is refused by what is newer than its base, so what is older came from the source.
+    """
+    source, there = case.world.source.datasets[name], _there(case, name)
+    if there is None or there.newest is None:
+        return
+    base = find_base(source, there)
+    for one in base.own if base else there.snapshots:
+        detail = f"only the target has it (guid {one.guid}){_same_name(source, one)}"
+        yield Finding(path=path_of(name, one), verdict=Verdict.EXTRA, detail=detail)
+    # No snapshot in the name: what is in the snapshots is not touched by it.
+    if there.written is None:
+        detail = f"nobody told whether anything was written since {there.newest.mark}"
+        yield Finding(path=name.encode(), verdict=Verdict.UNPROVED, detail=detail)
+    elif there.written:
+        detail = f"{show_size(there.written)} written on the target since {there.newest.mark}"
+        yield Finding(path=name.encode(), verdict=Verdict.EDITED, detail=detail)
+
+
+def _remarks(case: Case, late: list[str]) -> Iterator[str]:
+    if late:
+        yield f"not copied yet, as nothing of it is older than the newest copy: {_first(late)}"
+    if why := only_newest(case):
+        yield f"of older snapshots only what is there was looked at: {why}"
+    if case.gone:
+        yield f"left alone, as the source no longer has it: {_first(case.gone)}"
+    bookmarked = [name for name in case.names if newest_common(case, name) is None and _known(case, name)]
+    if bookmarked:
+        yield f"the source keeps only a bookmark of what the target holds newest, so contents cannot be compared: {_first(bookmarked)}"
+
+
+def _first(names: Iterable[str]) -> str:
+    told = [name or "the root" for name in names]
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return ", ".join(told[:_NAMED]) + more
+
+
+# One point.
+
+
+def _judge_point(case: Case, point: str) -> Judged:
+    """The verdict on the snapshots of one name; where the two sides call it otherwise, the guid decides."""
+    newest: list[Common] = []
+    findings: list[Finding] = []
+    gone: list[str] = []
+    for name in case.names:
+        source, there = case.world.source.datasets[name], _there(case, name)
+        here = {one.guid: one for one in source.snapshots}
+        called = next((one for one in there.snapshots if one.name == point), None) if there else None
+        wanted = next((one for one in source.snapshots if one.name == point), None)
+        if called is not None and called.guid in here:
+            newest.append(Common(dataset=name, source=here[called.guid], target=called))
+        elif wanted is not None and case.fits(wanted) and not case.target_holds(name, wanted.guid):
+            detail = f"the target does not hold it (guid {wanted.guid}){_same_name(there, wanted)}"
+            findings.append(Finding(path=path_of(name, wanted), verdict=Verdict.MISSING, detail=detail))
+        elif called is not None:
+            gone.append(name)
+    told = (f"the source no longer has @{point}, so it cannot be compared: {_first(gone)}",) if gone else ()
+    return Judged(
+        point=point,
+        newest=tuple(newest),
+        checked=len(newest),
+        findings=tuple(findings if newest else ()),
+        warnings=told,
+    )

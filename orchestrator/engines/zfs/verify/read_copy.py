@@ -1,0 +1,59 @@
+"""What reads a copy whole without a mount and without its key: each dataset with its snapshots, sent to nobody.
+
+Why not a scrub: one that does not end before the pool is exported begins anew (openzfs #9393).
+"""
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.readable_stream import Sendable
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import broken
+
+
+def look_pipeline(job: Job) -> Pipeline:
+    """All datasets of a copy with what they take, and all their snapshots, the older ones first."""
+    place = job.target.location
+    return alone(
+        "zfs", "list", "-Hp", "-r", "-t", "filesystem,volume,snapshot", "-s", "createtxg", "-o",
+        "name,usedbydataset,usedbysnapshots", place.path, effect=Effect.READS, host=place.host,
+    )  # fmt: skip
+
+
+def sendable(job: Job, reader: Reader) -> tuple[Sendable, ...]:
+    """The datasets of a copy that have a snapshot. Raises: OrchestratorError."""
+    pipeline = look_pipeline(job)
+    listed = reader.read(pipeline)
+    if not listed.well:
+        raise explain(broken(pipeline, listed))
+    return parse_sendable(listed.stdout, job)
+
+
+def parse_sendable(text: bytes, job: Job) -> tuple[Sendable, ...]:
+    """The same of the listing."""
+    rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
+    sizes = {name: sum(int(size) for size in told if size.isdigit()) for name, *told in rows if "@" not in name}
+    snapshots: dict[str, list[str]] = {name: [] for name in sizes}
+    for name, *_ in rows:
+        if "@" in name:
+            snapshots[name.partition("@")[0]].append(name)
+    return tuple(
+        Sendable(name=name, size=Bytes(sizes[name]), reads=tuple(_reading(each, job) for each in _streams(own)))
+        for name, own in snapshots.items()
+        if own
+    )
+
+
+def _streams(own: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Each block once: all of the oldest snapshot, then what came with each later one."""
+    first, last = own[0], own[-1]
+    return ((first,),) if first == last else ((first,), ("-I", first, last))
+
+
+def _reading(what: tuple[str, ...], job: Job) -> Pipeline:
+    """-w: as it lies on the disk, so that no key is needed and nothing is unpacked."""
+    host = job.target.location.host
+    send = Command(argv=("zfs", "send", "-w", *what), effect=Effect.READS, host=host)
+    nobody = Command(argv=("dd", "of=/dev/null", "bs=1M", "status=none"), effect=Effect.READS, host=host)
+    return Pipeline(stages=(send, nobody))

@@ -1,0 +1,112 @@
+"""How instants, lists and any text lie in columns, and how they come back the same.
+
+Text is stored as TEXT. Text that is no valid Unicode (a file name in another encoding arrives as surrogates) is stored
+as the BLOB of its bytes, so it comes back to the byte, and ordinary text stays readable with any SQLite tool. Columns
+that may hold such text have the type ANY; lists are JSON in ASCII, where a surrogate is \udcff, and have the type TEXT.
+
+Instants are INTEGER microseconds since 1970 in UTC, in columns whose names end in `_at`.
+
+The text of every statement, by its name: read once from queries.sql, where each begins with `-- name: its_name`.
+"""
+
+import functools
+import json
+import os
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.domain.errors import Evidence
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+@functools.cache
+def queries() -> dict[str, str]:
+    """All statements of queries.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
+        parts = _NAME.split(file.read())
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_EVIDENCE = ("lines", "exits", "last_words", "host")
+
+
+def stored(text: str) -> str | bytes:
+    """What a column of type ANY holds for this text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _raw(text)
+    return text
+
+
+def restored(value: object) -> object:
+    """The value as it was given; a BLOB was text."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def tail(output: str | bytes, limit: int) -> str:
+    """The last `limit` bytes of an output, begun at a whole character."""
+    raw = output if isinstance(output, bytes) else _raw(output)
+    if len(raw) <= limit:
+        return raw.decode("utf-8", "surrogateescape")
+    last = raw[-limit:]
+    begun = next((at for at in range(min(4, len(last))) if last[at] & 0xC0 != 0x80), 0)
+    return last[begun:].decode("utf-8", "surrogateescape")
+
+
+def micros(instant: datetime) -> int:
+    """Microseconds since 1970. Raises: ValueError for a naive instant."""
+    if instant.tzinfo is None:
+        raise ValueError(f"an instant without a time zone: {instant}")
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def instant(count: int) -> datetime:
+    """The instant, in UTC."""
+    return _EPOCH + timedelta(microseconds=count)
+
+
+def listed(values: Iterable[object]) -> str:
+    """A list as JSON; ASCII, so that any text survives."""
+    return json.dumps(list(values))
+
+
+def unlisted(text: str | None) -> tuple[str, ...]:
+    """The texts of a list; none were stored: none."""
+    return tuple(json.loads(text)) if text else ()
+
+
+def exits_of(text: str | None) -> tuple[int | None, ...]:
+    """The exit statuses of a list; None: still unknown when it ended."""
+    return tuple(json.loads(text)) if text else ()
+
+
+def evidence_text(evidence: Evidence | None) -> str | None:
+    """Evidence as JSON."""
+    if evidence is None:
+        return None
+    return json.dumps({name: getattr(evidence, name) for name in _EVIDENCE})
+
+
+def parse_evidence(text: str | None) -> Evidence | None:
+    """The evidence that `evidence_text` wrote."""
+    if text is None:
+        return None
+    held = json.loads(text)
+    return Evidence(
+        lines=tuple(held["lines"]),
+        exits=tuple(held["exits"]),
+        last_words=tuple(held["last_words"]),
+        host=held["host"],
+    )
+
+
+def _raw(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte, as JSON may bring
+        return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,324 @@
+"""One connection, safe for threads: named statements in, decoded rows out, transactions, errors made plain.
+
+Connections to the history: the writer's, which makes and renews the file, and the reader's, which changes nothing.
+
+A consistent copy of the history, such as the one that lies beside a target's points.
+"""
+
+import functools
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.errors import HistoryError
+from orchestrator.history.codec import instant, micros, queries, restored, stored
+from orchestrator.history.failures import broken_off, explain, of_another, out_of_reach, too_new, too_old
+
+MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
+_MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+
+
+def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection to the history at `path`, made or renewed where needed. Raises: HistoryError."""
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except OSError as error:
+        raise out_of_reach(path=path, words=str(error)) from error
+    return _opened(path, wait_s, writes=True)
+
+
+def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection that only reads; without a history yet, one to an empty one in memory. Raises: HistoryError.
+
+    Why: before the first run every job's state is "never", which is an answer and not a failure.
+    """
+    try:
+        if os.stat(path).st_size == 0:
+            return _opened(":memory:", wait_s, writes=True)
+    except FileNotFoundError:
+        return _opened(":memory:", wait_s, writes=True)
+    except OSError as error:
+        raise out_of_reach(path=path, words=str(error)) from error
+    return connect_existing(path, wait_s)
+
+
+def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
+    """A connection that only reads a history that must be there. Raises: HistoryError.
+
+    What a crash left half written is rolled back first, if this user may.
+    """
+    try:
+        return _opened(path, wait_s, writes=False)
+    except HistoryError as error:
+        half = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK"
+        if not (half and os.access(path, os.W_OK)):
+            raise
+    _opened(path, wait_s, writes=True).close()
+    return _opened(path, wait_s, writes=False)
+
+
+def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
+    """The connection, of the right version and set up; closed again if anything is wrong."""
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = _connected(path, wait_s, writes=writes)
+        version = _require_ours(connection, path, writes=writes)
+        if writes:
+            _set_up(connection)
+            for number in range(version, len(_migrations())):
+                _migrate(connection, number)
+    except BaseException as error:
+        if connection:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
+        raise
+    return connection
+
+
+def _connected(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
+    if path == ":memory:":
+        name = path
+    else:
+        # Every byte written as %xx: what urllib would leave as it is means the same, and its import costs each start 3 ms.
+        whole = "".join(f"%{byte:02x}" for byte in os.fsencode(os.path.abspath(path)))
+        name = f"file:{whole}?mode={'rwc' if writes else 'ro'}"
+    # Lanes record from threads of their own; the door's lock keeps them apart.
+    return sqlite3.connect(name, uri=True, timeout=wait_s, isolation_level=None, check_same_thread=False)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """What a connection that writes promises. Why these: see the docstring of the room."""
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) -> int:
+    """The file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
+
+    Why before anything else: a file that is not ours is left exactly as it is.
+    """
+    mark, version, tables = _state(connection)
+    known = len(_migrations())
+    if mark != MARK and (mark, version, tables) != (0, 0, 0):
+        raise of_another(path=path)
+    if version > known:
+        raise too_new(path=path, version=version, known=known)
+    if version < known and not writes:
+        raise too_old(path=path, version=version, known=known)
+    return version
+
+
+def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """The file's mark, its version, and how many tables and indexes it has."""
+    row = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def _migrate(connection: sqlite3.Connection, number: int) -> None:
+    """From version `number` to the next in one transaction; nothing if another process was faster."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _state(connection)[1] == number:
+            for statement in _statements(_migrations()[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {MARK}")
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script. Why: sqlite3's executescript commits before it begins."""
+    found, held = [], ""
+    for line in script.splitlines(keepends=True):
+        held += line
+        if sqlite3.complete_statement(held):
+            found.append(held)
+            held = ""
+    return found
+
+
+@functools.cache
+def _migrations() -> tuple[str, ...]:
+    """The scripts 0001.sql, 0002.sql …: number n leads to version n."""
+    names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
+    scripts = []
+    for name in names:
+        with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+            scripts.append(file.read())
+    return tuple(scripts)
+
+
+Row = dict[str, Any]
+
+
+class Door:
+    """Speaks to SQLite for History and Views. Every method raises HistoryError for what SQLite refuses."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._depth = 0
+
+    def close(self) -> None:
+        """Lets the file go; a transaction that was not ended is rolled back."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        """All statements inside as one transaction: all are remembered, or none. Inside another one: part of it."""
+        with self._lock:
+            self._depth += 1
+            try:
+                if self._depth > 1:
+                    yield
+                else:
+                    with self._transaction(kind):
+                        yield
+            finally:
+                self._depth -= 1
+
+    def glance(self) -> Any:
+        """All reads inside see the same moment."""
+        return self.together("DEFERRED")
+
+    def rows(self, statement: str, /, **values: object) -> list[Row]:
+        """All rows at once. Why: a look held open would make a writer's commit wait."""
+        with self._lock:
+            self._require_whole()
+            with self._plainly():
+                cursor = self._connection.execute(queries()[statement], _bound(values))
+                return _rows(cursor.description, cursor.fetchall())
+
+    def first(self, statement: str, /, **values: object) -> Row | None:
+        """The first row, if any."""
+        return next(iter(self.rows(statement, **values)), None)
+
+    def add(self, statement: str, /, **values: object) -> int:
+        """Runs an INSERT; the id of the new row."""
+        return self._write(statement, values).lastrowid or 0
+
+    def change(self, statement: str, /, **values: object) -> int:
+        """Runs an UPDATE, or an INSERT whose id nobody needs; how many rows it touched."""
+        return self._write(statement, values).rowcount
+
+    def _write(self, statement: str, values: dict[str, object]) -> sqlite3.Cursor:
+        with self.together():
+            self._require_whole()
+            with self._plainly():
+                return self._connection.execute(queries()[statement], _bound(values))
+
+    @contextmanager
+    def _transaction(self, kind: str) -> Iterator[None]:
+        with self._plainly():
+            self._connection.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._require_whole()
+            with self._plainly():
+                self._connection.execute("COMMIT")
+        except BaseException:
+            with self._plainly():
+                if self._connection.in_transaction:  # a full disk makes SQLite roll back by itself
+                    self._connection.execute("ROLLBACK")
+            raise
+
+    def _require_whole(self) -> None:
+        """Raises: HistoryError if SQLite ended our transaction by itself: the rest must not be remembered alone."""
+        if self._depth and not self._connection.in_transaction:
+            raise broken_off(path=self.path)
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            raise explain(name=name, words=str(error), path=self.path) from error
+
+
+def _bound(values: dict[str, object]) -> dict[str, object]:
+    """What SQLite takes: text as `stored` says, instants as microseconds."""
+    return {name: _bindable(value) for name, value in values.items()}
+
+
+def _bindable(value: object) -> object:
+    match value:
+        case str():
+            return stored(str(value))  # an enum's text, not the enum
+        case datetime():
+            return micros(value)
+        case _:
+            return value
+
+
+def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) -> list[Row]:
+    """The rows by column names; columns *_at are instants. `columns`: each name, and what SQLite says of it."""
+    names = tuple((name, name.endswith("_at")) for name in (str(column[0]) for column in columns))
+    return [
+        {name: _column(value, is_instant) for (name, is_instant), value in zip(names, values, strict=True)}
+        for values in found
+    ]
+
+
+def _column(value: object, is_instant: bool) -> object:
+    return instant(value) if is_instant and isinstance(value, int) else restored(value)
+
+
+def backup(source: str, target: str, wait_s: float) -> None:
+    """Copies what is committed at `source` to `target`: written aside, synced, renamed. Raises: HistoryError.
+
+    Why by a connection of its own: a transaction that is going on is not part of the copy.
+    """
+    part = f"{target}.{os.getpid()}.part"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+        try:
+            _copy(source, part, wait_s)
+            _sync(part)
+            os.replace(part, target)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+        _sync(os.path.dirname(target) or ".")
+    except OSError as error:
+        raise out_of_reach(path=target, words=str(error)) from error
+
+
+def _copy(source: str, target: str, wait_s: float) -> None:
+    origin = connect_existing(source, wait_s)
+    try:
+        into = sqlite3.connect(target, isolation_level=None)
+        try:
+            into.execute("PRAGMA synchronous = OFF")  # synced once, when it is whole
+            into.execute("PRAGMA journal_mode = OFF")
+            origin.backup(into)
+        finally:
+            into.close()
+    except sqlite3.Error as error:
+        raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=target) from error
+    finally:
+        origin.close()
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,4 +1,0 @@
-"""Where people and machines knock: text in, text out.
-
-Changes things.
-"""

@@ -1,0 +1,110 @@
+"""ntfy, webhook and ping: one POST, whose peer may fail, hang or send us elsewhere."""
+
+import base64
+import http.client
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from orchestrator.domain.notice import Kind, Message, Ntfy, Ping, Undelivered, Webhook
+from orchestrator.notices.transport import Lines, Means, many_lines, one_line, secret, told_or_secret
+
+_LOOKS = {  # priority (1 silent … 5 insistent) and tag, which ntfy shows as a small picture
+    Kind.TROUBLE: ("4", "rotating_light"),
+    Kind.REMINDER: ("4", "alarm_clock"),
+    Kind.RECOVERY: ("3", "white_check_mark"),
+    Kind.DIGEST: ("2", "clipboard"),
+    Kind.TEST: ("3", "wave"),
+}
+_SIGNALS = {Kind.START: "/start", Kind.FAIL: "/fail", Kind.UNPROTECTED: "/fail"}
+_LONGEST = 3000  # ntfy turns a message above 4096 bytes into an attachment
+_TEXT = "text/plain; charset=utf-8"
+
+
+def send_by_web(channel: Ntfy | Webhook | Ping, message: Message, means: Means, lines: Lines) -> None:
+    """The peer has taken it. Raises: Undelivered."""
+    match channel:
+        case Ntfy():
+            address, headers, body = channel.topic, _ntfy_headers(message), _ntfy_body(message)
+        case Webhook():
+            address, headers, body = channel.url, {"Content-Type": "application/json"}, message.facts
+        case Ping():
+            address, headers, body = channel.url, {"Content-Type": _TEXT}, many_lines(message.body)
+    token = None if isinstance(channel, Ping) else channel.token_file
+    if token:
+        headers = {**headers, "Authorization": f"Bearer {secret(token, means)}"}
+    url = told_or_secret(address, means)
+    _post(ping_address(channel, url, message) if isinstance(channel, Ping) else url, body, headers, means, lines)
+
+
+def _ntfy_headers(message: Message) -> dict[str, str]:
+    priority, tag = _LOOKS.get(message.kind, ("3", "package"))
+    title = _header(one_line(message.subject)[:200])
+    return {"Title": title, "Priority": priority, "Tags": tag, "Content-Type": _TEXT}
+
+
+def _header(text: str) -> str:
+    """The text as a header's value; ntfy reads RFC 2047, and HTTP itself knows no UTF-8."""
+    return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _ntfy_body(message: Message) -> str:
+    return many_lines(message.body).encode()[:_LONGEST].decode("utf-8", "ignore")
+
+
+def ping_address(channel: Ping, url: str, message: Message) -> str:
+    """Where this ping goes. Source: Healthchecks: /start and /fail stand behind the check's own path."""
+    whole = url.replace("{job}", quote(message.about, safe=""))
+    signal = _SIGNALS.get(message.kind, "") if channel.style == "healthchecks" else ""
+    parts = urlsplit(whole)
+    return parts._replace(path=parts.path.rstrip("/") + signal).geturl() if signal else whole
+
+
+class _KeepHere(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it would carry the token to a host nobody named."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """None: the redirect becomes an error."""
+
+
+def _opener(lines: Lines) -> urllib.request.OpenerDirector:
+    """Opens addresses over connections that can be cut."""
+
+    class Plain(http.client.HTTPConnection):
+        def connect(self) -> None:
+            lines.hold(lambda: self.sock)
+            super().connect()
+
+    class Secure(http.client.HTTPSConnection):
+        def connect(self) -> None:
+            lines.hold(lambda: self.sock)
+            super().connect()
+
+    class PlainWay(urllib.request.HTTPHandler):
+        def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+            return self.do_open(Plain, req)
+
+    class SecureWay(urllib.request.HTTPSHandler):
+        def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+            return self.do_open(Secure, req, context=ssl.create_default_context())
+
+    return urllib.request.build_opener(_KeepHere, PlainWay, SecureWay)
+
+
+def _post(address: str, body: str, headers: Mapping[str, str], means: Means, lines: Lines) -> None:
+    if urlsplit(address).scheme not in ("http", "https") or not (address.isascii() and address.isprintable()):
+        raise Undelivered("what stands in the file is no http:// or https:// address")
+    told = {**headers, "User-Agent": "poolferry"}
+    request = urllib.request.Request(address, body.encode(), told, method="POST")  # noqa: S310 - judged just above
+    host = urlsplit(address).hostname
+    try:
+        _opener(lines).open(request, timeout=means.within).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise Undelivered(f"{host}: HTTP {error.code} {one_line(error.reason)}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        why = one_line(str(getattr(error, "reason", error))) or type(error).__name__
+        raise Undelivered(f"{host}: {why}") from None

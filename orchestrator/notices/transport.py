@@ -1,0 +1,106 @@
+"""What every sender needs: this machine's name, the secrets in files, and an end to patience."""
+
+import contextlib
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.notice import Undelivered
+from orchestrator.domain.units import Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """`secrets`: the folders in which a file with a bare name lies; `within`: how long one message may take."""
+
+    host: str
+    secrets: tuple[str, ...]
+    within: Seconds = Seconds(10)
+
+
+def one_line(text: str) -> str:
+    """The text on one line of printable signs: what came from a file name can end no header and forge no line."""
+    text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # what was no UTF-8
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def many_lines(text: str) -> str:
+    """The text with each of its lines made printable; blanks at the beginning stay."""
+    lines = (line[: len(line) - len(line.lstrip(" "))] + one_line(line) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def secret(name: str, means: Means) -> str:
+    """The first line of a file: a path, or a bare name in a folder of secrets. Raises: Undelivered."""
+    places = [name] if "/" in name else [os.path.join(folder, name) for folder in means.secrets]
+    why = "there is no such file"
+    for place in places:
+        try:
+            with open(place, encoding="utf-8") as file:
+                text = file.readline().strip()
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it is not text"
+            break
+        if text and text.isascii() and text.isprintable():
+            return text
+        why = "its first line is empty or not plain ASCII"
+        break
+    raise Undelivered(f"the secret {name} cannot be read: {why}")
+
+
+def told_or_secret(text: str, means: Means) -> str:
+    """The text itself; "@FILE": what stands in that file. Raises: Undelivered."""
+    return secret(text[1:], means) if text.startswith("@") else text
+
+
+class Lines:
+    """The connections of one sending, to cut them when it takes too long. A socket's own timeout begins anew with each byte."""
+
+    def __init__(self) -> None:
+        self._held: list[Callable[[], socket.socket | None]] = []
+        self._cut = False
+
+    def hold(self, line: Callable[[], socket.socket | None]) -> None:
+        """What tells the connection, once there is one. Raises: TimeoutError when the time is over already."""
+        self._held.append(line)
+        if self._cut:
+            raise TimeoutError("took too long")
+
+    def cut(self) -> None:
+        """Whoever waits for one of them waits no longer."""
+        self._cut = True
+        for line in tuple(self._held):
+            if found := line():
+                with contextlib.suppress(OSError):
+                    found.shutdown(socket.SHUT_RDWR)
+
+
+def bounded(send: Callable[[Lines], None], within: Seconds) -> None:
+    """Sends in a thread, and lets it go after so long. Raises: Undelivered."""
+    ends: list[BaseException] = []
+    lines = Lines()
+
+    def sending() -> None:
+        try:
+            send(lines)
+        except Exception as error:  # noqa: BLE001 - whatever a sender raises, a run goes on
+            ends.append(error)
+
+    thread = threading.Thread(target=sending, name="notice", daemon=True)
+    thread.start()
+    thread.join(within)
+    if thread.is_alive():
+        lines.cut()
+        raise Undelivered(f"gave up after {within:g} s")
+    for error in ends:
+        raise error if isinstance(error, Undelivered) else Undelivered(_plainly(error)) from error
+
+
+def _plainly(error: BaseException) -> str:
+    """Why the name of what was raised alone: its text may hold an address, and so a password."""
+    return f"it failed with {type(error).__name__}"

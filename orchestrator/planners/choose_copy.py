@@ -1,0 +1,156 @@
+"""Which of all copies of a source a restore takes: the newest that is proved, sound, and can be reached now."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.units import Seconds, show_duration
+
+_GAP = timedelta(days=1)
+_LEAST = 1 << 20  # bytes: what moved less tells of the start of programs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One point at a place. `at`: when the source was last as it is, `taken`: when it was made.
+
+    `sound`: the last word of a reading, None: never read.
+    """
+
+    name: str
+    taken: datetime
+    at: datetime
+    proved: bool
+    sound: bool | None
+    read_at: datetime | None = None
+    entries: int | None = None
+    bytes: int | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether a restore may trust it."""
+        return self.proved and self.sound is not False
+
+    def fits(self, at: datetime | None, name: str | None) -> bool:
+        """Whether it is what was asked for."""
+        return (at is None or self.taken <= at) and (name is None or self.name.startswith(name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """All points of one job at one place, the oldest first. `away`: why it cannot be reached now; empty: it can.
+
+    `disk`: the removable disk that it is on; `where`: where that disk is, as somebody noted it.
+    """
+
+    job: str
+    place: str
+    points: tuple[Held, ...]
+    disk: str = ""
+    away: str = ""
+    where: str = ""
+
+    def newest(self, at: datetime | None = None, name: str | None = None) -> Held | None:
+        """The newest good point, not later than `at`, or the one of that name."""
+        fitting = [each for each in self.points if each.good and each.fits(at, name)]
+        return fitting[-1] if fitting else None
+
+    def gap(self) -> tuple[Held, Held] | None:
+        """The longest time without a point, where it is a day or longer."""
+        pairs = zip(self.points, self.points[1:], strict=False)
+        widest = max(pairs, key=_apart, default=None)
+        return widest if widest and _apart(widest) >= _GAP else None
+
+
+def _apart(pair: tuple[Held, Held]) -> timedelta:
+    return pair[1].taken - pair[0].at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What to restore from. `copy` None: no copy that can be reached is good. `newer`: copies elsewhere, the newest first."""
+
+    copy: Copy | None
+    point: Held | None
+    why: str
+    newer: tuple[tuple[Copy, Held], ...] = ()
+
+
+def choose_copy(copies: Sequence[Copy], *, at: datetime | None = None, name: str | None = None) -> Choice:
+    """The best copy now, and the better ones that somebody would have to fetch. `at`, `name`: as a restore was asked."""
+    good = [(copy, point) for copy in copies if (point := copy.newest(at, name)) is not None]
+    good.sort(key=lambda each: each[1].at, reverse=True)
+    here = next((each for each in good if not each[0].away), None)
+    if here is None:
+        return Choice(copy=None, point=None, why=_why_none(copies, at, name), newer=tuple(good))
+    newer = tuple(each for each in good if each[0].away and each[1].at > here[1].at)
+    same = sum(each[1].at == here[1].at for each in good)
+    why = "the newest proved copy that can be reached" if newer or same > 1 else "the newest proved copy"
+    return Choice(copy=here[0], point=here[1], why=why, newer=newer)
+
+
+def _why_none(copies: Sequence[Copy], at: datetime | None, name: str | None) -> str:
+    points = [point for copy in copies for point in copy.points]
+    if not points:
+        return "history knows no copy, and no place that answers holds one"
+    asked = f" as old as {at.isoformat()}" if at else f' that begins with "{name}"' if name else ""
+    if any(copy.newest(at, name) for copy in copies):
+        return "no copy that can be reached now holds a proved point" + asked
+    doubtful = [point for point in points if point.fits(at, name)]
+    why = ""
+    if doubtful:
+        last = max(doubtful, key=lambda each: each.taken)
+        why = (
+            f"; {last.name} is {'damaged' if last.sound is False else 'not proved'}, and restored only when it is named"
+        )
+    return f"no copy holds a proved and sound point{asked}{why}"
+
+
+def worth_fetching(
+    copies: Sequence[Copy], *, since: datetime, of: datetime | None, but: tuple[str, str]
+) -> tuple[tuple[Copy, Held, bool], ...]:
+    """Copies that nobody can look into now and that should hold a file as it was, those that are sure of it first.
+
+    `since`: when the file was last changed; `of`: when the point was made that promises it, None: nobody knows. A point between
+    the two has the file as it was, unless its time was set back; a later one may have. `but`: job and place of the damaged copy.
+    """
+    found = []
+    for copy in copies:
+        if (copy.job, copy.place) == but or not (copy.away or copy.disk):
+            continue
+        good = [each for each in copy.points if each.good and each.taken >= since]
+        sure = [each for each in good if of is not None and each.taken <= of]
+        if good:
+            found.append((copy, (sure or good)[-1], bool(sure)))
+    return tuple(sorted(found, key=lambda each: (not each[2], not each[0].disk, -each[1].taken.timestamp())))
+
+
+def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
+    """What somebody would have to do to restore from a copy that is away."""
+    newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""
+    if not copy.disk:
+        return f"{copy.place} (job {copy.job}) holds {point.name}{newer}, and cannot be reached: {copy.away}"
+    place = f" from {copy.where}" if copy.where else ""
+    return f"disk {copy.disk} (job {copy.job}) holds {point.name}{newer}: fetch it{place}, and plug it in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Went:
+    """How fast data went once: a restore, a drill, or a run, where nothing else is known."""
+
+    kind: str
+    run: int
+    bytes: int
+    took: Seconds
+
+
+_TELLING = ("restore", "drill", "run")
+
+
+def estimate(size: int | None, past: Sequence[Went]) -> tuple[Seconds, Went] | None:
+    """How long bringing back so many bytes takes, and by what that is told; None: nobody can tell."""
+    known = [each for each in past if each.bytes >= _LEAST and each.took > 0]
+    if size is None or not known:
+        return None
+    best = min(known, key=lambda each: (_TELLING.index(each.kind), -each.bytes))
+    return Seconds(size * best.took / best.bytes), best

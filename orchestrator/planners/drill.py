@@ -1,0 +1,104 @@
+"""When a drill is due, which files it brings back, and how long all of them would take."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from hashlib import blake2b
+
+from orchestrator.domain.drill_result import Drilled
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Drill
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import Seconds
+
+_TELLING = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
+_SPARE = 8  # candidates of a folder beyond its fair share, as some are too large to be taken
+_SURE_S = 0.5  # what is over sooner tells of the start of programs, and not of data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """One drill of a place, and when it was."""
+
+    at: datetime
+    drilled: Drilled
+
+
+def decide_drill(rules: Drill, past: Sequence[Past], now: datetime) -> str:
+    """ "whole", "sample", or "" when none is due. `past`: the drills of this place, the newest first.
+
+    One that failed or was refused is repeated after each run, until it is well again.
+    """
+    if not rules.asked:
+        return ""
+    told = [each for each in past if each.drilled.outcome in _TELLING and not each.drilled.proves]
+    if told and told[0].drilled.outcome is not Outcome.DONE:
+        return "whole" if told[0].drilled.whole else "sample"
+    well = [each for each in told if each.drilled.outcome is Outcome.DONE]
+    if rules.whole_every is not None and _older([each for each in well if each.drilled.whole], rules.whole_every, now):
+        return "whole"
+    return "sample" if rules.every is not None and _older(well, rules.every, now) else ""
+
+
+def _older(past: Sequence[Past], limit: Seconds, now: datetime) -> bool:
+    # What lies after now was noted by a wrong clock, and must not keep drills away for years.
+    known = [each.at for each in past if each.at <= now]
+    return not known or (now - max(known)).total_seconds() > limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A file that may be taken."""
+
+    path: bytes
+    size: int
+
+
+def choose_sample(pieces: Iterable[Piece], *, files: int, size: int, seed: int) -> tuple[Piece, ...]:
+    """One file of each folder by turns, in an order that the seed alone decides; never none, where there are any.
+
+    Folders take turns, so that a large one does not hide the others. What does not fit into `size` any more is passed over.
+    """
+    key = seed.to_bytes(8, "big")
+    folders: dict[bytes, list[tuple[bytes, Piece]]] = {}
+    least: Piece | None = None
+    for piece in pieces:
+        least = piece if least is None or piece.size < least.size else least
+        held = folders.setdefault(piece.path.rpartition(b"/")[0], [])
+        held.append((_draw(key, piece.path), piece))
+        if len(held) > 2 * (files // len(folders) + _SPARE):
+            held.sort(key=_drawn)
+            del held[files // len(folders) + _SPARE :]
+    turns = [sorted(folders[folder], key=_drawn) for folder in sorted(folders, key=lambda each: _draw(key, each))]
+    taken = _by_turns(turns, files, size)
+    return tuple(taken or ([least] if least else []))
+
+
+def _by_turns(turns: Sequence[Sequence[tuple[bytes, Piece]]], files: int, size: int) -> list[Piece]:
+    taken: list[Piece] = []
+    left = size
+    for turn in range(max(map(len, turns), default=0)):
+        for held in turns:
+            if len(taken) == files:
+                return taken
+            if turn < len(held) and held[turn][1].size <= left:
+                taken.append(held[turn][1])
+                left -= held[turn][1].size
+    return taken
+
+
+def _draw(key: bytes, path: bytes) -> bytes:
+    return blake2b(path, digest_size=8, key=key).digest()
+
+
+def _drawn(entry: tuple[bytes, Piece]) -> bytes:
+    return entry[0]
+
+
+def estimate_whole(drilled: Drilled) -> Seconds | None:
+    """How long all of it would take, at the speed of what came back; None: too little did to tell."""
+    took, files, whole = drilled.restore_s, drilled.of_files, drilled.of_bytes
+    if not took or took < _SURE_S or not drilled.files or not files or whole is None:
+        return None
+    by_files = took * files / drilled.files
+    by_bytes = took * whole / drilled.bytes if drilled.bytes else 0.0
+    return Seconds(max(by_files, by_bytes)) if drilled.bytes < whole else Seconds(took)

@@ -1,0 +1,105 @@
+"""Whether a device may become a disk of a set: the only decision by which anything is ever erased."""
+
+from collections.abc import Iterable, Sequence
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.rotation import Disk
+
+KINDS = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person asked for. `erase`: the serial that was typed in, as the consent to erase; empty: none.
+
+    `adopt`: what is on it stays. `inner`: consent to a disk that is not one that can be pulled out.
+    """
+
+    name: str
+    set: str
+    content: str
+    adopt: bool
+    erase: str
+    inner: bool
+    locked: bool
+
+
+def refuse(wish: Wish, device: Device, devices: Sequence[Device], disks: Iterable[Disk]) -> Refusal | None:
+    """Why a device is not enrolled; None: it may be."""
+    family = [each for each in devices if each.disk == device.disk or each.name in device.above]
+    whose = next((disk for disk in disks if device.uuid and device.uuid in (disk.identity, disk.inside)), None)
+    if whose is not None:
+        return _no(f"{device.called} is disk {whose.name} of the set {whose.set} already", "plug in another disk")
+    if not device.size:
+        return _no(f"{device.called} is empty: there is no medium in it", "put one in")
+    if not device.answers:
+        return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
+    if device.read_only:
+        return _no(f"{device.called} can only be read", "move the switch on the disk or its case")
+    places = [place for each in family for place in each.at]
+    if places:
+        return _no(
+            f"{device.called} is in use: mounted at {', '.join(places)}",
+            "a disk of the system is never enrolled; unmount any other",
+        )
+    above = [name for each in family for name in each.above]
+    if above:
+        return _no(
+            f"{device.called} is in use by {', '.join(dict.fromkeys(above))}", "close it, or export its pool, first"
+        )
+    if not device.external and not wish.inner:
+        return _no(f"{device.called} cannot be pulled out, as far as the kernel tells", "--inner says that it can")
+    return _adoptable(wish, device) if wish.adopt else _erasable(wish, device)
+
+
+def _erasable(wish: Wish, device: Device) -> Refusal | None:
+    if device.blank:
+        return None
+    held = ", ".join(
+        filter(None, (device.kind, device.label and f'"{device.label}"', device.table and f"a {device.table} table"))
+    )
+    held = held or f"{len(device.parts)} partitions"
+    wanted = device.serial or str(device.size)
+    what = "serial" if device.serial else "size in bytes, as it has no serial"
+    if wish.erase == wanted:
+        return None
+    if wish.erase:
+        return _no(
+            f'"{wish.erase}" is not the {what} of {device.called}, which holds {held}', "look at the disk's own label"
+        )
+    cure = f"to keep what is on it: --adopt; to erase it all: --erase with the disk's {what}"
+    return _no(f"{device.called} is not blank: it holds {held}", cure)
+
+
+def changed(device: Device, again: Device | None, held: Sequence[str] | None) -> Refusal | None:
+    """Why a device is not erased after all; None: it is the one that was judged, by a look right before.
+
+    `held`: the signatures on it and its partitions, None where they cannot be read. Why both looks: a device that is
+    not blank is erased only with consent, and then what was consented to must still be what is there.
+    """
+    if again is None:
+        return _no(f"{device.called} is gone", "plug it in again")
+    if again != device:
+        return _no(f"{device.called} has changed since it was looked at", "look what is on it, and try again")
+    if held is None:
+        return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
+    if device.blank and held:
+        cure = "somebody has just put something on it; to erase it all: --erase with the disk's serial"
+        return _no(f"{device.called} is not blank any more: it holds {', '.join(held)}", cure)
+    return None
+
+
+def _adoptable(wish: Wish, device: Device) -> Refusal | None:
+    wanted = "crypto_LUKS" if wish.locked else KINDS.get(wish.content, wish.content)
+    if device.kind == wanted:
+        return None
+    held = device.kind or (f"a {device.table} table" if device.table else "nothing")
+    return _no(
+        f"{device.called} holds {held}, not {wanted}", "tell what is on it by --content, or name one of its partitions"
+    )
+
+
+def _no(why: str, cure: str) -> Refusal:
+    return Refusal(why=f"{why}; nothing was written to it", evidence=(), cure=cure)

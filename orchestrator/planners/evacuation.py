@@ -1,0 +1,270 @@
+"""Whether a pool may go: is all that it holds elsewhere, by guid; and in which order its parts return.
+
+Only what a look found at a target counts; what history remembers of disks that are away counts for those disks alone that
+somebody names. Copies of files alone count for what has no snapshot, and only as long as nothing has changed since.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from orchestrator.domain.evacuation import Copy, Guest, Held, Leaving, PoolSeen, Standing
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_count, show_size
+
+KITS = "poolferry-kit"
+_TOGETHER = timedelta(hours=1)
+_SHOWN = 12
+Counted = tuple[Copy, Mapping[str, frozenset[int]]]
+
+
+def judge_leaving(
+    pool: PoolSeen,
+    copies: Sequence[Copy],
+    let_go: Iterable[str],
+    *,
+    trusted: Iterable[str] = (),
+    keeps: Mapping[str, tuple[str, ...]] | None = None,
+) -> Leaving:
+    """How each dataset of the pool stands. `let_go`: names that may be lost; one with a slash at its end, all below it too.
+
+    `trusted`: disks that are away and count as history knows them. `keeps`: by dataset, the jobs whose copies lie in it.
+    """
+    names, sure = tuple(let_go), frozenset(trusted)
+    counted = [(copy, held) for copy in copies if (held := _counts(copy, sure)) is not None]
+    standings = tuple(_standing(one, counted, names, (keeps or {}).get(one.name, ())) for one in pool.datasets)
+    unseen = tuple(copy for copy in copies if _counts(copy, sure) is None)
+    return Leaving(standings=standings, unseen=unseen, trusted=sure)
+
+
+def _counts(copy: Copy, trusted: frozenset[str]) -> Mapping[str, frozenset[int]] | None:
+    """What a copy counts for; None: for nothing."""
+    return copy.told if copy.held is None and copy.disk and copy.place in trusted else copy.held
+
+
+def _standing(one: Held, counted: Sequence[Counted], let_go: tuple[str, ...], keeps: tuple[str, ...]) -> Standing:
+    own = {guid for _, guid in one.snapshots}
+    holding = ((copy, len(own & held.get(one.name, frozenset()))) for copy, held in counted)
+    files = tuple(copy for copy, _ in counted if one.name in copy.files)
+    return Standing(
+        dataset=one.name,
+        snapshots=len(own),
+        copies=tuple((copy, count) for copy, count in holding if count),
+        lost="" if made_anew(one) else _lost(one, counted, files),
+        files=files,
+        keeps=keeps,
+        let_go=any(may_be_lost(one.name, name) for name in let_go),
+    )
+
+
+def made_anew(one: Held) -> bool:
+    """Whether it holds recovery kits alone, which the next run of each job renews."""
+    return one.name.rpartition("/")[2] == KITS and not one.snapshots
+
+
+def may_be_lost(dataset: str, told: str) -> bool:
+    """Whether a name that was told stands for a dataset. Why not always for all below: a pool's own name would say nothing."""
+    return dataset == told.rstrip("/") or (told.endswith("/") and dataset.startswith(told))
+
+
+def _lost(one: Held, counted: Sequence[Counted], files: Sequence[Copy]) -> str:
+    """What of a dataset no copy holds; empty: nothing."""
+    held = frozenset().union(*(each.get(one.name, frozenset()) for _, each in counted))
+    missing = [name for name, guid in one.snapshots if guid not in held]
+    if not one.snapshots:
+        return "" if one.empty else _lost_files(one, files)
+    if len(missing) == len(one.snapshots):
+        return f"{show_count(len(missing), 'snapshot')}, and no copy of it"
+    told = [f"{_few(missing)} on no copy"] if missing else []
+    if one.snapshots[-1][1] in held and one.written:
+        told.append(f"{show_size(one.written)} written since @{one.snapshots[-1][0]}")
+    return ", ".join(told)
+
+
+def _lost_files(one: Held, files: Sequence[Copy]) -> str:
+    """What of the files of a dataset without snapshots no copy of files holds."""
+    whys = [copy.files[one.name] for copy in files]
+    if "" in whys:
+        return ""
+    return f"no snapshot, and not all its files on a copy: {whys[0]}" if whys else "no snapshot, so no copy of it"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(f"@{name}" for name in names[:3]) + more
+
+
+def refuse_leaving(pool: PoolSeen, leaving: Leaving) -> Refusal | None:
+    """Why the pool must stay for now; None: all of it is elsewhere, or may be lost."""
+    lost = leaving.lost
+    if not lost:
+        return None
+    words = " ".join(f"--lose {one.dataset}" for one in lost[:3])
+    away = [copy for copy in leaving.unseen if copy.disk and any(_helps(copy, one, pool) for one in lost)]
+    fetch = f"plug in disk {_disks(away)}, or count by what history knows: {_trust(away)}; " if away else ""
+    cure = (
+        f"{fetch}let nobody write there (zfs unmount), take a last snapshot and run the job that copies it; "
+        f"or say that it may be lost: {words}{' …' if len(lost) > 3 else ''}"
+    )
+    return Refusal(
+        why=f"{show_count(len(lost), 'dataset')} of {pool.name} would be lost",
+        evidence=tuple(f"{one.dataset}: {one.lost}" for one in lost[:_SHOWN]),
+        cure=cure,
+    )
+
+
+def refuse_guests(pool: PoolSeen) -> Refusal | None:
+    """Why the pool must stay for now: other pools lie on it, and are in use. Exported, they go and come with their datasets."""
+    if not pool.guests:
+        return None
+    names = tuple(dict.fromkeys(one.pool for one in pool.guests))
+    many = len(names) > 1
+    exports = " and ".join(f"`zpool export {name}`" for name in names[:_SHOWN])
+    return Refusal(
+        why=f"the {'pools' if many else 'pool'} {', '.join(names[:_SHOWN])} {'lie' if many else 'lies'} on it, and would go with it",
+        evidence=tuple(_guest_line(one, pool) for one in pool.guests[:_SHOWN]),
+        cure=(
+            f"bring what {'they hold' if many else 'it holds'} elsewhere, or move the devices (`zpool replace`); then {exports}: "
+            "what they lay on goes, and returns, as any dataset does"
+        ),
+    )
+
+
+def _guest_line(one: Guest, pool: PoolSeen) -> str:
+    if not one.dataset:
+        return f"{one.pool}: {one.device} is a volume, and udev has no link that tells of which dataset (/dev/zvol)"
+    volume = next((each.volume for each in pool.datasets if each.name == one.dataset), False)
+    return f"{one.pool}: {one.device} is {'on the volume' if volume else 'a file in'} {one.dataset}"
+
+
+def _helps(copy: Copy, one: Standing, pool: PoolSeen) -> bool:
+    """Whether a copy that nobody could look at had something of a dataset, as history knows."""
+    own = next((each.snapshots for each in pool.datasets if each.name == one.dataset), ())
+    return bool(copy.told.get(one.dataset, frozenset()) & {guid for _, guid in own})
+
+
+def _disks(copies: Sequence[Copy]) -> str:
+    return " or ".join(dict.fromkeys(f"{copy.disk} (at {copy.where})" if copy.where else copy.disk for copy in copies))
+
+
+def _trust(copies: Sequence[Copy]) -> str:
+    return " ".join(dict.fromkeys(f"--trust {copy.place}" for copy in copies))
+
+
+# What history knows of disks that are away, and what lies where.
+
+
+def as_told(
+    pool: PoolSeen, datasets: Iterable[str], points: Iterable[tuple[str, datetime]]
+) -> dict[str, frozenset[int]]:
+    """The guids of those snapshots that a disk held, by the names and instants of its points. `datasets`: that the job copies.
+
+    Why the instant too: a snapshot may have been destroyed, and another one be called the same. A recursive snapshot bears one
+    name everywhere, though datasets may get it some seconds apart.
+    """
+    known = dict(points)
+    copied = set(datasets)
+
+    def is_it(name: str, guid: int) -> bool:
+        taken, was = pool.taken.get(guid), known.get(name)
+        return taken is not None and was is not None and abs(taken - was) < _TOGETHER
+
+    return {
+        one.name: frozenset(guid for name, guid in one.snapshots if is_it(name, guid))
+        for one in pool.datasets
+        if one.name in copied
+    }
+
+
+def dataset_of(folder: str, pool: PoolSeen) -> tuple[str, str] | None:
+    """(dataset, where it is mounted) of the pool that a folder lies on; None: it lies elsewhere."""
+    over = [(what, at) for what, at in pool.mounts if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
+    if not over:
+        return None
+    what, at = max(reversed(over), key=lambda each: len(each[1]))
+    return (what, at) if any(one.name == what for one in pool.datasets) else None
+
+
+def touched_by(folder: str, pool: PoolSeen, *, below: bool) -> dict[str, str]:
+    """The datasets of the pool of which a job of files copies something, with what it does not copy; empty: nothing.
+
+    `below`: the job goes on into what is mounted below its folder.
+    """
+    on = dataset_of(folder, pool)
+    if on is None and not below:
+        return {}
+    found = {}
+    if on is not None:
+        found[on[0]] = "" if on[1].rstrip("/") == folder.rstrip("/") else f"only what is below {folder}"
+    if below:
+        names = {one.name for one in pool.datasets}
+        found |= {what: "" for what, at in pool.mounts if what in names and at.startswith(f"{folder.rstrip('/')}/")}
+    return found
+
+
+# The way back.
+
+
+def lies_in(job: Job, pool: str) -> bool:
+    """Whether a job's source is a dataset of this machine's pool."""
+    return is_in(job.source, pool)
+
+
+def is_in(place: Location, pool: str) -> bool:
+    """Whether a place is a dataset of this machine's pool."""
+    return place.host is None and f"{place.path}/".startswith(f"{pool}/")
+
+
+def in_order(jobs: Iterable[Job]) -> tuple[tuple[Location, tuple[Job, ...]], ...]:
+    """What has to return, each source once with the jobs that copy it; what lies above others first."""
+    by_source: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_source.setdefault(job.source.path, []).append(job)
+    return tuple((Location(path=path), tuple(by_source[path])) for path in sorted(by_source, key=_depth))
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path
+
+
+def is_back(source: Location, pool: PoolSeen, copy: Copy) -> bool:
+    """Whether every dataset that a copy holds of a source is in the pool again, by guid, and in use."""
+    there = {one.name: one for one in pool.datasets}
+    held = _of(source, copy)
+    return bool(held) and all(name in there and _came_back(there[name], guids) for name, guids in held.items())
+
+
+def _came_back(one: Held, guids: frozenset[int]) -> bool:
+    return not one.unsettled and any(guid in guids for _, guid in one.snapshots)
+
+
+def best_copy(source: Location, copies: Sequence[Copy], known: Mapping[str, Sequence[int]]) -> Copy | None:
+    """The copy to bring a source back from: the newest, and of equals the one that holds most; None: none can be used.
+
+    `known`: the guids of each dataset's snapshots, the oldest first, as the source's own kit has them.
+    """
+    usable = [copy for copy in copies if copy.held is not None and _of(source, copy)]
+    return max(usable, key=lambda copy: _worth(source, copy, known), default=None)
+
+
+def _of(source: Location, copy: Copy) -> dict[str, frozenset[int]]:
+    below = f"{source.path}/"
+    return {name: guids for name, guids in (copy.held or {}).items() if f"{name}/".startswith(below) and guids}
+
+
+def _worth(source: Location, copy: Copy, known: Mapping[str, Sequence[int]]) -> tuple[int, int]:
+    held = _of(source, copy)
+    newest = sum(_newest(known.get(name, ()), guids) for name, guids in held.items())
+    return newest, sum(map(len, held.values()))
+
+
+def _newest(order: Sequence[int], guids: frozenset[int]) -> int:
+    return max((place for place, guid in enumerate(order, 1) if guid in guids), default=0)
+
+
+def missing_above(source: Location, pool: PoolSeen) -> Iterator[str]:
+    """The datasets that have to be there before a source can return, and are not."""
+    there = {one.name for one in pool.datasets}
+    parts = source.path.split("/")
+    yield from (name for end in range(1, len(parts)) if (name := "/".join(parts[:end])) not in there)

@@ -1,0 +1,125 @@
+"""Whether a source has changed so much that a person should say yes first.
+
+Why: a source that is not mounted, was emptied or was encrypted looks like ordinary change to any copying program.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from orchestrator.domain.changes import Changes, FolderChanges
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Guard, Limit
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Refusal
+
+SOURCE_MOVED = "source-moved"
+SOURCE_EMPTY = "source-empty"
+GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, *(name.replace("_", "-") for name in Guard.__annotations__))
+EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alarm:
+    guard: str
+    why: str
+    evidence: tuple[str, ...]
+
+
+def decide_guard(look: Changes, guard: Guard, *, job: str, allowed: frozenset[str]) -> Refusal | None:
+    """A refusal, when a guard that is not in `allowed` sees too much; it names every such guard, the gravest first.
+
+    Why: where the number before is unknown, a percent limit is judged against the least it can have been (what is gone
+    plus what is known to remain), which errs towards asking.
+    """
+    alarms = [alarm for alarm in _alarms(look, guard) if alarm.guard not in allowed]
+    if not alarms:
+        return None
+    flags = " ".join(f"--allow {alarm.guard}" for alarm in alarms)
+    return Refusal(
+        why="; ".join(alarm.why for alarm in alarms),
+        evidence=tuple(dict.fromkeys(line for alarm in alarms for line in alarm.evidence)),
+        cure=f"look at the source; if this is meant: poolferry run {job} {flags}",
+        guard=alarms[0].guard,
+    )
+
+
+def _alarms(look: Changes, guard: Guard) -> Iterator[_Alarm]:
+    yield from _moved(look)
+    yield from _empty(look)
+    gone, edited = _show("deleted", look.deleted_examples), _show("changed", look.changed_examples)
+    entries = _Count(before=look.entries_before, least=_least_before(look))
+    files = _Count(before=look.files_before, least=look.changed)
+    yield from _over("max-deleted", guard.max_deleted, look.deleted, entries, "entries are gone", gone)
+    yield from _over("max-changed", guard.max_changed, look.changed, files, "files have changed", edited)
+    deleted = {name: (folder.deleted, folder) for name, folder in look.folders.items()}
+    changed = {name: (folder.changed, folder) for name, folder in look.folders.items()}
+    yield from _over_in("max-deleted-per-folder", guard.max_deleted_per_folder, deleted, "entries are gone", gone)
+    yield from _over_in("max-changed-per-folder", guard.max_changed_per_folder, changed, "files have changed", edited)
+
+
+def _moved(look: Changes) -> Iterator[_Alarm]:
+    if look.device_before is None or look.device_now is None or look.device_before == look.device_now:
+        return
+    evidence = (f"filesystem at the newest point: {look.device_before}", f"filesystem now: {look.device_now}")
+    why = "the source lies on another filesystem than at the newest point: is it mounted?"
+    yield _Alarm(guard=SOURCE_MOVED, why=why, evidence=evidence)
+
+
+def _empty(look: Changes) -> Iterator[_Alarm]:
+    """Without a newest point nothing is gone, so an empty source is no alarm then."""
+    before = _Count(before=look.entries_before, least=_least_before(look))
+    if look.entries_now == 0 and before.base:
+        why = "the source is empty, and the newest point is not: is it mounted?"
+        yield _Alarm(guard=SOURCE_EMPTY, why=why, evidence=(f"entries in the newest point: {before}", "entries now: 0"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """How many there were; `least`: how many there were at least, where that is unknown."""
+
+    before: int | None
+    least: int
+
+    @property
+    def base(self) -> int:
+        return self.least if self.before is None else self.before
+
+    def __str__(self) -> str:
+        return f"an unknown number, at least {self.least}" if self.before is None else f"{self.before}"
+
+
+def _least_before(look: Changes) -> int:
+    remaining = look.changed if look.entries_now is None else look.entries_now - look.created
+    return look.deleted + remaining
+
+
+def _over(
+    name: str, limit: Limit | None, number: int, count: _Count, what: str, examples: tuple[str, ...]
+) -> Iterator[_Alarm]:
+    if limit is not None and limit.exceeded(number, count.base):
+        why = f"{number} of {count} {what}; {name} is {limit}"
+        yield _Alarm(guard=name, why=why, evidence=examples)
+
+
+def _over_in(
+    name: str,
+    limit: Limit | None,
+    folders: Mapping[bytes, tuple[int, FolderChanges]],
+    what: str,
+    examples: tuple[str, ...],
+) -> Iterator[_Alarm]:
+    counts = {
+        folder: (number, _Count(before=changes.before, least=changes.deleted + changes.changed))
+        for folder, (number, changes) in sorted(folders.items())
+    }
+    over = [
+        f"{show_name(folder)}/: {number} of {count} {what}"
+        for folder, (number, count) in counts.items()
+        if limit is not None and limit.exceeded(number, count.base)
+    ]
+    if over:
+        more = f" and {len(over) - 1} more" if len(over) > 1 else ""
+        yield _Alarm(guard=name, why=f"{over[0]}{more}; {name} is {limit}", evidence=(*over[:EXAMPLES], *examples))
+
+
+def _show(word: str, names: tuple[bytes, ...]) -> tuple[str, ...]:
+    return tuple(f"{word}: {show_name(name)}" for name in names[:EXAMPLES])

@@ -1,0 +1,205 @@
+"""Which disk a device is: by what its filesystem or pool is called by itself, by our marker on it, and by its generation.
+
+Never by name, label or serial alone: bridges tell the serials of others, and a copy of a disk has its label. Each state
+has its own sentence (what was found, what it means) and cure. Nothing is written on a disk that is not READY.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, Marker, Standing
+
+UNPLUG = "it may be unplugged"
+# OpenZFS keeps a pool whose disk went in the middle of an export, and the lock that every look at any pool waits for.
+HANGS = "hangs in the kernel, as the disk was pulled out while it was let go"
+RESTART = (
+    "restart this machine, then plug the disk in again: what was copied is kept, and the copy goes on; until then other pools "
+    "may not answer either"
+)
+_ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
+
+
+class State(StrEnum):
+    """What a device turned out to be. TO_PROVE: one of ours by its identity; its marker was not read yet."""
+
+    READY = "ours-ready"
+    TO_PROVE = "to-prove"
+    FOREIGN = "foreign"
+    BLANK = "blank"
+    CLONE = "clone"
+    STALE = "stale-clone"
+    NEWER = "newer-than-we-know"
+    ANOTHER_HOST = "another-host"
+    REFORMATTED = "reformatted"
+    READ_ONLY = "read-only"
+    LOCKED = "locked"
+    NOT_PROVED = "not-proved"
+    IN_USE = "in-use"
+    SET_ASIDE = "set-aside"
+    SILENT = "does-not-answer"
+    NEEDS_CHECK = "needs-check"
+    TOO_NEW = "too-new"
+    HELD = "pool-suspended"
+    VISITED = "being-visited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised:
+    """A device and what it is. `disk` None: none of ours."""
+
+    state: State
+    device: Device
+    disk: Disk | None
+    says: str
+    cure: str
+
+
+def recognise(
+    devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Mapping[str, bool] | None = None
+) -> tuple[Recognised, ...]:
+    """What each device is that is one of ours, or was plugged in; by a look at its outside alone.
+
+    `held`: names of disks whose pool is still imported, and whether it is being exported.
+    """
+    held = held or {}
+    ours = {disk.identity: disk for disk in disks}
+    remembered = {each.identity: each for each in known}
+    above = {name for device in devices for name in device.above}
+    nodes = f"/dev/mapper/{POOL}"  # devices of ours: one may still lead to a disk that was pulled out
+    leaves = [
+        device for device in devices
+        if not device.parts and device.name not in above and not device.path.startswith(nodes)
+    ]  # fmt: skip
+    found = {device.uuid for device in leaves if device.uuid}
+    lost = (disk for disk in ours.values() if disk.name in held and disk.identity not in found)
+    told = [held_alone(disk, hangs=held[disk.name]) for disk in lost]
+    for device in leaves:
+        disk = ours.get(device.uuid)
+        if disk is not None:
+            told.append(_ours(device, disk, leaves, remembered.get(device.uuid)))
+        elif device.external and device.size:
+            told.append(_stranger(device, remembered, found))
+    return tuple(told)
+
+
+def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | None) -> Recognised:
+    twins = [each for each in leaves if (each.uuid, each.sub) == (device.uuid, device.sub)]
+    if len(twins) > 1:
+        places = " and ".join(each.called for each in twins)
+        says = (
+            f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
+        )
+        return _told(State.CLONE, device, disk, says, "unplug the copy; which one is the disk, its sticker tells")
+    if known is not None and known.standing is not Standing.ACTIVE:
+        says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
+        return _told(State.SET_ASIDE, device, disk, says, f"to use it again: poolferry disks readopt {disk.name}")
+    if not device.answers:
+        return _told(
+            State.SILENT,
+            device,
+            disk,
+            f"disk {disk.name} does not answer ({device.path}); nothing was copied",
+            _ANOTHER,
+        )
+    foreign = [place for place in device.at if not place.startswith(f"{ROOM}/")]
+    if foreign:
+        says = f"disk {disk.name} is mounted at {foreign[0]}, by somebody else; nothing was written to it"
+        return _told(State.IN_USE, device, disk, says, f"umount {foreign[0]}, and keep the desktop from mounting it")
+    if device.read_only:
+        says = f"disk {disk.name} can only be read ({device.path}); nothing was copied"
+        return _told(
+            State.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
+        )
+    return _told(State.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
+
+
+def held_alone(disk: Disk, *, hangs: bool) -> Recognised:
+    """A pool that lost its disk: until the disk is back it can neither be used nor let go. `hangs`: it never can, see HANGS."""
+    device = Device(
+        name="", path=f"/dev/mapper/{POOL}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
+        read_only=False, external=False, serial="", model="", wwn="",
+    )  # fmt: skip
+    if hangs:
+        return _told(State.HELD, device, disk, f"the pool of disk {disk.name} {HANGS}", RESTART)
+    says = (
+        f"the pool of disk {disk.name} is still held, and its disk is gone: it was pulled out before it was let go; "
+        "other pools and disks are not harmed by it"
+    )
+    cure = (
+        f"plug disk {disk.called} in again, in any port: the next visit goes on and lets it go; if it never comes back, "
+        "only a restart of this machine takes the pool away"
+    )
+    return _told(State.HELD, device, disk, says, cure)
+
+
+def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) -> Recognised:
+    """Why not by the serial where the disk itself is here: many a bridge tells one serial for all."""
+    if not device.answers:
+        says = f"unknown disk {device.called}: it cannot be read, and nothing was written to it"
+        return _told(State.SILENT, device, None, says, _ANOTHER)
+    was = next(
+        (each for each in remembered.values()
+         if each.serial and each.serial == device.serial and each.identity not in found),
+        None,
+    )  # fmt: skip
+    if was is not None:
+        how = "is blank now" if device.blank else f"holds {_content(device)} now"
+        says = f"{device.called} looks like disk {was.name}, but {how}; nothing was written to it"
+        cure = f"where that is right: poolferry disks lost {was.name}, then enroll it anew; else {UNPLUG}"
+        return _told(State.REFORMATTED, device, None, says, cure)
+    if device.blank:
+        says = f"unknown disk {device.called}: it is blank, and nothing was written to it"
+        return _told(State.BLANK, device, None, says, f"to use it: poolferry disks enroll {device.path}; else {UNPLUG}")
+    says = (
+        f"unknown disk {device.called}: it holds {_content(device)} and is not one of ours; nothing was written to it"
+    )
+    return _told(State.FOREIGN, device, None, says, UNPLUG)
+
+
+def _content(device: Device) -> str:
+    kinds = {"zfs_member": "a pool", "crypto_LUKS": "a LUKS container", "": "a partition table"}
+    named = f' "{device.label}"' if device.label else ""
+    return kinds.get(device.kind, device.kind) + named
+
+
+def prove(disk: Disk, device: Device, marker: Marker | None, known: Known | None, owner: str) -> Recognised:
+    """Whether an opened disk is the one it is taken for. `owner`: this machine."""
+    state, says, cure = _judge(disk, marker, known, owner)
+    return _told(state, device, disk, says, cure)
+
+
+def _judge(disk: Disk, marker: Marker | None, known: Known | None, owner: str) -> tuple[State, str, str]:
+    readopt = f"poolferry disks readopt {disk.name}"
+    nothing = "nothing was written to it"
+    if marker is None:
+        says = f"disk {disk.name} has the right identity, but no marker of ours on it; {nothing}"
+        return State.NOT_PROVED, says, f"look what happened to it; if it is the right one: {readopt}"
+    if marker.owner != owner:
+        says = f'this is disk {marker.name} of the machine "{marker.host}"; {nothing}'
+        return (
+            State.ANOTHER_HOST,
+            says,
+            f"unplug it; if that machine is no more, and this one took its place: {readopt}",
+        )
+    if (marker.name, marker.set) != (disk.name, disk.set) or (known is not None and marker.disk != known.disk):
+        says = f"the marker on it says disk {marker.name} of the set {marker.set}, not {disk.name} of {disk.set}; {nothing}"
+        return State.NOT_PROVED, says, f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}"
+    if known is not None and marker.generation < known.written:
+        behind = f"it is at visit {marker.generation}, and disk {disk.name} has had {known.written}"
+        says = f"an older copy of disk {disk.name}: {behind}; {nothing}"
+        return (
+            State.STALE,
+            says,
+            f"unplug it, and plug in the disk itself; if that is lost and this one shall be it: {readopt}",
+        )
+    if known is not None and marker.generation > known.generation:
+        ahead = f"it has had {marker.generation} visits, and history knows of {known.generation}"
+        says = f"disk {disk.name} is newer than what is remembered of it: {ahead}; {nothing}"
+        return State.NEWER, says, f"if history was put back from a copy: {readopt}; else find out who wrote to it"
+    return State.READY, f"disk {disk.called} is here, and it is the one", ""
+
+
+def _told(state: State, device: Device, disk: Disk | None, says: str, cure: str) -> Recognised:
+    return Recognised(state=state, device=device, disk=disk, says=says, cure=cure)

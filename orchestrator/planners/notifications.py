@@ -1,0 +1,180 @@
+"""What a channel is told of a job's copy at a place, from how it stands now and what was told before.
+
+* A trouble (a state that the channel asks for, and that does not pass by itself) is told once, when it begins.
+* The same cause is told once: numbers in the reason do not make another, nor does a failing copy that becomes late
+  thereby. Another cause within the same trouble is told too, up to four in all.
+* While the trouble lasts it is told again after 1 day, then after 3, then every 7.
+* Its end is told when a proved copy is there again. Waiting is no end.
+* What comes and goes (the third trouble within 7 days) has ended only when it has been well for 2 days.
+* A paused job is silent, unless the channel asks for paused; its trouble goes on when it is resumed.
+"""
+
+import re
+from collections.abc import Collection
+from datetime import date, datetime, time, timedelta
+
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.notice import Kind
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import Seconds
+from orchestrator.planners.health import State
+
+REMINDERS = (timedelta(days=1), timedelta(days=3), timedelta(days=7))
+RECENT = timedelta(days=7)
+STEADY = timedelta(days=2)
+_OFTEN = 2  # earlier troubles within RECENT, from which on it comes and goes
+_CAUSES = 4
+# A nightly look is not made at the same second each night.
+_SLACK = timedelta(hours=2)
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """How a job's copy at a place stands now. `run`: the newest run that ended; `cure`: what it said is to be done.
+
+    `called`: what it is in its stead, as "disk red"; the job is then one of those that use it. `whole`: it is a whole
+    set of disks.
+    """
+
+    job: str
+    target: str
+    state: State
+    why: str
+    cause: str
+    passing: str = ""
+    cure: str = ""
+    run: int | None = None
+    called: str = ""
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.called or self.job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A trouble that was told and has not ended. `unsteady`: it comes and goes, so it ends late; `well_since`: it looks well."""
+
+    begun_at: datetime
+    told_at: datetime
+    reminders: int = 0
+    causes: tuple[str, ...] = ()
+    unsteady: bool = False
+    well_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What a channel was told of a copy. `earlier`: when its last troubles began, those of the last 7 days."""
+
+    trouble: Trouble | None = None
+    earlier: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One thing to tell. `since`: when the trouble was first told; `times`: how often within 7 days, this one included."""
+
+    kind: Kind
+    seen: Seen
+    since: datetime
+    times: int = 1
+
+
+def cause_of(state: State, last: Outcome | None, why: str) -> str:
+    """What makes two troubles the same: how the last run failed, without its numbers; else the state alone."""
+    if last in (Outcome.FAILED, Outcome.REFUSED):
+        return _NUMBER.sub("0", f"{last}: {why}")[:500]
+    return str(state)
+
+
+def decide_notice(
+    seen: Seen, memory: Memory, *, states: Collection[str], now: datetime
+) -> tuple[Memory, Notice | None]:
+    """What is remembered from now on, and what is told, if anything. The rules: see the module."""
+    if seen.state is State.PAUSED and State.PAUSED not in states:
+        return memory, None
+    bad = seen.state in states and not seen.passing
+    trouble = _in_time(memory.trouble, now)
+    if trouble is None:
+        return _begins(seen, memory, now) if bad else (memory, None)
+    if seen.state is State.UP:
+        return _well(seen, memory, trouble, now)
+    return _goes_on(seen, memory, replace(trouble, well_since=None), bad=bad, now=now)
+
+
+def _in_time(trouble: Trouble | None, now: datetime) -> Trouble | None:
+    """The trouble with no instant after now: a clock that was wrong once must not keep us silent for years."""
+    if trouble is None or max(trouble.told_at, trouble.begun_at, trouble.well_since or now) <= now:
+        return trouble
+    well = trouble.well_since and min(trouble.well_since, now)
+    return replace(trouble, begun_at=min(trouble.begun_at, now), told_at=min(trouble.told_at, now), well_since=well)
+
+
+def _recent(memory: Memory, now: datetime) -> tuple[datetime, ...]:
+    return tuple(begun for begun in memory.earlier if abs(now - begun) <= RECENT)
+
+
+def _begins(seen: Seen, memory: Memory, now: datetime) -> tuple[Memory, Notice]:
+    earlier = _recent(memory, now)
+    trouble = Trouble(begun_at=now, told_at=now, causes=(seen.cause,), unsteady=len(earlier) >= _OFTEN)
+    notice = Notice(kind=Kind.TROUBLE, seen=seen, since=now, times=len(earlier) + 1)
+    return Memory(trouble=trouble, earlier=earlier), notice
+
+
+def _well(seen: Seen, memory: Memory, trouble: Trouble, now: datetime) -> tuple[Memory, Notice | None]:
+    earlier = _recent(memory, now)
+    since = trouble.well_since or now
+    if trouble.unsteady and now - since < STEADY:
+        return replace(memory, trouble=replace(trouble, well_since=since)), None
+    ended = Notice(kind=Kind.RECOVERY, seen=seen, since=trouble.begun_at, times=len(earlier) + 1)
+    return Memory(trouble=None, earlier=(*earlier, trouble.begun_at)), ended
+
+
+def _goes_on(seen: Seen, memory: Memory, trouble: Trouble, *, bad: bool, now: datetime) -> tuple[Memory, Notice | None]:
+    times = len(_recent(memory, now)) + 1
+    if bad and seen.cause not in trouble.causes and len(trouble.causes) < _CAUSES:
+        told = replace(trouble, told_at=now, causes=(*trouble.causes, seen.cause))
+        notice = Notice(kind=Kind.TROUBLE, seen=seen, since=trouble.begun_at, times=times)
+        return replace(memory, trouble=told), notice
+    if now - trouble.told_at >= REMINDERS[min(trouble.reminders, len(REMINDERS) - 1)] - _SLACK:
+        told = replace(trouble, told_at=now, reminders=trouble.reminders + 1)
+        notice = Notice(kind=Kind.REMINDER, seen=seen, since=trouble.begun_at, times=times)
+        return replace(memory, trouble=told), notice
+    return replace(memory, trouble=trouble), None
+
+
+def digest_day(local: datetime, weekday: int, at: time) -> date:
+    """The newest day whose digest is due at this local time. `weekday`: 0 is Monday."""
+    today = local.date()
+    back = (today.weekday() - weekday) % 7
+    return today - timedelta(days=7 if back == 0 and local.time() < at else back)
+
+
+def is_digest_due(day: date, last: date | None) -> bool:
+    """Whether the digest of this day is to be sent; `last`: that of the last one sent, None: counting begins now."""
+    return last is not None and last < day
+
+
+def is_last_believable(day: date, last: date | None) -> bool:
+    """Whether `last` can be true; one that lies ahead was noted by a wrong clock."""
+    return last is not None and last <= day + timedelta(days=7)
+
+
+def is_ping_due(last: datetime | None, every: Seconds, now: datetime) -> bool:
+    """Whether the ping goes out; one that was noted after now was noted by a wrong clock."""
+    return last is None or last > now or (now - last).total_seconds() >= every
+
+
+WAITS = (60, 300, 900, 1800, 3600)  # seconds after the first, second … failure of a channel
+GIVE_UP = timedelta(days=7)
+
+
+def next_try(tries: int, made: datetime, now: datetime) -> datetime | None:
+    """When a message that did not get through is tried again after so many tries; None: never."""
+    if now - made > GIVE_UP:
+        return None
+    return now + timedelta(seconds=WAITS[min(max(tries, 1), len(WAITS)) - 1])

@@ -1,0 +1,67 @@
+"""What a pool names as damaged beyond its own repair, and which jobs have the same data elsewhere: the command for each."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+
+DAMAGED = "damaged: "  # before each name, in the evidence of a pool's watch
+
+
+def heal_pool(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> tuple[str, ...]:
+    """A line for each name and job that can heal it. `evidence`: as a run of the pool's watch left it."""
+    names = [line.removeprefix(DAMAGED) for line in evidence if line.startswith(DAMAGED)]
+    copying = [job for job in jobs if job.copies]
+    lines = [line for name in names for line in _of_name(name, copying, pool)]
+    return tuple(dict.fromkeys(lines))
+
+
+def _of_name(name: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
+    """A name as `zpool status -v` writes it: "tank/photos@a:/one", "tank/photos:/one", or the path of a mounted file."""
+    if name.startswith("/"):
+        yield from _of_path(name, jobs, pool)
+        return
+    what, colon, file = name.partition(":")
+    dataset, at, snapshot = what.partition("@")
+    if not colon or dataset.startswith("<"):
+        return
+    for job in jobs:
+        for bad, good, called in (
+            (job.source, job.target.location, "copy"),
+            (job.target.location, job.source, "source"),
+        ):
+            below = _below(dataset, bad, pool)
+            if below is None or good.path.startswith("/") or (called == "copy" and job.target.rotates):
+                continue
+            other = good.path + below
+            if called == "copy" and file.startswith("/"):
+                point = ("--point", snapshot) if at else ()
+                words = ("poolferry", "restore", "run", job.name, *point, "--path", (below + file).lstrip("/"))
+                yield f"{name}: job {job.name} has a copy in {other}: {shlex.join((*words, '--to', 'FOLDER'))}"
+            else:
+                told = f"poolferry verify {job.name} --content tells what heals it"
+                yield f"{name}: the {called} of job {job.name} is {other}: {told}"
+
+
+def _of_path(path: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
+    for job in jobs:
+        if (rest := _under(path, job.source, pool)) is not None:
+            command = ("poolferry", "restore", "run", job.name, "--path", rest, "--to", path, "--aside")
+            yield f"{path}: job {job.name} has a copy: {shlex.join(command)}"
+        if _under(path, job.target.location, pool) is not None:
+            yield f"{path}: it belongs to the copies of job {job.name}: poolferry verify {job.name}, then poolferry run {job.name}"
+
+
+def _under(path: str, place: Location, pool: Location) -> str | None:
+    """The path as seen from a folder that holds it."""
+    if place.host != pool.host or not place.path.startswith("/") or not path.startswith(place.path.rstrip("/") + "/"):
+        return None
+    return path[len(place.path.rstrip("/")) + 1 :]
+
+
+def _below(dataset: str, place: Location, pool: Location) -> str | None:
+    """The dataset as seen from one that it is, or lies in: "/sub"."""
+    if place.host != pool.host or not f"{dataset}/".startswith(f"{place.path}/"):
+        return None
+    return dataset[len(place.path) :]

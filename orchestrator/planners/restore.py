@@ -1,0 +1,154 @@
+"""Which point a restore takes, and what it does with what already lies at the destination: never overwrite."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.mounts import Mounted
+from orchestrator.domain.names import point_name, show_name
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Point
+
+_NEAREST = 3
+
+
+def choose_point(points: Sequence[Point], *, point: str | None, at: datetime | None) -> Point | Refusal:
+    """The point that a name, the unambiguous beginning of one, "latest" (or nothing), or an instant means.
+
+    `at`: the newest point not later than that. Refuses: none fits, or several; the evidence lists the nearest.
+    """
+    ordered = sorted(points, key=lambda each: (each.taken, each.name))
+    if point is not None and at is not None:
+        return Refusal(
+            why="a point and an instant were told", evidence=(f"--point {point}", f"--at {at}"), cure="tell one"
+        )
+    if not ordered:
+        return Refusal(why="there is no restore point", evidence=(), cure="run the job first")
+    if at is not None:
+        return _at(ordered, at)
+    return ordered[-1] if point in (None, "latest") else _named(ordered, str(point))
+
+
+def _at(ordered: Sequence[Point], at: datetime) -> Point | Refusal:
+    early = [each for each in ordered if each.taken <= at]
+    if early:
+        return early[-1]
+    return _unfit(f"every restore point is later than {at.isoformat()}", [each.name for each in ordered[:_NEAREST]])
+
+
+def _named(ordered: Sequence[Point], name: str) -> Point | Refusal:
+    fitting = [each for each in ordered if each.name.startswith(name)]
+    exact = [each for each in fitting if each.name == name]
+    if len(exact or fitting) == 1:
+        return (exact or fitting)[0]
+    if fitting:
+        return _unfit(f'{len(fitting)} restore points begin with "{show_name(name)}"', [each.name for each in fitting])
+    names = sorted(each.name for each in ordered)
+    place = bisect_left(names, name)
+    near = names[max(place - _NEAREST, 0) : place + _NEAREST]
+    return _unfit(f'no restore point is called "{show_name(name)}"', near)
+
+
+def _unfit(why: str, names: Sequence[str]) -> Refusal:
+    return Refusal(why=why, evidence=tuple(names), cure=f"choose one, such as --point {names[-1]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """Nothing is there, or an empty directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """What an earlier restore left, with our marker of what it was bringing back."""
+
+    job: str
+    point: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holds:
+    """A directory with entries that are not ours; `examples`: the first ones."""
+
+    entries: int
+    examples: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotDirectory:
+    """Something else than a directory; `kind`: "a file", "a symbolic link"."""
+
+    kind: str
+
+
+Found = Absent | Unfinished | Holds | NotDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """Begin with nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Go on with what an earlier restore of the same point left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveAside:
+    """Rename what is there to `path` first (without replacing anything), then begin with nothing."""
+
+    path: str
+
+
+def decide_destination(
+    found: Found, *, job: str, point: str, destination: str, aside: bool, now: datetime
+) -> Fresh | Resume | MoveAside | Refusal:
+    """How to begin. An unfinished restore of the same point is resumed, with `aside` too: so one command, repeated
+    after an interruption, goes on. Refuses: something else is there and `aside` was not told.
+    """
+    if isinstance(found, Absent):
+        return Fresh()
+    if found == Unfinished(job=job, point=point):
+        return Resume()
+    whole = destination.rstrip("/")
+    if aside and whole:
+        return MoveAside(path=f"{whole}.aside-{point_name(now)}")
+    cure = "give another destination"
+    if whole:
+        cure += f", or tell --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
+    return Refusal(
+        why=f"{destination} {_tell(found)}; a restore overwrites nothing", evidence=_evidence(found), cure=cure
+    )
+
+
+def refuse_mounts(mounts: Sequence[Mounted], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
+    """Why files cannot return to where something else is mounted: files lie there, and the point has some for it too.
+
+    What is mounted and empty is filled; what the point has nothing for stays as it is. `filling`: what an earlier, cut restore
+    of the same point has begun to fill.
+    """
+    both = [one.path for one in mounts if one.full and one.wanted and one.path not in filling]
+    if not both:
+        return None
+    places = tuple(f"{destination.rstrip('/')}/{show_name(path)}" for path in both[:_NEAREST])
+    return Refusal(
+        why=f"{places[0]} is mounted, and holds files; the point has files for it too, and a restore overwrites nothing",
+        evidence=places,
+        cure="give another destination; or bring back its parts, --path NAME each",
+    )
+
+
+def _tell(found: Unfinished | Holds | NotDirectory) -> str:
+    if isinstance(found, Unfinished):
+        return f"holds an unfinished restore of {found.job} {found.point}"
+    if isinstance(found, Holds):
+        return f"holds {found.entries} {'entry' if found.entries == 1 else 'entries'}"
+    return f"is {found.kind}"
+
+
+def _evidence(found: Unfinished | Holds | NotDirectory) -> tuple[str, ...]:
+    if isinstance(found, Unfinished):
+        return (f"to finish that one: --point {found.point} of job {found.job}",)
+    return tuple(show_name(name) for name in found.examples) if isinstance(found, Holds) else ()

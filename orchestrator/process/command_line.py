@@ -1,0 +1,123 @@
+"""The clean environment of children, and where their programs are.
+
+A command for a host as argv here, and the remote shell for rsync.
+
+The exact lines that run, as a person would paste them into a shell.
+"""
+
+import os
+import re
+import shlex
+
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Pipeline
+
+# A service or a cron job may have a PATH without sbin, where zfs and mount are.
+_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_PASSED_ON = ("SSH_AUTH_SOCK", "TMPDIR")
+_SETPRIV = "/usr/bin/setpriv"
+
+
+def environment(command: Command) -> dict[str, str]:
+    """All variables of the child: nothing leaks from ours. A remote command's own travel in its remote line."""
+    ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
+    clean = {
+        "PATH": ":".join(dict.fromkeys((*ours, *_PATH))),
+        "HOME": os.environ.get("HOME") or os.path.expanduser("~"),
+        "LC_ALL": "C.UTF-8",
+    }
+    clean |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return clean if command.host else clean | dict(command.environment)
+
+
+def is_missing(program: str, variables: dict[str, str]) -> bool:
+    """True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
+    places = [program] if "/" in program else [f"{folder}/{program}" for folder in variables["PATH"].split(":")]
+    return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
+
+
+def leash() -> tuple[str, ...]:
+    """What to put before an argv so that the child is told to end when the thread that started it dies.
+
+    Why: after a kill -9 nobody is left to stop the sender. The kernel forgets it for programs that gain privileges
+    (sudo) and for the child's own children, which end by their closed pipes.
+    """
+    return (_SETPRIV, "--pdeathsig", "TERM", "--") if os.access(_SETPRIV, os.X_OK) else ()
+
+
+# Never a question: nobody sits at the keyboard. It stands first because ssh keeps the first value it sees.
+_FIRM = ("-oBatchMode=yes",)
+# A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
+# the job's own options, so that those win.
+_SSH_OPTIONS = (
+    "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x",
+)  # fmt: skip
+_LOCALE = "LC_ALL=C.UTF-8"
+
+
+def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What to run here for the command: its own argv, or ssh with one remote command line.
+
+    Why: ssh joins all it is given with spaces for the remote login shell, so quoting is ours. `env` sets the variables
+    because csh and old fish know no `NAME=value program`.
+    """
+    host = command.host
+    if host is None:
+        return command.argv
+    user = ("-l", host.user) if host.user else ()
+    settings = (f"{name}={value}" for name, value in command.environment)
+    remote = shlex.join(("env", _LOCALE, *settings, *command.argv))
+    return (*_shell(host, options), *user, "--", host.name, remote)
+
+
+def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The words of rsync's -e for a host; " ".join(words) is its value. Host and user come from rsync's own argument.
+
+    Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
+    word with a space or a quote is wrapped in single quotes, its single quotes doubled.
+    Source: rsync(1), "--rsh=COMMAND, -e". Raises: ValueError for an empty option, which -e cannot carry.
+    """
+    if "" in options:
+        raise ValueError("an empty ssh option")
+    return tuple(_rsync_word(word) for word in _shell(host, options))
+
+
+def _shell(host: Host, options: tuple[str, ...]) -> tuple[str, ...]:
+    port = ("-p", str(host.port)) if host.port else ()
+    return ("ssh", *_FIRM, *options, *_SSH_OPTIONS, *port)
+
+
+def _rsync_word(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'" if set(word) & set(" '\"") else word
+
+
+# What a terminal or a log file would swallow or choke on: control characters, and bytes that are no UTF-8.
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"
+_SECRET = r"PASSWORD|PASSPHRASE|SECRET"
+
+
+def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
+    """The whole pipeline as one line, ssh and its options written out."""
+    head = f" < {quoted(pipeline.reads)}" if pipeline.reads else ""
+    tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
+    first, *rest = (command_line(stage, ssh_options) for stage in pipeline.stages)
+    return " | ".join((first + head, *rest)) + tail
+
+
+def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
+    """One command as a line; values of variables named as secrets are masked."""
+    masked = tuple((name, "***" if re.search(_SECRET, name) else value) for name, value in command.environment)
+    shown = Command(argv=command.argv, effect=command.effect, host=command.host, environment=masked)
+    settings = [] if command.host else [f"{name}={quoted(value)}" for name, value in masked]
+    return " ".join([*settings, *(quoted(word) for word in ssh_argv(shown, ssh_options))])
+
+
+def quoted(word: str) -> str:
+    r"""The word for a shell: as shlex does it, and unprintable bytes as $'\xff', which bash, zsh and ksh read back."""
+    if word.isprintable() or not re.search(_UNPRINTABLE, word):
+        return shlex.quote(word)
+    return "$'" + re.sub(_UNPRINTABLE, _escaped, word.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(match[0]))

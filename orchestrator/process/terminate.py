@@ -1,0 +1,50 @@
+"""How a pipeline is ended that does not end by itself: whom to signal when, and when to leave it behind."""
+
+import signal
+from collections.abc import Sequence
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.process.pipeline import Stage
+
+_FIRST, _ALL = slice(1), slice(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """Steps as (seconds from the wish, signal, to whom), and when to leave behind what does not end."""
+
+    steps: tuple[tuple[float, signal.Signals, slice], ...]
+    give_up: float
+
+
+# The sender first: then the receiver sees the end of its input, keeps what it has, and ends by itself.
+# Within 10 s all is over, so that a service manager's patience is never tried.
+GENTLE = Manners(
+    steps=((0.0, signal.SIGTERM, _FIRST), (8.0, signal.SIGTERM, _ALL), (8.8, signal.SIGKILL, _ALL)), give_up=9.8
+)
+# After a stall the disk may be the culprit: who hangs on one may need seconds to die, or never does.
+PATIENT = Manners(steps=GENTLE.steps, give_up=8.8 + 5.0)
+# Who only reads has nothing to keep.
+QUICK = Manners(steps=((0.0, signal.SIGTERM, _ALL), (0.5, signal.SIGKILL, _ALL)), give_up=2.5)
+
+
+class Ending:
+    """One ending under way; `gave_up` once what is left of the stages is left behind."""
+
+    def __init__(self, stages: Sequence[Stage], manners: Manners, now: float) -> None:
+        self.gave_up = False
+        self._stages = stages
+        self._manners = manners
+        self._began = now
+        self._steps = list(manners.steps)
+
+    def press(self, now: float) -> None:
+        """Does what is due."""
+        while self._steps and now - self._began >= self._steps[0][0]:
+            _, number, whom = self._steps.pop(0)
+            for stage in self._stages[whom]:
+                stage.send(number)
+        if now - self._began >= self._manners.give_up and not self.gave_up:
+            self.gave_up = True
+            for stage in self._stages:
+                stage.words.add(stage.left_behind().encode("utf-8", "surrogateescape"))

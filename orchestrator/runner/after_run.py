@@ -1,0 +1,113 @@
+"""After a run that ended well: read again if promised, let [keep] remove points, carry the history to the target."""
+
+import os
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.plan import Refusal, Rereading, Step
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Comparer
+from orchestrator.process.executor import Writer
+from orchestrator.runner.decide import going, protect, staying
+from orchestrator.runner.locks import points_being_read
+from orchestrator.runner.run_recorder import Journal, run
+from orchestrator.runner.steps import Hands
+
+
+def has_aftercare(journal: Journal, *, changed: bool) -> bool:
+    """Whether `after_done` has anything to do."""
+    return _asks_points(journal, changed=changed) or journal.tools.snapshotter is not None
+
+
+def _asks_points(journal: Journal, *, changed: bool) -> bool:
+    job = journal.job
+    return changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
+
+
+def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
+    """What follows a copy. A removal that fails is a warning: the copy itself is good."""
+    job, tools = journal.job, journal.tools
+    points: tuple[Point, ...] | None = None
+    if _asks_points(journal, changed=changed):
+        points = tools.engine.points(job, writer)
+        tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
+        tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
+    if points and isinstance(tools.engine, Comparer):
+        if reading_due(journal):
+            _compare(journal, writer, tools.engine)
+    elif points and points[-1].manifest is not None and reading_due(journal):
+        hands.do((reading_step(points[-1], job.verify.workers),))
+    if tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_snapshots
+
+        prune_snapshots(journal, writer, changed=changed)
+    elif points and not job.keep.everything:
+        _prune(journal, hands, points)
+
+
+def reading_step(point: Point, workers: int) -> Step:
+    """The step that reads a point again."""
+    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=workers)
+    return Step(
+        does=f"read point {point.name} again", why="[verify] every promises it", lane="main", work=work, expected=None
+    )
+
+
+def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
+    """The contents of both sides, as [verify] every promises. Raises: ProofFailed."""
+    from orchestrator.runner.verify.compare_sides import compare_copy, require_same
+
+    notes = f"{journal.tools.state}/notes/verify-{journal.job.name}"
+    compared = compare_copy(journal, writer, engine, notes, point=None, content=True)
+    if isinstance(compared, Refusal):
+        journal.warn(f"nothing could be compared: {compared.why}")
+    else:
+        require_same(compared, journal)
+
+
+def reading_due(journal: Journal) -> bool:
+    """Whether [verify] every promises a reading of the newest point now; each disk of a set is promised one of its own."""
+    every = journal.job.verify.every
+    if every is None:
+        return False
+    known = journal.tools.history.views.points(journal.job.name)
+    read = [point.whole_at for point in known if point.whole_at and point.place == journal.job.target.name]
+    return not every or not read or (journal.now - max(read)).total_seconds() > every
+
+
+def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
+    job = journal.job
+    tools = journal.tools
+    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
+    protected = protect(sound, points_being_read(job, tools.state, [point.name for point in points]))
+    # Of two points in one second the later is named after the next: that is no sign of a wrong clock.
+    now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
+    gone = going(staying(points, job, now=now, protected=protected))
+    if not gone:
+        return
+    names = tuple(decision.point.name for decision in gone)
+    try:
+        hands.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
+    except OrchestratorError as error:
+        journal.warn(f"points could not be removed: {error}")
+
+
+def carry_history(journal: Journal, writer: Writer) -> None:
+    """A consistent copy of the history, this run's end included, travels with the data; failing to is only a warning."""
+    try:
+        _carry(journal, writer)
+    except (OrchestratorError, OSError) as error:
+        journal.note(f"the history could not be copied to the target: {error}")
+
+
+def _carry(journal: Journal, writer: Writer) -> None:
+    tools, root = journal.tools, journal.job.target.location
+    if not root.path.startswith("/"):
+        return  # a dataset that is never mounted
+    if root.host is None:
+        tools.history.backup_to(f"{root.path}/.poolferry/history.sqlite")
+        return
+    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
+    tools.history.backup_to(local)
+    run(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
+    os.unlink(local)

@@ -1,0 +1,57 @@
+"""What a run works with; `compose` makes it, tests make their own."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from orchestrator.domain.events import Event
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.engines.contract import Engine, OfTrees, Snapshotter
+from orchestrator.history.store import History
+from orchestrator.process.executor import Writer
+from orchestrator.process.stop import Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who we are, so that a later run can tell whether we still live."""
+
+    pid: int
+    started: int
+    boot: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """Real things, handed round. `writer` makes the executor once the lock is held: children inherit the lock."""
+
+    engine: Engine
+    snapshotter: Snapshotter | None  # for jobs with [snapshots], or whose copies sanoid prunes
+    history: History
+    writer: Callable[[tuple[int, ...]], Writer]
+    clock: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    chance: Callable[[], float]
+    tell: Callable[[Event], None]
+    stop: Stop
+    state: str
+    config: str
+    hook_folders: tuple[str, ...]
+    hook_environment: tuple[tuple[str, str], ...]
+    identity: Identity
+    alive: Callable[[int, int, str], bool]
+    files: Callable[[], Engine] | None = None  # the engine that carries files out of snapshots
+    lock_wait: float = 5.0
+    watched: bool = False  # a person sees it move, so that sizes are worth asking for
+
+    @property
+    def trees(self) -> OfTrees:
+        """The engine, where its copies are trees."""
+        return of_trees(self.engine)
+
+
+def of_trees(engine: Engine) -> OfTrees:
+    """The same engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
+    if not isinstance(engine, OfTrees):
+        raise TypeError(f"the engine {engine.name} makes no trees")
+    return engine

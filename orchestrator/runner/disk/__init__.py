@@ -1,0 +1,1 @@
+"""orchestrator/runner/disk: say what this chapter is."""

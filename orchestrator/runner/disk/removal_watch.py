@@ -1,0 +1,36 @@
+"""Watches the disk that a run copies to: pulled out, it would leave programs that wait for it for ever."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from orchestrator.domain.place import Place
+from orchestrator.process.stop import Stop
+
+DEVICES = "/sys/class/block"
+_OFTEN = 0.5
+
+
+@contextmanager
+def watched(place: Place, stop: Stop, devices: str = DEVICES) -> Iterator[None]:
+    """Asks the run to stop as soon as the kernel knows the device no more.
+
+    Why by its name: while something is mounted or imported from it, no other device gets the same.
+    """
+    over = Event()
+    path = os.path.join(devices, place.device)
+
+    def watch() -> None:
+        while not over.wait(_OFTEN):
+            if not os.path.exists(path):
+                stop.request(f"disk {place.disk} was pulled out")
+                return
+
+    thread = Thread(target=watch, name=f"watch {place.disk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,71 @@
+"""Tells in good time that a copy to a disk would take too long at the pace it goes."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.domain.events import Event, Moved, StepBegun
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.units import Seconds, show_duration, show_size
+from orchestrator.planners.throughput import Count, Pace
+from orchestrator.runner.run_recorder import Journal
+
+# Seconds from its first byte. Why not sooner: many small files, or a disk that puts itself in order, are slow for a while.
+MEASURED = 300.0
+
+
+@contextmanager
+def paced(journal: Journal, within: Seconds) -> Iterator[None]:
+    """Warns once when a copy takes longer than `within` from now on: in the run, and in the record of the disk's visit."""
+    tools = journal.tools
+    journal.tools = replace(tools, tell=_Alarm(journal, within).tell)
+    try:
+        yield
+    finally:
+        journal.tools = tools
+
+
+class _Alarm:
+    """Hears what a run tells, from lanes in threads of their own, and passes it on."""
+
+    def __init__(self, journal: Journal, within: Seconds) -> None:
+        self._journal, self._within = journal, within
+        self._tell, self._monotonic = journal.tools.tell, journal.tools.monotonic
+        self._long, self._now = Count(self._monotonic, window=MEASURED), Count(self._monotonic)
+        self._guard = threading.Lock()
+        self._told = False
+
+    def tell(self, event: Event) -> None:
+        """Passes it on, and warns where it shows that the copy takes too long."""
+        self._tell(event)
+        if told := self._slow(event):
+            disk = self._journal.job.target.disk
+            self._journal.warn(f"disk {disk}: {told}")
+            self._journal.tools.history.disks.visit_is_slow(disk, told)
+
+    def _slow(self, event: Event) -> str:
+        with self._guard:
+            match event:
+                case StepBegun():
+                    self._long.step_begun()
+                    self._now.step_begun()
+                case Moved(done=0):
+                    self._long.restart()
+                    self._now.restart()
+                case Moved() if not self._told:
+                    told = self._judged(self._long.moved(event), self._now.moved(event))
+                    self._told = bool(told)
+                    return told
+        return ""
+
+    def _judged(self, pace: Pace, now: Pace) -> str:
+        """What is slow on the whole may just have become fast."""
+        left, rate = pace.left_s, pace.rate
+        measured = self._monotonic() - pace.begun >= MEASURED
+        if not measured or left is None or rate is None or min(left, now.left_s or left) <= self._within:
+            return ""
+        rest = f"{show_size((pace.expected or 0) - pace.done)} of {show_size(pace.expected)}"
+        return (
+            f"{self._journal.job.name} goes at {show_size(int(rate))}/s, and {rest} are left: {show_duration(left)} at this pace "
+            f"(limit {show_duration(self._within)})"
+        )

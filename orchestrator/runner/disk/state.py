@@ -1,0 +1,116 @@
+"""What is remembered of the disks of a set, put together for the planners; and a job as it is on one disk."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location, Place
+from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, RotationSet, Standing, Visit
+from orchestrator.domain.units import show_duration
+from orchestrator.history.views import Views
+from orchestrator.planners.read_order import Unit
+from orchestrator.planners.rotation import Member
+
+_LOOKED_AT = 50
+READING = "reading on "  # before a disk's name, and a dataset's behind it: a small fact of a job
+
+
+def of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """The jobs whose copies go to the set."""
+    return tuple(job for job in jobs if job.target.rotates and job.target.name == rotation.name)
+
+
+def in_turn(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """The jobs, each behind those of them that it runs after; no job runs after itself, so this ends."""
+    left, turn = list(jobs), list[Job]()
+    while left:
+        names = {job.name for job in left}
+        first = next(job for job in left if not names & set(job.after))
+        left.remove(first)
+        turn.append(first)
+    return tuple(turn)
+
+
+def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
+    """The job with its place on one disk of its set, which must be attached."""
+    path = job.target.location.path
+    for room in (f"{ROOM}/", POOL):
+        if path.startswith(room + disk.set):
+            path = room + disk.name + path.removeprefix(room + disk.set)
+            break
+    rotation = job.target.rotation
+    placed = Place(
+        name=disk.name, location=Location(path=path), disk=disk.name, device=device,
+        within=rotation.visit_within if rotation else job.target.within,
+    )  # fmt: skip
+    return replace(job, target=placed)
+
+
+def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
+    """What is remembered of a declared disk, by its identity."""
+    return next((each for each in known if each.identity == disk.identity), None)
+
+
+def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iterable[str] = ()) -> tuple[Member, ...]:
+    """The disks of the set with what is remembered of each. `here`: names of those that are plugged in."""
+    known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
+    visits, healths = views.disks.last_visits(), views.disks.last_healths()
+    copies = {job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name).copies} for job in jobs}
+    plugged = set(here)
+    found = []
+    for disk in rotation.disks:
+        own = find_known(known, disk)
+        where = places.get(own.disk) if own else None
+        found.append(
+            Member(
+                disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
+                standing=own.standing if own else Standing.ACTIVE, here=disk.name in plugged,
+                place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
+                ails=_ails(visits.get(own.disk), healths.get(own.disk)) if own else None,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _ails(last: Visit | None, said: Visit | None) -> dict[str, str] | None:
+    """`last`: its last visit; `said`: the last one in which it said how it is. What took too long and was done is over."""
+    slow = last.slow if last else ""
+    if said is None and not slow:
+        return None
+    told = {"health": said.health if said else "", "slow": slow if last and last.outcome != "done" else ""}
+    return {kind: sentence for kind, sentence in told.items() if sentence}
+
+
+def _filled(disk: Disk, copies: Iterable[dict[str, datetime]]) -> datetime | None:
+    """The instant as of which the disk holds all jobs of its set; None: a copy is missing, or there is no job."""
+    instants = [each.get(disk.name) for each in copies]
+    return None if not instants or None in instants else min(filter(None, instants))
+
+
+def owes(job: Job, disk: Disk, views: Views, now: datetime) -> str:
+    """Why a job of the set does not run on a disk that was plugged in; empty: it does."""
+    pause = views.owing.pauses().get(job.name)
+    if pause is not None and (pause.until is None or pause.until > now):
+        return "it is paused"
+    if job.min_interval is None:
+        return ""
+    place = str(on_disk(job, disk).target.location)
+    begun = next((run.begun_at for run in views.runs(job.name, _LOOKED_AT) if run.target == place), None)
+    if begun is None or begun > now or (now - begun).total_seconds() >= job.min_interval:
+        return ""
+    return f"its last run on this disk began {show_duration((now - begun).total_seconds())} ago, and min-interval is {show_duration(job.min_interval)}"
+
+
+def readings(jobs: Iterable[Job], disk: Disk, views: Views) -> tuple[Unit, ...]:
+    """What lies on the disk of these jobs, with when each was read again."""
+    units = list[Unit]()
+    for job in jobs:
+        datasets = READING + disk.name + " "
+        if disk.content == "zfs":
+            told = ((key, at) for key, at in views.memory(job.name).items() if key.startswith(datasets))
+            units += [Unit(name=key.removeprefix(datasets), read_at=datetime.fromisoformat(at)) for key, at in told]
+        else:
+            there = (point for point in views.points(job.name) if point.place == disk.name)
+            units += [Unit(name=point.name, read_at=point.whole_at, suspect=point.sound is False) for point in there]
+    return tuple(units)

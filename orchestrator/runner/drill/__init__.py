@@ -1,0 +1,1 @@
+"""orchestrator/runner/drill: say what this chapter is."""

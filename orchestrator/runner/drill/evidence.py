@@ -1,0 +1,87 @@
+"""What is gathered while a drill goes on: at its end the evidence, however it ends."""
+
+from orchestrator.domain.drill_result import Checked, Drilled
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Finding, Reading
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import show_count, show_duration
+from orchestrator.planners.drill import estimate_whole
+from orchestrator.runner.run_recorder import Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillWish:
+    """What a drill is asked for. `proves`: the scratch copy is damaged on purpose, and that must be found; `seed`: of the choice."""
+
+    whole: bool = False
+    proves: bool = False
+    seed: int | None = None
+
+
+class Sheet:
+    """One drill. What is None is not known, or did not come to pass."""
+
+    def __init__(self, journal: Journal, wish: DrillWish) -> None:
+        self.journal = journal
+        self.wish = wish
+        self.seed = int(journal.tools.chance() * 2**31) if wish.seed is None else wish.seed
+        self.point: str | None = None
+        self.files = self.bytes = 0
+        self.of_files: int | None = None
+        self.of_bytes: int | None = None
+        self.restore_s: float | None = None
+        self.differences: tuple[str, ...] = ()
+        self.findings: tuple[Finding, ...] = ()  # damage of the copy itself
+        self.checked: Checked | None = None
+
+    def evidence(self, outcome: Outcome, why: str) -> Drilled:
+        """All of it."""
+        return Drilled(
+            place=self.journal.job.target.name, point=self.point, outcome=outcome, why=why, whole=self.wish.whole,
+            proves=self.wish.proves, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
+            of_bytes=self.of_bytes, restore_s=self.restore_s, differences=self.differences, checked=self.checked,
+        )  # fmt: skip
+
+    def estimate(self) -> str:
+        """How long all of it would take, in words; empty: nobody can tell."""
+        took = estimate_whole(self.evidence(Outcome.DONE, ""))
+        return f"; a whole restore would take about {show_duration(took)}" if took and not self.wish.whole else ""
+
+    def told_files(self) -> str:
+        """ "100 of 2345 files", "all 3 files"."""
+        many = self.of_files or 0
+        if self.files == many:
+            return f"all {show_count(many, 'file')}" if many > 1 else "the one file"
+        return f"{self.files} of {show_count(many, 'file')}"
+
+    def note(self, findings: tuple[Finding, ...], most: int = 50) -> None:
+        """Each difference, as a line."""
+        self.differences = tuple(
+            f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}" for found in findings[:most]
+        )
+
+    def refuse(self, refusal: Refusal) -> RunReport:
+        """Nothing was drilled."""
+        self.journal.decided(refusal)
+        return self.journal.ended(
+            Outcome.REFUSED, f"no drill: {refusal.why}", cure=refusal.cure, evidence=refusal.evidence
+        )
+
+    def fail(self, why: str, cure: str) -> RunReport:
+        """It failed."""
+        return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", cure=cure, evidence=self.differences)
+
+    def prove(self, harmed: tuple[bytes, ...], reading: Reading) -> RunReport:
+        """Whether the damage that was done on purpose was found, all of it."""
+        self.note(reading.findings)
+        found = {each.path for each in reading.findings}
+        missed = [path for path in harmed if path not in found]
+        if missed or not harmed:
+            what = ", ".join(map(show_name, missed)) or "anything: there is no file with contents"
+            why = f"the scratch copy was damaged on purpose, and that was not found in {what}: such a drill proves nothing"
+            return self.journal.ended(Outcome.FAILED, why, cure="report this; until then trust `poolferry verify`")
+        why = f"a drill of point {self.point} can fail: its scratch copy was damaged on purpose, and found to be so: "
+        named = ", ".join(f"{show_name(each.path)} {each.verdict.value}" for each in reading.findings)
+        return self.journal.ended(Outcome.DONE, f"{why}{named}")

@@ -1,0 +1,152 @@
+"""Drills of trees: files of a point come back into a scratch folder and are compared with its manifest."""
+
+import os
+from itertools import chain
+
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Plan, Refusal, Rereading
+from orchestrator.domain.point import Point, Reading
+from orchestrator.domain.units import Bytes, show_size
+from orchestrator.engines.contract import Wanted
+from orchestrator.planners.drill import Piece, choose_sample
+from orchestrator.process.executor import Writer
+from orchestrator.runner.drill.scratch_dir import refuse_room
+from orchestrator.runner.run_recorder import Journal, fetched
+from orchestrator.runner.steps import Hands
+from orchestrator.runner.verify.read_files import read_part, read_tree
+from orchestrator.verify.entry import UNREAD, Entry
+from orchestrator.verify.manifest import read_manifest, write_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lot:
+    """What is brought back of a point, and the local manifest that promises it."""
+
+    point: Point
+    manifest: str
+    pieces: tuple[Piece, ...]
+    of_files: int
+    of_bytes: int
+    whole: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes that come back."""
+        return sum(piece.size for piece in self.pieces)
+
+
+def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, seed: int) -> Lot | Refusal:
+    """Files of the newest proved point. Raises: OrchestratorError."""
+    job, tools = journal.job, journal.tools
+    points = tools.engine.points(job, writer)
+    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    point = next((each for each in reversed(points) if each.manifest is not None), None)
+    if point is None or point.manifest is None:
+        why = "there is no restore point with a manifest, so nothing that comes back could be proved"
+        return Refusal(why=why, evidence=(), cure=f"poolferry run {job.name}")
+    manifest = fetched(point.manifest, journal, writer, notes)
+    files, size, held = 0, 0, list[Piece]()
+
+    def pieces() -> "chain[Piece]":
+        return chain.from_iterable(map(_piece, read_manifest(manifest)[1]))
+
+    for piece in pieces():
+        files, size = files + 1, size + piece.size
+        if whole:
+            held.append(piece)
+    taken = tuple(held) if whole else choose_sample(pieces(), files=job.drill.files, size=job.drill.size, seed=seed)
+    if not taken:
+        why = f"point {point.name} holds no file that could be brought back and proved"
+        return Refusal(why=why, evidence=(), cure="look what the source holds")
+    promised = manifest if whole else _promise(manifest, taken, f"{notes}/drill.manifest.gz")
+    return Lot(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)
+
+
+def _piece(entry: Entry) -> tuple[Piece, ...]:
+    """What can be proved when it comes back: files whose contents are known."""
+    if entry.kind != "f" or entry.digest == UNREAD:
+        return ()
+    return (Piece(path=entry.path, size=entry.size),)
+
+
+def _promise(manifest: str, pieces: tuple[Piece, ...], path: str) -> str:
+    """A manifest of these files and of the folders above them."""
+    wanted = {b""}
+    for piece in pieces:
+        parts = piece.path.split(b"/")
+        wanted.update(b"/".join(parts[:length]) for length in range(1, len(parts) + 1))
+    header, entries = read_manifest(manifest)
+    write_manifest(path, header, (entry for entry in entries if entry.path in wanted))
+    return path
+
+
+def bring(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> float | Refusal:
+    """Brings the files back into an empty folder, the way that a restore does; how long that took. Raises: OrchestratorError."""
+    job, tools, to = journal.job, journal.tools, Location(path=tree)
+    refused = refuse_room(os.path.dirname(tree), lot.size, job)
+    if refused:
+        return refused
+    what = "all" if lot.whole else f"{len(lot.pieces)} of {lot.of_files}"
+    summary = f"drill: bring {what} files of point {lot.point.name} back to {tree}, {show_size(lot.size)}"
+    if lot.whole:
+        wanted = Wanted(point=lot.point, path=b"", to=to)
+        plan = tools.engine.plan_restore(job, wanted, tools.engine.survey_restore(job, wanted, writer), aside=None)
+        own = [stage for stage in plan.stages if not any(isinstance(step.work, Rereading) for step in stage)]
+        plan = replace(plan, summary=summary, stages=tuple(own))
+    else:
+        paths = tuple(piece.path for piece in lot.pieces)
+        step = replace(tools.trees.plan_sample(job, lot.point, paths, to, notes), expected=Bytes(lot.size))
+        plan = Plan(summary=summary, stages=((step,),))
+    journal.decided(plan)
+    began = tools.monotonic()
+    for stage in plan.stages:
+        Hands(journal, writer, notes).do(stage)
+    return tools.monotonic() - began
+
+
+def compare(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> Reading:
+    """What came back against what was promised. Raises: OrchestratorError."""
+    work = Rereading(point=lot.point, tree=Location(path=tree), workers=journal.job.verify.workers, restored=True)
+    return read_tree(work, lot.manifest, journal, writer, notes)
+
+
+def compare_copy(lot: Lot, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """The same files in the point itself: whether it is the copy that is damaged; then that is recorded."""
+    journal.say(f"the same files are read in point {lot.point.name} itself")
+    point = lot.point
+    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
+    return read_part(work, lot.manifest, journal, writer, notes)
+
+
+def harm(lot: Lot, tree: str, seed: int) -> tuple[bytes, ...]:
+    """Damages what came back, never the copy: one bit, one missing file, one cut short; which files."""
+    full = [piece for piece in lot.pieces if piece.size]
+    first = seed % max(len(full), 1)
+    chosen = [*full[first:], *full[:first]][:3]
+    top = os.fsencode(tree) + b"/"
+    for piece, way in zip(chosen, (_flip, _remove, _cut), strict=False):
+        way(top + piece.path)
+    return tuple(piece.path for piece in chosen)
+
+
+def _flip(path: bytes) -> None:
+    before = os.lstat(path)
+    with open(path, "r+b", buffering=0) as file:
+        byte = file.read(1)[0]
+        file.seek(0)
+        file.write(bytes((byte ^ 1,)))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _remove(path: bytes) -> None:
+    folder = os.path.dirname(path)
+    before = os.lstat(folder)
+    os.unlink(path)
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _cut(path: bytes) -> None:
+    before = os.lstat(path)
+    os.truncate(path, before.st_size - 1)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,0 +1,89 @@
+"""A folder of our own that data are brought back into for a drill, and removed from again."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.units import show_size
+from orchestrator.process.stop import Stop
+from orchestrator.runner.locks import bringing_back
+
+MARKER = "poolferry-drill"
+_SPARE = 64 << 20
+
+
+def folder_of(job: Job, state: str) -> str:
+    """The folder; it belongs to drills of this job alone."""
+    return f"{job.drill.scratch or f'{state}/drill'}/poolferry-drill-{job.name}"
+
+
+@contextlib.contextmanager
+def scratch_folder(folder: str, state: str, *, stop: Stop, patience: float) -> Iterator[tuple[int, ...]]:
+    """The folder, empty but for our marker; gone at the end. Yields what children inherit, so that a stray one is waited for.
+
+    Raises: NotNow while another drill goes on there; OrchestratorError for a folder that is not ours.
+    """
+    with bringing_back(Location(path=folder), state, wait=stop.wait, patience=patience) as inherit:
+        sweep(folder)
+        os.makedirs(folder, mode=0o700)
+        with open(f"{folder}/{MARKER}", "x", encoding="utf-8") as file:
+            file.write("poolferry drills here, and removes this folder afterwards\n")
+        try:
+            yield inherit
+        finally:
+            sweep(folder)
+
+
+def sweep(folder: str) -> None:
+    """Removes what a drill left, a killed one too. Raises: OrchestratorError for a folder that is not ours."""
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return
+    if os.listdir(folder) and not os.path.isfile(f"{folder}/{MARKER}"):
+        raise OrchestratorError(
+            f"{folder} was not made by a drill, so it is not touched",
+            cure="move it away, or name another [drill] scratch",
+        )
+    if os.geteuid() != 0:  # what came back may forbid even its owner to remove it
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o700)
+    with os.scandir(folder) as entries:
+        for entry in [each for each in entries if each.name != MARKER]:
+            _remove(entry)
+    shutil.rmtree(folder)  # the marker goes last: cut before, the rest is still known to be ours
+
+
+def _remove(entry: "os.DirEntry[str]") -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path)
+    else:
+        os.unlink(entry.path)
+
+
+def refuse_place(job: Job, folder: str) -> Refusal | None:
+    """Why nothing may be brought back there: within the source it would be copied, within the copies it would be one."""
+    if not folder.startswith("/"):
+        why = f"[drill] scratch is {job.drill.scratch}, a dataset, and {job.name} copies files"
+        return Refusal(why=why, evidence=(), cure='name a folder: [drill] scratch = "/srv/scratch"')
+    real = os.path.realpath(folder)
+    for called, place in (("the source", job.source), ("the copies", job.target.location)):
+        if place.host is None and f"{real}/".startswith(f"{os.path.realpath(place.path).rstrip('/')}/"):
+            why = f"the scratch folder {folder} lies within {called} of {job.name}, {place}"
+            return Refusal(why=why, evidence=(), cure='name another: [drill] scratch = "/srv/scratch"')
+    return None
+
+
+def refuse_room(folder: str, needed: int, job: Job) -> Refusal | None:
+    """Why a drill has not the room that it needs."""
+    free = shutil.disk_usage(folder).free
+    if needed + needed // 50 + _SPARE <= free:
+        return None
+    return Refusal(
+        why=f"the drill brings back {show_size(needed)}, and {folder} has room for {show_size(max(free - _SPARE, 0))}",
+        evidence=(f"[drill] size = {show_size(job.drill.size)}",),
+        cure="name a folder with more room as [drill] scratch, or make [drill] size smaller",
+    )

@@ -1,0 +1,63 @@
+"""`plan`: the same look and the same decision as a run's, and then nothing."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, Plan
+from orchestrator.engines.contract import Asked, Engine, Snapshotter
+from orchestrator.planners.retention import Decision as Staying
+from orchestrator.process.executor import Reader
+from orchestrator.runner.decide import count_folders, decide, fit, going, protect, retaining, staying
+from orchestrator.runner.locks import points_being_read
+from orchestrator.runner.snapshots import plan_snapshots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a run would do now, and which points [keep] would remove after it."""
+
+    decision: Decision
+    going: tuple[Staying, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What history remembers: small facts by key, and the names of points that a reading found sound."""
+
+    facts: Mapping[str, str]
+    sound: Sequence[str]
+
+
+def plan_job(
+    job: Job,
+    engine: Engine,
+    reader: Reader,
+    known: Known,
+    *,
+    state: str,
+    now: datetime,
+    allowed: frozenset[str],
+    snapshotter: Snapshotter | None = None,
+) -> Planned:
+    """Looks and decides. Raises: OrchestratorError when a look fails.
+
+    Where snapshots are due, what is sent is only known once they are taken: then taking them is all that can be planned.
+    """
+    taking = plan_snapshots(job, snapshotter, reader, state) if snapshotter else ()
+    if taking:
+        summary = "take what snapshots are due; what is sent then is decided by a look after them"
+        return Planned(decision=Plan(summary=summary, stages=(taking,)), going=())
+    asked = Asked(
+        now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts, retain=retaining(job, now)
+    )
+    world = engine.survey(job, asked, reader)
+    decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
+    if isinstance(decision, Plan):
+        decision = fit(job, engine, world, engine.weigh(decision, reader), asked, reader)
+    if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
+        return Planned(decision=decision, going=())
+    points = engine.points(job, reader)
+    protected = protect(known.sound, points_being_read(job, state, [point.name for point in points]))
+    return Planned(decision=decision, going=going(staying(points, job, now=now, protected=protected)))

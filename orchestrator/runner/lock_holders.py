@@ -1,0 +1,120 @@
+"""Who holds a lock: the run that took it, or programs that outlived their run."""
+
+import os
+import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from orchestrator.domain.errors import NotNow
+from orchestrator.domain.fast_dataclass import dataclass
+
+_WORDS = 100
+_LONGEST = 1 << 17  # Linux allows no longer word
+_KILLED = 1 << (signal.SIGKILL - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it; `since`: it began."""
+
+    pid: int
+    line: str
+    waits: bool
+    since: datetime | None
+
+    def __str__(self) -> str:
+        since = f", since {self.since.astimezone():%Y-%m-%d %H:%M}" if self.since else ""
+        return f"`{self.line}` (process {self.pid}{since})"
+
+
+def busy(path: str, usually: str) -> NotNow:
+    """Why the lock at `path` cannot be had: `usually`, or the programs that a dead run left behind, by name."""
+    taker, holders = _taker(path), _holders(path)
+    if not holders or taker is None or any(holder.pid == taker for holder in holders):
+        return NotNow(usually, cure="it goes on by itself; `poolferry status` shows it")
+    told = ", ".join(map(str, holders))
+    if any(holder.waits for holder in holders):
+        return NotNow(
+            f"an earlier run has ended, but a program of it waits in the kernel and cannot be ended: {told}",
+            cure="`zpool status` tells whether a pool is suspended: bring its disk back and `zpool clear` it, or restart the machine",
+        )
+    return NotNow(
+        f"an earlier run has ended, but a program of it still runs: {told}",
+        cure=f"wait for it, or end it: kill {' '.join(str(holder.pid) for holder in holders)}",
+    )
+
+
+def _taker(path: str) -> int | None:
+    """The process that took the lock last, as it noted in the file."""
+    try:
+        with open(path, "rb") as file:
+            return int(file.read(20) or b"x")
+    except (OSError, ValueError):
+        return None
+
+
+def _holders(path: str) -> list[Holder]:
+    """The other processes that have the file open, as far as this user may see them."""
+    wanted = os.stat(path)
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid() and _has_open(name, (wanted.st_dev, wanted.st_ino)):
+            found.append(_holder(name))
+    return found
+
+
+def _has_open(name: str, wanted: tuple[int, int]) -> bool:
+    folder = f"/proc/{name}/fd"
+    try:
+        for descriptor in os.listdir(folder):
+            opened = os.stat(f"{folder}/{descriptor}")
+            if (opened.st_dev, opened.st_ino) == wanted:
+                return True
+    except OSError:  # it has ended, or belongs to somebody else
+        return False
+    return False
+
+
+def _holder(name: str) -> Holder:
+    try:
+        with open(f"/proc/{name}/cmdline", "rb") as file:
+            words = file.read(_LONGEST).decode(errors="replace").rstrip("\0").split("\0")
+        with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as held:
+            waits = parse_waits(held.read())
+        since = _since(name)
+    except (OSError, LookupError, ValueError):
+        words, waits, since = [], False, None
+    return Holder(pid=int(name), line=parse_line(words) or "a program without a command line", waits=waits, since=since)
+
+
+def parse_line(words: Sequence[str]) -> str:
+    """A command line for a message. Where it is too long, its options go: what it is and what it works on stay.
+
+    Why the last word: zfs, rsync and mount name there the dataset or the directory that they write.
+    """
+    line = " ".join(words)
+    if len(line) <= _WORDS:
+        return line
+    first = " ".join(words[: 2 if len(words) > 2 else 1])[: _WORDS // 2]
+    left = _WORDS - len(first) - 3
+    last = words[-1] if len(words) > 1 else line
+    return f"{first} … {last}" if len(last) <= left else f"{first} …{last[-left:]}"
+
+
+def parse_waits(status: str) -> bool:
+    """Whether no signal reaches a process, from its `status`.
+
+    Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending.
+    """
+    told = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    pending = int(told["SigPnd"], 16) | int(told["ShdPnd"], 16)
+    return told["State"].split()[0] == "D" or bool(pending & _KILLED)
+
+
+def _since(name: str) -> datetime:
+    """When the process began. Source: proc(5): field 22 of stat, in ticks since the boot, which /proc/stat tells."""
+    with open(f"/proc/{name}/stat", "rb") as file:
+        ticks = int(file.read().rpartition(b")")[2].split()[19])
+    with open("/proc/stat", "rb") as file:
+        booted = next(int(line.split()[1]) for line in file if line.startswith(b"btime "))
+    return datetime.fromtimestamp(booted + ticks / os.sysconf("SC_CLK_TCK"), UTC)

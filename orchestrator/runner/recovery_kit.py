@@ -1,0 +1,152 @@
+"""The recovery kit: made once a day after a copy, kept in history, and carried beside the copy with all that brings us back.
+
+Failing to is a warning: the copy itself is good.
+
+What lies beside copies of files, so that they, and we, come back without this machine: a page, and our configuration.
+
+The history lies there too, renewed by each run. The rest is renewed once a day, and when a file of the configuration has
+changed. Failing to is a warning: the copy itself is good.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Protocol, runtime_checkable
+
+from orchestrator.domain.errors import OrchestratorError, PermissionDenied
+from orchestrator.domain.job import Job
+from orchestrator.domain.kit import Kit
+from orchestrator.domain.plan import Pipeline
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.runner.run_recorder import Journal, run
+
+OURS = ".poolferry"
+PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
+
+
+def refresh_tree_kit(journal: Journal, writer: Writer) -> None:
+    """The page and the configuration beside a copy of files, where those that lie there are old."""
+    try:
+        _refresh(journal, writer)
+    except (OrchestratorError, OSError) as error:
+        journal.warn(f"the recovery kit could not be renewed: {error}")
+
+
+def _refresh(journal: Journal, writer: Writer) -> None:
+    tools, job = journal.tools, journal.job
+    files = tuple(configuration(tools.config))
+    digest = sha256(repr(files).encode("utf-8", "surrogateescape")).hexdigest()
+    key = f"configuration at {job.target.name}"
+    if is_fresh(journal) and tools.history.memory(job.name).get(key) == digest:
+        return
+    folder = f"{tools.state}/notes/kit-{job.name}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with open(f"{folder}/{PAGE}", "wb") as page:
+        page.write(tools.trees.recovery(job, journal.now).encode("utf-8", "surrogateescape"))
+    write_archive(f"{folder}/{ARCHIVE}", files)
+    for name in (PAGE, ARCHIVE):
+        run(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OURS}/{name}"), journal, writer)
+    tools.history.remember(job.name, key, digest)
+    carried(journal)
+
+
+# Why not with each copy: of many snapshots the listing alone would take longer than most copies.
+OFTEN = timedelta(hours=20)
+_CONFIGURATION = (".toml",)
+
+
+@runtime_checkable
+class KitMaker(Protocol):
+    """An engine whose source can be built again from a kit."""
+
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
+        """What is needed to build the source again."""
+        ...
+
+    def store_kit(self, job: Job, archive: str) -> Pipeline:
+        """Carries an archive of the kit's files beside the copy."""
+        ...
+
+
+def refresh_kit(journal: Journal, writer: Writer) -> None:
+    """A new kit, where the last one is a day old; a change of the pool's layout is a warning. Each disk of a set gets it."""
+    tools, job = journal.tools, journal.job
+    engine, known = tools.engine, tools.history.kits.of(job.name)
+    if not isinstance(engine, KitMaker) or tools.engine.stays:
+        return
+    fresh = known is not None and journal.now - known.made_at < OFTEN
+    if fresh and is_fresh(journal):  # another disk has it not yet, though it was made today
+        return
+    try:
+        kit = known.kit if known and fresh else engine.survey_kit(job, journal.now, writer)
+        if known and known.kit.layout != kit.layout:
+            journal.warn(f"the pool of {job.source} is made otherwise than on {known.made_at:%Y-%m-%d}: {kit.layout}")
+        if not fresh:
+            tools.history.kits.keep(job.name, kit, journal.now)
+        _carry(journal, writer, engine, kit)
+        carried(journal)
+    except PermissionDenied as error:
+        journal.say(f"the recovery kit stays in history alone: {error.why}")
+    except (OrchestratorError, OSError) as error:
+        journal.warn(f"the recovery kit could not be renewed: {error}")
+
+
+def is_fresh(journal: Journal) -> bool:
+    """Whether the job's place, of a rotation set this very disk, has a kit that is younger than a day."""
+    told = journal.tools.history.memory(journal.job.name).get(_key(journal))
+    return told is not None and journal.now - datetime.fromisoformat(told) < OFTEN
+
+
+def carried(journal: Journal) -> None:
+    """The place has a kit of this moment."""
+    journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
+
+
+def _key(journal: Journal) -> str:
+    return f"kit at {journal.job.target.name}"
+
+
+def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None:
+    folder = f"{journal.tools.state}/notes/kit-{journal.job.name}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    archive = f"{folder}/kit.tar"
+    journal.tools.history.backup_to(f"{folder}/history.sqlite")
+    write_archive(
+        archive,
+        (*files_of(kit), *configuration(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
+    )
+    run(engine.store_kit(journal.job, archive), journal, writer)
+
+
+def files_of(kit: Kit) -> Iterator[tuple[str, bytes]]:
+    """The kit's own files."""
+    for name, text in (("RECOVERY.md", kit.recovery), ("kit.json", kit.content), ("guids.tsv", kit.guids)):
+        yield name, text.encode("utf-8", "surrogateescape")
+
+
+def configuration(config: str) -> Iterator[tuple[str, bytes]]:
+    """Our configuration, as it is."""
+    for folder, _, names in os.walk(config):
+        for name in sorted(names):
+            if name.endswith(_CONFIGURATION):
+                path = os.path.join(folder, name)
+                yield os.path.join("configuration", os.path.relpath(path, config)), _read(path)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
+    """An archive that any tar reads, for its owner alone."""
+    import tarfile  # most runs write none
+
+    with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
+        os.chmod(path, 0o600)
+        for name, content in files:
+            about = tarfile.TarInfo(name)
+            about.size, about.mode = len(content), 0o600
+            archive.addfile(about, io.BytesIO(content))

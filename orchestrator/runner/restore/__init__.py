@@ -1,0 +1,1 @@
+"""orchestrator/runner/restore: say what this chapter is."""

@@ -1,0 +1,123 @@
+"""Files out of a snapshot: it is mounted, read once for its digests, copied as any point, read again, and unmounted."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.domain.dataset_restore import Shown
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Effect, Plan, Recording, Refusal, Step, alone
+from orchestrator.domain.point import Point
+from orchestrator.engines.contract import Engine, Wanted
+from orchestrator.planners.restore import choose_point
+from orchestrator.process.executor import Writer
+from orchestrator.runner.context import Tools
+from orchestrator.runner.contract_restore import Returner
+from orchestrator.runner.restore.request import Wish
+from orchestrator.runner.run_recorder import Journal
+from orchestrator.runner.steps import Hands
+
+
+def look(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Shown | Refusal:
+    """The snapshot that holds what is wished."""
+    engine = tools.engine
+    point = choose_point(engine.points(job, writer), point=wish.point, at=wish.at)
+    if isinstance(point, Refusal) or not isinstance(engine, Returner):
+        return point if isinstance(point, Refusal) else _no_files(engine)
+    if point.tree.host is not None and wish.to.host is not None:
+        return Refusal(
+            why="the copy lies on a host, and so does the destination: nothing is carried between two hosts",
+            evidence=(str(point.tree), str(wish.to)),
+            cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
+        )
+    return engine.survey_files(job, wish.path, point, writer)
+
+
+def _no_files(engine: Engine) -> Refusal:
+    return Refusal(why=f"the engine {engine.name} holds no files", evidence=(), cure="tell a dataset in --to")
+
+
+def files_of(tools: Tools) -> Engine:
+    """The engine that carries files. Raises: TypeError where compose gave none, a mistake of our own."""
+    if tools.files is None:
+        raise TypeError("nobody carries files here")
+    return tools.files()
+
+
+def plan_files(shown: Shown, wish: Wish) -> Plan:
+    """What can be told without mounting: the rest is decided by a look at what the snapshot holds."""
+    what = f"{show_name(wish.path)} of {shown.point.tree}" if wish.path else str(shown.point.tree)
+    return Plan(
+        summary=f"bring {what} back to {wish.to}: mount it read-only, copy with rsync, compare digests, unmount",
+        stages=((shown.show,), (shown.hide,)),
+        warnings=_warnings(shown),
+    )
+
+
+def _warnings(shown: Shown) -> tuple[str, ...]:
+    if not shown.left_out:
+        return ()
+    names = ", ".join(shown.left_out[:5]) + (" …" if len(shown.left_out) > 5 else "")
+    return (f"datasets that lie below it are not in it, and come by a --path of their own: {names}",)
+
+
+@contextmanager
+def showing(journal: Journal, writer: Writer, shown: Shown) -> Iterator[Tools]:
+    """Mounts the snapshot, and unmounts it whatever happens; inside, the journal's engine is the one for files."""
+    tools, job = journal.tools, journal.job
+    notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
+    os.makedirs(notes, mode=0o700, exist_ok=True)
+    for warning in _warnings(shown):
+        journal.warn(warning)
+    explain = tools.engine.explain
+    try:
+        Hands(journal, writer, notes, explain=explain).do((shown.show,))
+        engine = files_of(tools)
+        journal.tools = replace(tools, engine=engine)
+        journal.job = replace(job, engine=engine.name, options=engine.options())
+        yield journal.tools
+    finally:
+        journal.tools, journal.job = tools, job
+        try:
+            Hands(journal, writer, notes, explain=explain).do((shown.hide,))
+        except OrchestratorError as error:
+            journal.warn(f"{shown.tree} stays mounted: {error.why}")
+
+
+def as_point(journal: Journal, writer: Writer, shown: Shown, wish: Wish) -> Wanted:
+    """What is wanted, as a point with a manifest that is made now. A single file has none: it is compared by itself."""
+    tools, name = journal.tools, shown.point.name
+    point = Point(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
+    wanted = Wanted(point=point, path=shown.rest, to=wish.to)
+    if tools.engine.survey_restore(journal.job, wanted, writer).wanted != "folder":
+        return wanted
+    notes = f"{tools.state}/notes/restore-{journal.job.name}-{journal.run}"
+    tree = shown.tree / os.fsdecode(shown.rest) if shown.rest else shown.tree
+    manifest = Location(path=f"{notes}/shown.manifest.gz")
+    recording = Recording(
+        tree=tree, manifest=manifest, point=name, moved=notes, linked=None, digest=journal.job.verify.digest
+    )
+    step = Step(
+        does=f"read {tree}", why="what comes back is compared with it", lane="main", work=recording, expected=None
+    )
+    Hands(journal, writer, notes).do((step,))
+    return replace(wanted, point=replace(point, name=_called(shown, wish), tree=tree, manifest=manifest), path=b"")
+
+
+def _called(shown: Shown, wish: Wish) -> str:
+    """A name that tells the part too, so that what was cut is only gone on with by the same wish."""
+    part = show_name(wish.path).replace("/", "%")
+    return f"{shown.point.name}%{part}" if part else shown.point.name
+
+
+def compared(wanted: Wanted, to: Location) -> tuple[Step, ...]:
+    """The step that compares a single file with what came back; none where a manifest proves it, or a host is between."""
+    if wanted.point.manifest is not None or wanted.point.tree.host or to.host:
+        return ()
+    source = wanted.point.tree / os.fsdecode(wanted.path)
+    work = alone("cmp", "--", source.path, to.path, effect=Effect.READS)
+    return (Step(does=f"compare {to} with {source}", why="byte by byte", lane="main", work=work, expected=None),)

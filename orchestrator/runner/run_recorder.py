@@ -1,0 +1,314 @@
+"""What one run writes down while it goes: in history, and as events for whoever watches.
+
+Plans, refusals and reports as plain values for JSON: the public shapes.
+
+Small programs in the middle of something larger, each run to its end.
+
+What attempts note of their copying while it goes on: one file for each step, in the folder of the job's notes.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused
+from orchestrator.domain.events import Begun, Said, StepBegun
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
+from orchestrator.process.command_line import pipeline_line
+from orchestrator.process.executor import Result, Writer, broken
+from orchestrator.runner.context import Tools
+
+
+def decision_value(decision: Decision) -> dict[str, Any]:
+    """A decision as `plan --json` prints it and history stores it."""
+    match decision:
+        case Plan():
+            return {
+                "decision": "plan",
+                "summary": decision.summary,
+                "resumes": decision.resumes,
+                "stages": [[step_value(step) for step in stage] for stage in decision.stages],
+                "warnings": list(decision.warnings),
+                "refusals": [_refusal_value(refusal) for refusal in decision.refusals],
+            }
+        case Nothing():
+            stages = [[step_value(step) for step in stage] for stage in decision.stages]
+            return {
+                "decision": "nothing-to-do",
+                "why": decision.why,
+                "current": decision.current,
+                "stages": stages,
+                "warnings": list(decision.warnings),
+            }
+    return _refusal_value(decision)
+
+
+def _refusal_value(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "decision": refusal.outcome.value,
+        "why": refusal.why,
+        "evidence": list(refusal.evidence),
+        "cure": refusal.cure,
+        "guard": refusal.guard,
+    }
+
+
+def step_value(step: Step) -> dict[str, Any]:
+    """One step with its exact commands."""
+    return {
+        "does": step.does,
+        "why": step.why,
+        "lane": step.lane,
+        "effect": step.effect.name.lower(),
+        "commands": list(step_commands(step)),
+        "expected_bytes": step.expected,
+        "proof": str(step.proof) if step.proof is not None else None,
+    }
+
+
+def step_commands(step: Step) -> tuple[str, ...]:
+    """The command lines of a step as a person would paste them."""
+    work = step.work
+    return (pipeline_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
+
+
+def report_value(report: RunReport) -> dict[str, Any]:
+    """A run as `run --json` prints it."""
+    return {
+        "run": report.run,
+        "job": report.job,
+        "outcome": report.outcome.value,
+        "why": report.why,
+        "cure": report.cure,
+        "moved_bytes": report.moved_bytes,
+        "took_s": round(report.took_s, 3),
+        "resumed": report.resumed,
+        "attempts": report.attempts,
+        "steps": [
+            {
+                "does": step.does,
+                "why": step.why,
+                "moved_bytes": step.moved_bytes,
+                "took_s": round(step.took_s, 3),
+                "proved": step.proved,
+            }
+            for step in report.steps
+        ],
+        "points": list(report.points),
+        "warnings": list(report.warnings),
+        "evidence": list(report.evidence),
+    }
+
+
+class Journal:
+    """The record of one run, from begun to ended. No dataclass: the library's costs each start a millisecond."""
+
+    def __init__(self, *, tools: Tools, job: Job, run: int, begun: float) -> None:
+        self.tools = tools
+        self.job = job
+        self.run = run
+        self.begun = begun
+        self.attempt = 0
+        self.moved = 0
+        self.resumed = False
+        self.steps: list[StepReport] = []
+        self.points: list[str] = []
+        self.warnings: list[str] = []
+        self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self._index = 0
+        self._attempting = False
+        self._looking_since: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The present instant."""
+        return self.tools.clock()
+
+    def attempt_begun(self, *, looking: bool = False) -> None:
+        """The next attempt starts; one that begins by `looking` is recorded with its first step, or with what comes of the look."""
+        self.attempt += 1
+        self._index = 0
+        self._attempting = True
+        self._looking_since = self.now
+        if not looking:
+            self._looked()
+
+    def _looked(self) -> None:
+        if self._looking_since is not None:
+            self.tools.history.attempt_begun(self.run, self.attempt, self._looking_since)
+            self._looking_since = None
+
+    def attempt_ended(self, error: OrchestratorError | None) -> None:
+        """The attempt is over, well when `error` is None."""
+        self._attempting = False
+        evidence = error.evidence if isinstance(error, OutsideError) else None
+        with self.tools.history.together():
+            self._looked()
+            self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
+
+    def decided(self, decision: Decision) -> None:
+        """The plan is stored before its first step."""
+        text = json.dumps(decision_value(decision))
+        with self.tools.history.together():
+            self._looked()
+            if isinstance(decision, Refusal):
+                self.tools.history.refused(self.run, self.attempt, text)
+                return
+            self.tools.history.planned(self.run, self.attempt, text)
+        for warning in decision.warnings:
+            self.warn(warning)
+        if isinstance(decision, Plan):
+            self.say(decision.summary)
+            if decision.resumes:
+                self.resumed = True
+                self.say(f"goes on: {decision.resumes}")
+
+    def step_begun(self, step: Step) -> int:
+        """Recorded before the deed."""
+        self._index += 1
+        self._looked()
+        self.tools.tell(StepBegun(does=step.does, expected=step.expected))
+        return self.tools.history.step_begun(
+            self.run, self.attempt, self._index, does=step.does, why=step.why, lane=step.lane, commands=step_commands(step),
+            expected=step.expected, now=self.now,
+        )  # fmt: skip
+
+    def step_ended(
+        self,
+        step: Step,
+        row: int,
+        *,
+        result: Result | None,
+        moved: int | None,
+        took: float,
+        error: OrchestratorError | None,
+        proved: bool,
+    ) -> int:
+        """Recorded when it has ended; its place in the report."""
+        self.moved += moved or 0
+        self.steps.append(StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
+        self.tools.history.step_ended(
+            row, now=self.now, moved=moved, proved=proved, exits=result.exits if result else (),
+            last_words=result.last_words if result else (), error=str(error) if error else None,
+        )  # fmt: skip
+        return len(self.steps) - 1
+
+    def steps_proved(self, steps: Sequence[tuple[int, int]]) -> None:
+        """Recorded after one look has answered for all of them: (place in the report, row in history)."""
+        with self.tools.history.together():
+            for index, row in steps:
+                self.steps[index] = replace(self.steps[index], proved=True)
+                self.tools.history.step_proved(row)
+
+    def say(self, text: str) -> None:
+        """A line for those who watch and for history."""
+        self.tools.history.said(self.run, self.now, "info", text)
+        self.tools.tell(Said(level="info", text=text))
+
+    def warn(self, text: str) -> None:
+        """A warning: it stays in the run's report."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.tools.history.said(self.run, self.now, "warning", text)
+            self.tools.tell(Said(level="warning", text=text))
+
+    def note(self, text: str) -> None:
+        """A warning after the run's end: its report is written and stays."""
+        self.tools.history.said(self.run, self.now, "warning", text)
+        self.tools.tell(Said(level="warning", text=text))
+
+    def ended(self, outcome: Outcome, why: str, *, cure: str = "", evidence: Sequence[str] = ()) -> RunReport:
+        """The report, stored; an attempt that goes on has ended well."""
+        report = RunReport(
+            run=self.run, job=self.job.name, outcome=outcome, why=why, cure=cure, moved_bytes=self.moved,
+            took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
+            points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
+        )  # fmt: skip
+        with self.tools.history.together():
+            if self._attempting:
+                self.attempt_ended(None)
+            self.tools.history.ended(self.run, report, self.now)
+        return report
+
+
+def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
+    """Recorded before anything else is done."""
+    who = tools.identity
+    run = tools.history.begin(
+        job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
+        pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, kind=kind, why=why,
+    )  # fmt: skip
+    tools.tell(Begun(run=run, job=job.name))
+    return Journal(tools=tools, job=job, run=run, begun=tools.monotonic())
+
+
+def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
+    """A failure's evidence as lines to show."""
+    match error:
+        case OutsideError(evidence=evidence):
+            return evidence_lines(evidence)
+        case PartlyRefused(evidence=lines):
+            return lines
+    return ()
+
+
+def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
+    """What a failed pipeline left, as lines to show."""
+    if evidence is None:
+        return ()
+    words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])
+    exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
+    return (*evidence.lines, f"exit {exits}", *words)
+
+
+def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:
+    """Runs a small pipeline to its end. Raises: OrchestratorError."""
+    result = writer.stream(pipeline, stop=journal.tools.stop)
+    if not result.well:
+        raise journal.tools.engine.explain(broken(pipeline, result, writer.ssh_options))
+
+
+def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str:
+    """The local path of a small file of the target, brought here when it lies elsewhere."""
+    if file.host is None:
+        return file.path
+    os.makedirs(notes, exist_ok=True)
+    local = f"{notes}/fetched.gz"
+    if os.path.exists(local):
+        os.unlink(local)
+    run(journal.tools.trees.fetch(file, local), journal, writer)
+    return local
+
+
+_NOTE = "moved-"
+_EARLIER = "earlier-"
+
+
+def forget(folder: str) -> None:
+    """Removes what interrupted runs noted of their copying."""
+    for name in os.listdir(folder):
+        if name.startswith((_NOTE, _EARLIER)):
+            os.unlink(f"{folder}/{name}")
+
+
+def turn_page(folder: str) -> None:
+    """What was noted so far is from now on an earlier attempt's, and older than all that is noted after."""
+    names = os.listdir(folder)
+    last = max((int(name.split("-")[1]) for name in names if name.startswith(_EARLIER)), default=0)
+    for name in names:
+        if name.startswith(_NOTE):
+            os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
+
+
+def in_order(folder: str) -> tuple[str, ...]:
+    """The paths of all notes, this run's and those of interrupted ones before it, in the order they were made."""
+    names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
+    names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
+    return tuple(f"{folder}/{name}" for name in names)

@@ -1,0 +1,1 @@
+"""orchestrator/runner/verify: say what this chapter is."""

@@ -1,0 +1,257 @@
+"""Compares both sides of a copy that has no manifest: by what a look tells, and by contents when asked."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Pipeline, Refusal, Step
+from orchestrator.domain.point import Finding, Reading, Verdict
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.engines.contract import Asked, Comparer, Comparison, Pair
+from orchestrator.process.executor import Writer
+from orchestrator.runner.run_recorder import Journal
+from orchestrator.runner.steps import Hands
+from orchestrator.runner.verify.read_files import WHOLE, tell_counts, tell_first
+from orchestrator.verify.build import sorted_records
+from orchestrator.verify.compare_sides import Side, compare_sides
+from orchestrator.verify.entry import split_records
+
+LOOK = "look"  # the scope of a reading that read no contents
+_FEW = 1000
+_PIECE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A comparison as it ended. `source`: what could not be read there; None: contents were not compared.
+
+    `of_point`: the reading as far as the point itself is concerned. `heals`: what heals it, as lines.
+    """
+
+    comparison: Comparison
+    reading: Reading
+    of_point: Reading
+    source: Reading | None
+    heals: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Healer(Protocol):
+    """An engine that knows how good data of one side heal the other."""
+
+    def heal(
+        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+    ) -> tuple[str, ...]:
+        """Lines with the exact commands. `copy`, `source`: what was found there."""
+        ...
+
+
+def heals(journal: Journal, seen: Any, asked: Asked, compared: Compared) -> tuple[str, ...]:
+    """What heals the damage that was found."""
+    source = compared.source.findings if compared.source else ()
+    engine = journal.tools.engine
+    if not isinstance(engine, Healer) or (compared.reading.sound and not source):
+        return ()
+    return engine.heal(journal.job, seen, asked, compared.reading.findings, source)
+
+
+def compare_copy(
+    journal: Journal, writer: Writer, engine: Comparer, notes: str, *, point: str | None, content: bool
+) -> Compared | Refusal:
+    """Looks, compares, and records the verdict. Raises: OrchestratorError."""
+    job, tools = journal.job, journal.tools
+    began = tools.monotonic()
+    os.makedirs(notes, mode=0o700, exist_ok=True)
+    asked = Asked(now=journal.now, notes=notes)
+    seen = engine.survey_both(job, asked, writer, content=content)
+    comparison = engine.plan_comparison(job, seen, asked, point=point, content=content)
+    if isinstance(comparison, Refusal):
+        return comparison
+    compared = compare(comparison, journal, writer, notes)
+    if comparison.point is not None:
+        # All that can be read counts as whole; where nothing can, it was only a look.
+        scope = WHOLE if comparison.stages else LOOK
+        told = replace(compared.of_point, took_s=tools.monotonic() - began)
+        tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
+    compared = replace(compared, source=compared.source if content else None)
+    return replace(compared, heals=heals(journal, seen, asked, compared))
+
+
+def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str) -> Compared:
+    """Carries a comparison out; records no verdict. Raises: OrchestratorError."""
+    began = journal.tools.monotonic()
+    for warning in comparison.warnings:
+        journal.warn(warning)
+    tally = _Tally(comparison)
+    hands = Hands(journal, writer, notes)
+    for stage in comparison.stages:
+        _read(stage, hands, tally)
+    took = journal.tools.monotonic() - began
+    return Compared(
+        comparison=comparison, reading=tally.reading(took), of_point=tally.of_point(took),
+        source=tally.unreadable(took),
+    )  # fmt: skip
+
+
+def _read(stage: tuple[Pair, ...], hands: Hands, tally: "_Tally") -> None:
+    """Lists a stage's snapshots on both sides, and compares them."""
+    steps = [step for pair in stage for step in (pair.source, pair.target)]
+    files = [kept_by(step) for step in steps]
+    _remove(files)
+    try:
+        hands.do(steps)
+        for pair in stage:
+            tally.compare(pair, hands.notes)
+    finally:
+        _remove(files)
+
+
+def kept_by(step: Step) -> str:
+    """The local file that collects a step's output."""
+    if not isinstance(step.work, Pipeline) or step.work.keeps is None:
+        raise TypeError(f"a listing that is kept nowhere: {step.does}")
+    return step.work.keeps
+
+
+def _remove(files: list[str]) -> None:
+    for file in files:
+        if os.path.exists(file):
+            os.unlink(file)
+
+
+class _Tally:
+    """What is found while pair after pair is compared: all counted, the first ones held."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._entries, self._files, self._bytes = comparison.checked, 0, 0
+        self._point = (comparison.point or "").encode()
+        self._copy, self._source, self._of_point = _Findings(), _Findings(), _Findings()
+        for finding in comparison.findings:
+            self._add(finding)
+
+    def _add(self, finding: Finding) -> None:
+        self._copy.add(finding)
+        _, at, rest = finding.path.partition(b"@")
+        if at and rest.partition(b"/")[0] == self._point:
+            self._of_point.add(finding)
+
+    def compare(self, pair: Pair, folder: str) -> None:
+        """Raises: ProofFailed when a listing is not whole."""
+        source, target = (Side(_sorted(kept_by(step), folder)) for step in (pair.source, pair.target))
+        try:
+            for finding, at_source in compare_sides(source, target):
+                path = pair.name + (b"/" + finding.path if finding.path else b"")
+                (self._source.add if at_source else self._add)(replace(finding, path=path))
+        except ValueError as error:
+            raise ProofFailed(f"the listings of {show_name(pair.name)} cannot be understood: {error}") from error
+        self._entries += target.entries
+        self._files += target.files
+        self._bytes += target.bytes
+
+    def reading(self, took_s: float) -> Reading:
+        """The verdict on the copy."""
+        return self._copy.reading(took_s, self._entries, self._files, self._bytes)
+
+    def of_point(self, took_s: float) -> Reading:
+        """The same, as far as the point itself is concerned: what was written after it does not harm it."""
+        return self._of_point.reading(took_s, self._entries, self._files, self._bytes)
+
+    def unreadable(self, took_s: float) -> Reading:
+        """What could not be read on the source."""
+        return self._source.reading(took_s, self._entries, self._files, self._bytes)
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self._counts: Counter[Verdict] = Counter()
+        self._first: list[Finding] = []
+
+    def add(self, finding: Finding) -> None:
+        self._counts[finding.verdict] += 1
+        if len(self._first) < _FEW:
+            self._first.append(finding)
+
+    def reading(self, took_s: float, entries: int, files: int, size: int) -> Reading:
+        counts = tuple((verdict, self._counts[verdict]) for verdict in Verdict if self._counts[verdict])
+        return Reading(
+            entries=entries,
+            files_read=files,
+            bytes_read=size,
+            took_s=took_s,
+            counts=counts,
+            findings=tuple(self._first),
+        )
+
+
+def _sorted(file: str, folder: str) -> Iterator[bytes]:
+    with open(file, "rb") as kept:
+        yield from sorted_records(split_records(iter(lambda: kept.read(_PIECE), b"")), folder=folder)
+
+
+def require_same(compared: Compared, journal: Journal) -> None:
+    """Raises: ProofFailed naming the first findings."""
+    if not compared.reading.sound:
+        told = f"{tell_counts(compared.reading)}: {tell_first(compared.reading)}"
+        raise ProofFailed(f"the copy is not as the source: {told}", cure=_cure(journal.job, compared))
+
+
+def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
+    """The report of a verification."""
+    reading, source = compared.reading, compared.source
+    unreadable = source.findings if source else ()
+    for found in unreadable[:5]:
+        journal.warn(f"{show_name(found.path)}: {found.detail}")
+    if reading.sound and not unreadable:
+        return journal.ended(Outcome.DONE, _good(compared, content=content))
+    evidence = tuple(
+        f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}"
+        for found in (*reading.findings, *unreadable)[:50]
+    )
+    evidence = (*evidence, *(f"to heal {line}" for line in compared.heals))
+    if reading.sound:
+        why = f"{show_count(len(unreadable), 'entry', 'entries')} cannot be read on the source; the copy can"
+        cure = f"`zpool status -v` on the source; good contents are in the copy: {journal.job.target.location}"
+        return journal.ended(Outcome.FAILED, why, cure=cure, evidence=evidence)
+    why = f"the copy is not as the source: {tell_counts(reading)}"
+    return journal.ended(Outcome.FAILED, why, cure=_cure(journal.job, compared), evidence=evidence)
+
+
+def _good(compared: Compared, *, content: bool) -> str:
+    comparison, reading = compared.comparison, compared.reading
+    held = f"{show_count(comparison.checked, 'snapshot')} of {show_count(comparison.datasets, 'dataset')}"
+    where = f"point {comparison.point}: " if comparison.point else ""
+    told = f"{where}both sides hold the same {held}, by guid"
+    if not content:
+        return f"{told}; contents were not read (--content reads them)"
+    read = (
+        f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
+    )
+    unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
+    left = f"; {unproved} could not be compared" if unproved else ""
+    return f"{told}, and the same contents: {read}{left}"
+
+
+def _cure(job: Job, compared: Compared) -> str:
+    """What to do about the gravest finding.
+
+    Why not a run with --aside: that sends anew what does not fit, and a damaged copy fits by its guids.
+    """
+    counts, whole = dict(compared.reading.counts), job.target.location.path
+    if any(counts.get(verdict) for verdict in (Verdict.ROTTEN, Verdict.UNREADABLE)):
+        heals = (
+            "what has it sent anew is told below" if compared.heals else
+            f"the source holds the same snapshots no more, so only another copy helps: `poolferry restore plan {job.name}`"
+        )  # fmt: skip
+        return f"`zpool scrub` both pools, then `zpool status -v` names what is damaged; {heals}"
+    if counts.get(Verdict.MISSING):
+        return (
+            f"`poolferry run {job.name}`; what lies before the copy's newest snapshot comes only with a copy from the beginning: "
+            f"`zfs rename -u {whole} {whole}.old` on its pool, and run again"
+        )
+    return f"somebody changed the copy: `poolferry plan {job.name}` says what that means for the next run"

@@ -1,0 +1,258 @@
+"""Reads copies again and compares them with their manifests; what is damaged is noted beside the copy."""
+
+import contextlib
+import heapq
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.events import Moved
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.mounts import leads_to
+from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline, Rereading
+from orchestrator.domain.point import Finding, Point, Reading, Verdict
+from orchestrator.process.executor import Broken, Writer
+from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
+from orchestrator.runner.run_recorder import Journal, fetched, run
+from orchestrator.verify.build import sorted_moves, sorted_records
+from orchestrator.verify.compare import compare, extras
+from orchestrator.verify.entry import EXACT, Entry, Tolerance, listing_command, parse_listing
+from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
+from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
+from orchestrator.verify.results import Collector
+
+WHOLE, PART = "whole", "part"
+_FEW = 100_000  # findings that are held; more are only counted
+DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
+
+
+def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads the tree whole, records the verdict, and notes damage beside a point. Raises: OrchestratorError."""
+    if work.point.manifest is None:
+        raise ProofFailed(
+            f"point {work.point.name} has no manifest, so nothing can be proved of it",
+            cure="the next run makes a point with one",
+        )
+    began = journal.tools.monotonic()
+    manifest = fetched(work.point.manifest, journal, writer, notes)
+    reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
+    if not work.restored:
+        _note_verdict(work.point, reading, manifest, journal, writer, notes)
+    return reading
+
+
+def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads a tree where it lies. One restored file is read in its folder, against a manifest of its own."""
+    read = _here if work.tree.host is None else _there
+    if work.left_out:
+        manifest = _without(work, manifest, notes)
+    top = next(read_manifest(manifest, prefix=work.prefix)[1], None) if work.prefix else None
+    if work.prefix and (top is None or (not top.path and top.kind != "d")):
+        work, manifest = _alone(work, manifest, notes)
+        return read(work, manifest, journal, writer, notes, others=True)
+    return read(work, manifest, journal, writer, notes)
+
+
+def _without(work: Rereading, manifest: str, notes: str) -> str:
+    """A manifest without what lies where something else is mounted."""
+    front = work.prefix + b"/" if work.prefix else b""
+    gone = tuple(front + path for path in work.left_out)
+    header, entries = read_manifest(manifest)
+    kept = (one for one in entries if not any(one.path == path or one.path.startswith(path + b"/") for path in gone))
+    write_manifest(f"{notes}/left.gz", header, kept)
+    return f"{notes}/left.gz"
+
+
+def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """Reads of a point only what another manifest names; damage is recorded and noted as after a whole reading."""
+    began = journal.tools.monotonic()
+    read = _here if work.tree.host is None else _there
+    reading = read(work, manifest, journal, writer, notes, others=True)
+    reading = replace(reading, took_s=journal.tools.monotonic() - began)
+    if not reading.sound:
+        _note_verdict(work.point, reading, manifest, journal, writer, notes, scope=PART)
+    return reading
+
+
+def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
+    """The same for a single file: its folder as the tree, and a manifest that names only it."""
+    folder, _, name = work.tree.path.rpartition("/")
+    header, entries = read_manifest(manifest)
+    promised = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
+    if not promised:
+        raise ProofFailed(
+            f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
+            cure="restore another point, or verify this one",
+        )
+    write_manifest(f"{notes}/one.gz", header, promised)
+    return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
+
+
+def require_sound(reading: Reading, work: Rereading, journal: Journal) -> None:
+    """Raises: ProofFailed naming the first findings."""
+    unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
+    if unproved:
+        journal.warn(
+            f"{unproved} files of point {work.point.name} could not be read when they were copied: they are not in it"
+        )
+    if reading.sound:
+        return
+    cure = (
+        "run the command again: it goes on and mends"
+        if work.restored
+        else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
+    )
+    raise ProofFailed(
+        f"{work.tree} is not as its manifest promises: {tell_counts(reading)}: {tell_first(reading)}", cure=cure
+    )
+
+
+def tell_counts(reading: Reading) -> str:
+    """ "2 rotten, 1 missing"."""
+    return ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
+
+
+def tell_first(reading: Reading, most: int = 5) -> str:
+    """The first findings as one line."""
+    return "; ".join(
+        f"{show_name(found.path) or '.'} is {found.verdict.value} ({found.detail})" for found in reading.findings[:most]
+    )
+
+
+def _here(
+    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
+) -> Reading:
+    """Workers read the files past the page cache, while a listing is compared for names that nobody promised.
+
+    `others`: more may lie there.
+    """
+    run(settle_pipeline(work.tree), journal, writer)
+    pipelines = worker_pipelines(
+        work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
+    )
+    collector = Collector(work.workers, few=_FEW)
+
+    def tick() -> None:
+        journal.tools.tell(Moved(done=collector.bytes_read, expected=None))
+
+    with ThreadPoolExecutor(1) as pool:
+        unpromised = None if others else pool.submit(_unpromised, work, manifest, journal, writer, notes)
+        run_workers(pipelines, collector, journal, writer, tick=tick)
+        collector.add(unpromised.result() if unpromised else ())
+    return collector.reading(took_s=0)
+
+
+def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> tuple[Finding, ...]:
+    with _listed(work, journal, writer, notes, names=True) as records:
+        found = (record.removesuffix(b"//") for record in records)
+        return tuple(_of_tree(work, extras(read_names(manifest, prefix=work.prefix), found)))
+
+
+def _of_tree(work: Rereading, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings without folders that are there only because something is mounted in them."""
+    for found in findings:
+        if found.verdict is not Verdict.EXTRA or not leads_to(found.path, work.left_out):
+            yield found
+
+
+def _there(
+    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
+) -> Reading:
+    """The far side reads its files and tells digests; names and times are compared here."""
+    run(settle_pipeline(work.tree), journal, writer)
+    promised = partial(read_manifest, manifest, prefix=work.prefix)
+    algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
+    digests: list[Iterator[tuple[bytes, str]]] = []
+    for algorithm in algorithms:
+        names = f"{notes}/names-{algorithm}"
+        with open(names, "wb") as file:
+            file.writelines(entry.path + b"\0" for entry in promised()[1] if entry.digest.startswith(algorithm + ":"))
+        digests.append(
+            sorted_moves(
+                digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
+            )
+        )
+    collector = Collector(0, few=_FEW)
+    merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
+    with _listed(work, journal, writer, notes) as records:
+        counted = _Counted(map(parse_listing, records))
+        findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
+        collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
+    return replace(
+        collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
+    )
+
+
+class _Counted:
+    """Entries passing by."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._of = entries
+        self.entries = self.files = self.bytes = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        for entry in self._of:
+            self.entries += 1
+            if entry.kind == "f":
+                self.files += 1
+                self.bytes += entry.size
+            yield entry
+
+
+@contextlib.contextmanager
+def _listed(
+    work: Rereading, journal: Journal, writer: Writer, notes: str, *, names: bool = False
+) -> Iterator[Iterator[bytes]]:
+    """The sorted records of a listing of the tree."""
+    apart = (*work.apart, *work.left_out)
+    command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
+    try:
+        with writer.records(Pipeline(stages=(command,))) as records:
+            yield sorted_records(records, folder=notes)
+    except Broken as failure:
+        raise journal.tools.engine.explain(failure) from failure
+
+
+def _tolerance(work: Rereading) -> Tolerance:
+    return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
+
+
+def _note_verdict(
+    point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str, *, scope: str = WHOLE
+) -> None:
+    """Into history, and damaged files beside every point that shares them, so that no new point links to them."""
+    job, tools = journal.job, journal.tools
+    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
+    damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
+    if (not damaged and not point.damaged) or (scope == PART and point.damaged):
+        return  # what a whole reading noted is more
+    _store_note(point, damaged, journal, writer, notes)
+    newest = tools.engine.points(job, writer)[-1]
+    if damaged and newest.name != point.name and newest.manifest is not None:
+        shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
+        if shared:
+            _store_note(newest, shared, journal, writer, notes)
+
+
+def _shared(
+    damaged: list[bytes], manifest: str, newest: Location, journal: Journal, writer: Writer, notes: str
+) -> list[bytes]:
+    """Which files of the newest point are the damaged ones: the same inodes, by whatever name."""
+    wanted = set(damaged)
+    inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
+    other = fetched(newest, journal, writer, f"{notes}/newest")
+    return [entry.path for entry in read_manifest(other)[1] if entry.kind == "f" and entry.inode in inodes]
+
+
+def _store_note(point: Point, damaged: list[bytes], journal: Journal, writer: Writer, notes: str) -> None:
+    note = journal.tools.trees.damage_note(point)
+    if note is None:
+        return
+    local = f"{notes}/damage-note"
+    with open(local, "wb") as file:
+        file.writelines(show_name(path).encode() + b"\n" for path in damaged)
+    run(journal.tools.trees.store(local, note), journal, writer)

@@ -1,0 +1,145 @@
+"""`verify`: a point is read again against its manifest, or compared with the source; the verdict is recorded."""
+
+import contextlib
+import os
+
+from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Refusal, Rereading
+from orchestrator.domain.point import Point, Reading, Verdict
+from orchestrator.domain.run import Kind, Outcome, RunReport
+from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.engines.contract import Comparer
+from orchestrator.planners.restore import choose_point
+from orchestrator.process.executor import Writer
+from orchestrator.runner.after_run import reading_due
+from orchestrator.runner.context import Tools
+from orchestrator.runner.locks import reading as held
+from orchestrator.runner.run_recorder import Journal, begin, evidence_of, fetched
+from orchestrator.runner.verify.compare_sides import compare_copy, judged
+from orchestrator.runner.verify.read_files import DAMAGE, read_again, read_tree, tell_counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A verification as it ended. `reading` None: it did not come to one; `source`: the same of the source, when asked."""
+
+    report: RunReport
+    point: str | None
+    reading: Reading | None
+    source: Reading | None = None
+
+
+def verify_job(
+    job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False, content: bool = False
+) -> Verified:
+    """Reads one point (the newest, if none is named) and says what is not as promised.
+
+    `content`: where a look at both sides is the usual proof, contents are compared too.
+    """
+    journal = begin(job, tools, "verify" + (f" point {point}" if point else ""), Kind.VERIFY)
+    journal.attempt_begun()
+    try:
+        if isinstance(tools.engine, Comparer):
+            return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
+        return _verify(journal, tools.writer(()), point, against_source)
+    except NotNow as error:
+        report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+    except Stopped as error:
+        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="verify again; it begins anew")
+    except OrchestratorError as error:
+        journal.attempt_ended(error)
+        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
+    return Verified(report=report, point=point, reading=None)
+
+
+def _verify(journal: Journal, writer: Writer, name: str | None, against_source: bool) -> Verified:
+    job, tools = journal.job, journal.tools
+    points = tools.engine.points(job, writer)
+    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    chosen = choose_point(points, point=name, at=None)
+    if isinstance(chosen, Refusal):
+        return Verified(
+            report=journal.ended(Outcome.REFUSED, chosen.why, cure=chosen.cure, evidence=chosen.evidence),
+            point=name,
+            reading=None,
+        )
+    notes = f"{tools.state}/notes/verify-{job.name}"
+    os.makedirs(notes, mode=0o700, exist_ok=True)
+    with held(job, tools.state, chosen.name):
+        work = Rereading(point=chosen, tree=chosen.tree, apart=chosen.apart, workers=job.verify.workers)
+        journal.say(f"reading point {chosen.name} at {chosen.tree}")
+        reading = read_again(work, journal, writer, notes)
+        source = _read_source(chosen, journal, writer, notes) if against_source else None
+    return Verified(report=_judge(journal, chosen, reading, source), point=chosen.name, reading=reading, source=source)
+
+
+def _compare(journal: Journal, writer: Writer, engine: Comparer, name: str | None, content: bool) -> Verified:
+    """The same for copies without a manifest. [verify] every asks for their contents too."""
+    job, tools = journal.job, journal.tools
+    chosen = choose_point(tools.engine.points(job, writer), point=name, at=None) if name else None
+    if not isinstance(chosen, Refusal):
+        content = content or reading_due(journal)
+        with held(job, tools.state, chosen.name) if chosen else contextlib.nullcontext():
+            compared = compare_copy(
+                journal, writer, engine, f"{tools.state}/notes/verify-{job.name}",
+                point=chosen.name if chosen else None, content=content,
+            )  # fmt: skip
+        if not isinstance(compared, Refusal):
+            report = judged(journal, compared, content=content)
+            point = compared.comparison.point
+            return Verified(report=report, point=point, reading=compared.reading, source=compared.source)
+        chosen = compared
+    report = journal.ended(Outcome.REFUSED, chosen.why, cure=chosen.cure, evidence=chosen.evidence)
+    return Verified(report=report, point=name, reading=None)
+
+
+def _read_source(point: Point, journal: Journal, writer: Writer, notes: str) -> Reading:
+    """The source against the same manifest: what is new or edited there is no fault, what rotted is."""
+    if point.manifest is None:
+        raise ProofFailed(f"point {point.name} has no manifest", cure="choose another point")
+    journal.say(f"reading the source {journal.job.source}")
+    manifest = fetched(point.manifest, journal, writer, notes)
+    work = Rereading(point=point, tree=journal.job.source, workers=journal.job.verify.workers)
+    return read_tree(work, manifest, journal, writer, notes)
+
+
+def _judge(journal: Journal, point: Point, reading: Reading, source: Reading | None) -> RunReport:
+    rotten = tuple(found for found in source.findings if found.verdict is Verdict.ROTTEN) if source else ()
+    for found in rotten:
+        journal.warn(
+            f"rotten at the source: {show_name(found.path)} ({found.detail}); the good copy is in point {point.name} and stays"
+        )
+    read = (
+        f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
+    )
+    if reading.sound and not rotten:
+        unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
+        left = f"; {unproved} files are not in it, as they could not be read when it was made" if unproved else ""
+        return journal.ended(Outcome.DONE, f"point {point.name} is as its manifest promises: {read}{left}")
+    evidence = tuple(
+        f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}"
+        for found in (*reading.findings, *rotten)[:50]
+    )
+    if reading.sound:
+        cure = f"bring the good copy back: poolferry restore run {journal.job.name} --point {point.name} --path {show_name(rotten[0].path)} --to …"
+        return journal.ended(
+            Outcome.FAILED,
+            f"rotten at the source: {show_count(len(rotten), 'file')}; point {point.name} is sound",
+            cure=cure,
+            evidence=evidence,
+        )
+    damaged = any(found.verdict in DAMAGE for found in reading.findings)
+    cure = (
+        f"`poolferry run {journal.job.name}` copies damaged files again from the source; look at the disk's health (smartctl -a)"
+        if damaged
+        else "somebody changed the copy; its bytes are sound"
+    )
+    return journal.ended(
+        Outcome.FAILED,
+        f"point {point.name} is not as its manifest promises: {tell_counts(reading)}",
+        cure=cure,
+        evidence=evidence,
+    )

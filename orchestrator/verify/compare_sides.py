@@ -1,0 +1,134 @@
+"""Compares one snapshot as both sides list it, name by name, when neither side has a manifest.
+
+Records are those of `listing`, all of one path together, and between them `path//=algorithm:digest`, `//!words` for what
+could not be read, and `//~` when the listing came to its end.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.verify.compare import joined
+from orchestrator.verify.entry import UNREAD, Entry, differences, parse_listing, with_digest
+
+# "sha256sum: './a b': Input/output error", "find: ./a: Permission denied"
+_TROUBLE = re.compile(rb".*?'?\./(.*?)'?: ([^:]+)", re.DOTALL)
+
+
+class Side:
+    """One side's sorted records as entries with digests, passing by.
+
+    `troubles`: why something could not be read, by its path; complete once the first entry is there.
+    Raises: ProofFailed for a listing that did not come to its end; ValueError for what is none.
+    """
+
+    def __init__(self, records: Iterable[bytes]) -> None:
+        self._records = records
+        self._other = "reading fails"
+        self._whole = False
+        self.troubles: dict[bytes, str] = {}
+        self.entries = self.files = self.bytes = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        for path, records in groupby(self._records, key=lambda record: record.partition(b"//")[0]):
+            entry = self._entry(path, records)
+            if entry is None:
+                raise ValueError(f"something is told of an entry that is not listed: {path!r}")
+            self.entries += 1
+            yield entry
+        if not self._whole:
+            raise ProofFailed(
+                "a listing broke off before its end: nothing is proved", cure="verify again; look at the machine's /tmp"
+            )
+
+    def trouble(self, path: bytes) -> str | None:
+        """Why a path, or a folder above it, could not be read."""
+        while True:
+            if path in self.troubles:
+                return self.troubles[path]
+            if not path:
+                return None
+            path = path.rpartition(b"/")[0]
+
+    def why_unread(self, path: bytes) -> str:
+        """Why a file has no digest."""
+        return self.troubles.get(path, self._other)
+
+    def _entry(self, path: bytes, records: Iterable[bytes]) -> Entry | None:
+        entry, digest = None, ""
+        for record in records:
+            told = record[len(path) + 2 :]
+            if told.startswith(b"="):
+                digest = told[1:].decode("ascii")
+            elif told.startswith(b"!"):
+                self._note(told[1:])
+            elif told == b"~":
+                self._whole = True
+            else:
+                entry = parse_listing(record)
+        if entry is None or entry.kind != "f":
+            return entry
+        self.files += bool(digest)
+        self.bytes += entry.size if digest else 0
+        return with_digest(entry, digest or UNREAD)
+
+    def _note(self, words: bytes) -> None:
+        match = _TROUBLE.fullmatch(words)
+        if match:
+            self.troubles[match[1]] = match[2].decode("utf-8", "replace").strip()
+        else:
+            self._other = words.decode("utf-8", "replace").strip()
+
+
+def compare_sides(source: Side, target: Side) -> Iterator[tuple[Finding, bool]]:
+    """Everything that differs, in order; True: it is the source that cannot be read, which is no fault of the copy."""
+    for promise, here in joined(source, target):
+        if promise is None:
+            if here is not None:
+                yield _only_target(here, source)
+        elif here is None:
+            yield _only_source(promise, target)
+        else:
+            yield from _both(promise, here, source, target)
+
+
+def _only_target(here: Entry, source: Side) -> tuple[Finding, bool]:
+    why = source.trouble(here.path)
+    if why:
+        return _finding(here.path, Verdict.UNPROVED, f"its folder cannot be read on the source ({why})"), False
+    return _finding(here.path, Verdict.EXTRA, "the source's snapshot does not have it"), False
+
+
+def _only_source(promise: Entry, target: Side) -> tuple[Finding, bool]:
+    why = target.trouble(promise.path)
+    if why:
+        return _finding(promise.path, Verdict.UNREADABLE, f"its folder cannot be read on the target ({why})"), False
+    return _finding(promise.path, Verdict.MISSING, "the source's snapshot has it"), False
+
+
+def _both(promise: Entry, here: Entry, source: Side, target: Side) -> Iterator[tuple[Finding, bool]]:
+    path, told = here.path, differences(promise, here)
+    for entry, side, at_source in ((promise, source, True), (here, target, False)):
+        why = side.troubles.get(path) if entry.kind == "d" else None
+        if entry.digest == UNREAD:
+            why = side.why_unread(path)
+        if why:
+            called = "source" if at_source else "target"
+            yield _finding(path, Verdict.UNREADABLE, f"it cannot be read on the {called} ({why})"), at_source
+    if promise.kind != here.kind:
+        yield _finding(path, Verdict.EDITED, *told), False
+    elif UNREAD in (promise.digest, here.digest):
+        if here.digest != UNREAD:
+            yield _finding(path, Verdict.UNPROVED, "it cannot be read on the source"), False
+    elif promise.digest != here.digest:
+        same = promise.size == here.size and promise.mtime_ns == here.mtime_ns
+        digests = f"{here.digest} on the target, {promise.digest} on the source"
+        yield _finding(path, Verdict.ROTTEN if same else Verdict.EDITED, digests, *told), False
+    elif told:
+        yield _finding(path, Verdict.METADATA, *told), False
+
+
+def _finding(path: bytes, verdict: Verdict, *details: str) -> Finding:
+    return Finding(path=path, verdict=verdict, detail="; ".join(details))

@@ -1,0 +1,154 @@
+"""Reads files past the page cache and fingerprints them.
+
+Before a file is read its cached pages are dropped, so that the disk answers and not the memory; behind the reading they
+are dropped again, so that a verification leaves the cache to others. Pages not yet written stay: settle the tree first.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+BUFFER = 1 << 20
+_BEHIND = 8 << 20
+_FLAGS = (
+    os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+)  # a pipe in place of a file: no waiting
+_PATH_MAX = 4000
+_Result = TypeVar("_Result")
+
+
+class Hash(Protocol):
+    """What every fingerprint can do."""
+
+    def update(self, data: Any, /) -> object: ...
+
+    def hexdigest(self) -> str: ...
+
+
+Makers = tuple[Callable[[], Hash], ...]
+
+
+def hash_maker(algorithm: str) -> Callable[[], Hash]:
+    """Makes hashes of one algorithm. Raises: ValueError when nobody here knows it."""
+    if algorithm == "xxh128":
+        import xxhash
+
+        return xxhash.xxh3_128
+    if algorithm == "blake3":
+        import blake3
+
+        return blake3.blake3
+    if algorithm in ("sha256", "sha1", "md5"):
+        import hashlib
+
+        return lambda: hashlib.new(algorithm, usedforsecurity=False)
+    raise ValueError(f"no such digest here: {algorithm}")
+
+
+class Tree:
+    """A tree whose entries are opened by their path below the root; the root may also be a single file.
+
+    Raises: OSError when the root is not there: that is no tree of missing files.
+    """
+
+    def __init__(self, root: bytes) -> None:
+        real = os.path.realpath(root, strict=True)
+        whole = os.path.isdir(real)
+        self._self = b"." if whole else os.path.basename(real)
+        self.fd = os.open(real if whole else os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._noatime = os.O_NOATIME
+
+    def open(self, path: bytes) -> int:
+        """Opens for reading, without following a symlink, and without leaving a new access time where we may."""
+        try:
+            return self._open(path, _FLAGS | self._noatime)
+        except PermissionError:
+            fd = self._open(path, _FLAGS)
+            self._noatime = 0  # only an owner may leave the access time alone
+            return fd
+
+    def stat(self, path: bytes) -> os.stat_result:
+        """What the entry itself is."""
+        return self._deep(path, lambda name, fd: os.stat(name, dir_fd=fd, follow_symlinks=False))
+
+    def target(self, path: bytes) -> bytes:
+        """Where a symlink points."""
+        return self._deep(path, lambda name, fd: os.readlink(name, dir_fd=fd))
+
+    def _open(self, path: bytes, flags: int) -> int:
+        if len(path) > _PATH_MAX:
+            return self._deep(path, lambda name, fd: os.open(name, flags, dir_fd=fd))
+        return os.open(path or self._self, flags, dir_fd=self.fd)
+
+    def _deep(self, path: bytes, act: Callable[[bytes, int], _Result]) -> _Result:
+        """Acts on an entry whose path may be longer than the system takes at once."""
+        if len(path) <= _PATH_MAX:
+            return act(path or self._self, self.fd)
+        cut = path.rindex(b"/", 0, _PATH_MAX)
+        inner = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
+        whole, self.fd = self.fd, inner
+        try:
+            return self._deep(path[cut + 1 :], act)
+        finally:
+            self.fd = whole
+            os.close(inner)
+
+
+class Reader:
+    """Reads open files with one buffer, and gives their digests in the order asked for. `told` hears of bytes read."""
+
+    def __init__(self, told: Callable[[int], None], *, drop: bool = True) -> None:
+        self._buffer = bytearray(BUFFER)
+        self._view = memoryview(self._buffer)
+        self._told = told
+        self._drop = drop
+
+    def digest(self, fd: int, size: int, makers: Makers) -> tuple[str, ...]:
+        """Reads to the end of the file, wherever that is. `size`: as the inode says. Raises: OSError."""
+        if self._drop:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        if size >= BUFFER:
+            return self._long(fd, makers)
+        hashes = [make() for make in makers]
+        got = os.readv(fd, (self._view,))
+        part = self._view[:got]
+        for one in hashes:
+            one.update(part)
+        count = got
+        while count != size and got:  # shorter or longer than the inode said a moment ago
+            got = os.readv(fd, (self._view,))
+            for one in hashes:
+                one.update(self._view[:got])
+            count += got
+        if self._drop:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        self._told(count)
+        return tuple([one.hexdigest() for one in hashes])
+
+    def _long(self, fd: int, makers: Makers) -> tuple[str, ...]:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        hashes = [make() for make in makers]
+        count = dropped = 0
+        while got := os.readv(fd, (self._view,)):
+            part = self._view[:got]
+            for one in hashes:
+                one.update(part)
+            count += got
+            if count - dropped >= _BEHIND:
+                self._told(count - dropped)
+                if self._drop:
+                    os.posix_fadvise(fd, dropped, count - dropped, os.POSIX_FADV_DONTNEED)
+                dropped = count
+        self._told(count - dropped)
+        if self._drop:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        return tuple([one.hexdigest() for one in hashes])
+
+    def again(self, fd: int, makers: Makers) -> tuple[str, ...]:
+        """Reads once more, from the disk in any case."""
+        with contextlib.suppress(OSError):  # some filesystems refuse it for reading
+            os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return self._long(fd, makers)

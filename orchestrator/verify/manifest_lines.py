@@ -1,0 +1,50 @@
+"""The lines of a packed manifest, whole or not at all. What a worker needs of a manifest and no more."""
+
+import re
+import zlib
+from collections.abc import Iterator
+
+FORMAT = b"# poolferry manifest 1"
+_END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
+
+
+class Damaged(ValueError):
+    """A manifest that is cut, torn or none."""
+
+
+def packed_lines(path: str) -> Iterator[bytes]:
+    """Every line without its newline, the heading ones first; the `# end` line is checked and kept back.
+
+    Raises: Damaged (at the end at the latest: what came before is then worth nothing) · OSError.
+    """
+    lines = _unpacked(path)
+    if next(lines, None) != FORMAT:
+        raise Damaged(f"{path}: not a manifest that this version can read (it does not begin with {FORMAT.decode()!r})")
+    yield FORMAT
+    entries = 0
+    for line in lines:
+        if line.startswith(b"# end "):
+            return _check_end(path, line, entries, next(lines, None))
+        entries += not line.startswith(b"#")
+        yield line
+    raise Damaged(f"{path}: the manifest is cut short: its last line '# end …' is missing")
+
+
+def _check_end(path: str, line: bytes, entries: int, after: bytes | None) -> None:
+    match = _END.fullmatch(line)
+    if not match or int(match[1]) != entries or after is not None:
+        raise Damaged(f"{path}: the manifest is damaged: it ends with {line!r} after {entries} entries")
+
+
+def _unpacked(path: str) -> Iterator[bytes]:
+    unpack = zlib.decompressobj(wbits=31)
+    rest = b""
+    with open(path, "rb") as file:
+        try:
+            while packed := file.read(1 << 16):
+                *lines, rest = (rest + unpack.decompress(packed)).split(b"\n")
+                yield from lines
+        except zlib.error as error:
+            raise Damaged(f"{path}: the manifest is damaged: {error}") from None
+    if not unpack.eof or unpack.unused_data or rest:
+        raise Damaged(f"{path}: the manifest is cut short, or something follows it")

@@ -1,0 +1,63 @@
+r"""What manifests on a host promise of a few files, asked with one command: gunzip and grep find the lines there."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.verify.entry import Entry, escape, parse_line
+
+# Arguments: what grep seeks, then the manifests. A line for each one before its own: "=" and its number.
+_LOOK = (
+    'p=$1; shift; n=0; for m do printf "=%d\\n" "$n"; n=$((n+1)); gzip -dc -- "$m" 2>/dev/null | LC_ALL=C grep -a -e "$p"; done; '
+    'printf "=end\\n"'
+)
+# Argument: the tree; names come as further ones.
+_SIZES = (
+    'cd -- "$1" && shift && for f do find "./$f" -maxdepth 0 -type f -printf "%s\\t%T@\\t%p\\0" 2>/dev/null; done; :'
+)
+_MARK = re.compile(rb"=(\d+)")
+_SPECIAL = re.compile(rb"[\\.\[*^$]")  # of grep's basic patterns
+
+
+def lookup_command(host: Host, manifests: Sequence[str], paths: Iterable[bytes]) -> Command:
+    """Prints the lines of regular files that these manifests of a host have for the paths."""
+    patterns = (b"\t" + _SPECIAL.sub(rb"\\\g<0>", escape(path)) + b"$" for path in paths)
+    return Command(
+        argv=("sh", "-c", _LOOK, "sh", os.fsdecode(b"\n".join(patterns)), *manifests), effect=Effect.READS, host=host
+    )
+
+
+def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]) -> Mapping[str, dict[bytes, Entry]]:
+    """By manifest, what it promises of the paths. Raises: ValueError for an output that did not come to its end."""
+    found: dict[str, dict[bytes, Entry]] = {manifest: {} for manifest in manifests}
+    wanted, lines = set(paths), output.splitlines()
+    if not lines or lines[-1] != b"=end":
+        raise ValueError("the lines of manifests ended too early")
+    here: dict[bytes, Entry] = {}
+    for line in lines[:-1]:
+        if mark := _MARK.fullmatch(line):
+            here = found[manifests[int(mark[1])]]
+        elif not line.startswith(b"#"):
+            entry = parse_line(line)
+            if entry.path in wanted:
+                here[entry.path] = entry
+    return found
+
+
+def sizes_command(tree: Location, paths: Iterable[bytes]) -> Command:
+    """Prints size and time of each of these files of a tree that is there."""
+    names = (os.fsdecode(path) for path in paths)
+    argv = ("sh", "-c", _SIZES, "sh", tree.path, *names)
+    return Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
+
+
+def parse_sizes(output: bytes) -> dict[bytes, tuple[int, int]]:
+    """By path (size, time in nanoseconds)."""
+    found = {}
+    for record in output.split(b"\0")[:-1]:
+        size, time, path = record.split(b"\t", 2)
+        seconds, _, rest = time.partition(b".")
+        found[path.removeprefix(b"./")] = (int(size), int(seconds) * 10**9 + int(rest[:9]))
+    return found

@@ -1,0 +1,53 @@
+"""Which entries of a manifest each of several workers reads: every one finds the same answer for itself."""
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.verify.entry import UNKNOWN, Entry, below, parse_line, unescape
+
+_PER_FILE = 64 << 10  # what opening a file costs, in bytes read meanwhile
+_PER_NAME = 4 << 10
+_BLOCK = 8 << 20
+_BLOCK_ENTRIES = 256
+_UNKNOWN = UNKNOWN.encode()
+
+
+def share(
+    lines: Iterable[bytes], *, worker: int, of: int, prefix: bytes = b"", unknown_only: bool = False
+) -> Iterator[list[tuple[int, Entry]]]:
+    """The blocks of one worker, each in the order of inodes: entries with their number in the manifest.
+
+    Every block goes to the worker with the least before it, so that a few large files are spread as well as many small.
+    Why inodes: on many filesystems their order is nearly that of the disk.
+    """
+    loads = [0] * of
+    owner = filled = names = 0
+    block: list[tuple[int, Entry]] = []
+    for number, line in enumerate(lines):
+        if (prefix and not _inside(line, prefix)) or (unknown_only and not line.startswith(_UNKNOWN)):
+            continue
+        if filled >= _BLOCK or names >= _BLOCK_ENTRIES:
+            if block:
+                yield sorted(block, key=_inode)
+                block = []
+            loads[owner] += filled
+            owner = loads.index(min(loads))
+            filled = names = 0
+        names += 1
+        _, kind, size, _ = line.split(b"\t", 3)
+        filled += _PER_FILE + int(size) if kind == b"f" else _PER_NAME
+        if owner == worker:
+            block.append((number, _seen_from(prefix, parse_line(line)) if prefix else parse_line(line)))
+    if block:
+        yield sorted(block, key=_inode)
+
+
+def _inode(numbered: tuple[int, Entry]) -> int:
+    return numbered[1].inode
+
+
+def _inside(line: bytes, prefix: bytes) -> bool:
+    return below(unescape(line.split(b"\t", 10)[9]), prefix) is not None
+
+
+def _seen_from(prefix: bytes, entry: Entry) -> Entry:
+    return entry._replace(path=below(entry.path, prefix) or b"")

@@ -1,0 +1,135 @@
+"""Puts together what the workers tell: progress, findings, digests, and the reading at the end."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.point import Finding, Reading, Verdict
+from orchestrator.verify.entry import order
+
+_FEW = 1000
+Taken = Callable[[int, str, bytes], object]
+
+
+class Collector:
+    """Takes what all workers of one reading tell, as it comes; workers count from 0.
+
+    Each worker may be heard in a thread of its own. `taken` hears of every digest that was asked for: number in the
+    manifest, digest, path. `few`: how many findings are held.
+    """
+
+    def __init__(self, workers: int, *, taken: Taken | None = None, few: int = _FEW) -> None:
+        self._rests = [b""] * workers
+        self._sofar = [(0, 0, 0)] * workers
+        self._ended = [False] * workers
+        self._told = [[0, 0] for _ in range(workers)]  # findings and digests that came
+        self._taken = taken
+        self._few = few
+        self._found = [_Found() for _ in range(workers + 1)]  # the last one: from elsewhere
+
+    @property
+    def entries(self) -> int:
+        """Entries judged so far."""
+        return sum(entries for entries, _, _ in self._sofar)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far."""
+        return sum(size for _, _, size in self._sofar)
+
+    def feed(self, worker: int, chunk: bytes) -> None:
+        """Takes a piece of one worker's output, cut anywhere. Raises: ProofFailed for what no worker writes."""
+        *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
+        for record in records:
+            self.take(worker, record)
+
+    def take(self, worker: int, record: bytes) -> None:
+        """Takes one record without its NUL. Raises: ProofFailed for what no worker writes."""
+        try:
+            self._take(worker, record)
+        except ValueError as error:
+            raise ProofFailed(f"a reader told what cannot be understood: {record[:200]!r}") from error
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Takes findings from elsewhere, such as a comparison of names."""
+        for finding in findings:
+            self._found[-1].add(finding, self._few)
+
+    def reading(self, *, took_s: float, entries: int | None = None) -> Reading:
+        """The whole. `entries`: how many must have been judged.
+
+        Raises: ProofFailed when a worker did not come to its end.
+        """
+        unfinished = self._ended.count(False)
+        if unfinished:
+            raise ProofFailed(
+                f"{unfinished} of {len(self._ended)} readers ended before their work did: nothing is proved",
+                cure="run verify again",
+            )
+        if entries is not None and entries != self.entries:
+            raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is proved")
+        counts = sum((found.counts for found in self._found), Counter[Verdict]())
+        findings = sorted((f for found in self._found for f in found.first), key=lambda finding: order(finding.path))
+        return Reading(
+            entries=self.entries,
+            files_read=sum(files for _, files, _ in self._sofar),
+            bytes_read=self.bytes_read,
+            took_s=took_s,
+            counts=tuple((verdict, counts[verdict]) for verdict in Verdict if verdict in counts),
+            findings=tuple(findings[: self._few]),
+        )
+
+    def _take(self, worker: int, record: bytes) -> None:
+        what, _, rest = record.partition(b"\t")
+        if self._ended[worker]:
+            raise ValueError("something after the sum")
+        if what == b"D":
+            number, digest, path = rest.split(b"\t", 2)
+            self._told[worker][1] += 1
+            if self._taken:
+                self._taken(int(number), digest.decode("ascii"), path)
+        elif what == b"F":
+            verdict, detail, path = rest.split(b"\t", 2)
+            self._told[worker][0] += 1
+            found = Finding(
+                path=path, verdict=Verdict(verdict.decode()), detail=detail.decode("utf-8", "surrogateescape")
+            )
+            self._found[worker].add(found, self._few)
+        elif what == b"P":
+            self._sofar[worker] = _three(rest)
+        elif what == b"S":
+            sums, findings, digests = rest.rsplit(b"\t", 2)
+            self._sofar[worker] = _three(sums)
+            if self._told[worker] != [int(findings), int(digests)]:
+                raise ValueError("the sum does not fit what was told")
+            self._ended[worker] = True
+        else:
+            raise ValueError("no such record")
+
+
+class _Found:
+    """The findings of one worker: all counted, the first ones held."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Verdict] = Counter()
+        self.first: list[Finding] = []
+
+    def add(self, finding: Finding, few: int) -> None:
+        self.counts[finding.verdict] += 1
+        if len(self.first) < few:
+            self.first.append(finding)
+
+
+def _three(text: bytes) -> tuple[int, int, int]:
+    entries, files, size = text.split(b"\t")
+    return int(entries), int(files), int(size)
+
+
+def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> Reading:
+    """The reading that the records of all workers tell, one iterable for each. Raises: ProofFailed."""
+    collector = Collector(len(outputs))
+    for worker, records in enumerate(outputs):
+        for record in records:
+            collector.take(worker, record)
+    collector.add(extra)
+    return collector.reading(took_s=took_s)

@@ -1,0 +1,1 @@
+"""orchestrator/views: say what this chapter is."""

@@ -1,0 +1,88 @@
+"""Drills as lines and as JSON."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.drill_result import Drilled
+from orchestrator.domain.job import Drill
+from orchestrator.domain.names import show_name
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.history.drills import DrillRecord
+from orchestrator.planners.drill import estimate_whole
+from orchestrator.views.format import ago, indented, iso
+
+_OUTPUT = 20
+_TELLING = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
+
+
+def drilled_value(drilled: Drilled) -> dict[str, Any]:
+    """The evidence of one drill."""
+    checked, whole = drilled.checked, estimate_whole(drilled)
+    return {
+        "place": drilled.place, "point": drilled.point, "passed": drilled.outcome is Outcome.DONE and not drilled.proves,
+        "whole": drilled.whole, "proves": drilled.proves, "seed": drilled.seed, "files": drilled.files,
+        "bytes": drilled.bytes, "of_files": drilled.of_files, "of_bytes": drilled.of_bytes,
+        "restore_s": None if drilled.restore_s is None else round(drilled.restore_s, 3),
+        "whole_restore_s": None if whole is None else round(whole, 1),
+        "differences": list(drilled.differences),
+        "check": None if checked is None else {
+            "argv": [show_name(word) for word in checked.argv], "exit": checked.exit, "output": checked.output,
+        },
+    }  # fmt: skip
+
+
+def drill_lines(record: DrillRecord) -> list[str]:
+    """What `show` tells of a run that was a drill."""
+    drilled = record.drilled
+    kind = "all of it" if drilled.whole else f"a sample by seed {drilled.seed}"
+    lines = [f"  drill at {drilled.place}" + (f" of point {drilled.point}" if drilled.point else "") + f", {kind}"]
+    if drilled.restore_s is not None:
+        of = f" of {drilled.of_files}" if drilled.of_files is not None else ""
+        size = f"{show_size(drilled.bytes)} of {show_size(drilled.of_bytes)}"
+        lines.append(f"  brought back {drilled.files}{of} files, {size}, in {show_duration(drilled.restore_s)}")
+        differs = show_count(len(drilled.differences), "difference") if drilled.differences else "no difference"
+        lines += [f"  compared with what was promised: {differs}", *indented(drilled.differences, 4)]
+    if drilled.checked is not None:
+        how = "took too long" if drilled.checked.exit is None else f"exit {drilled.checked.exit}"
+        lines.append(f"  check {' '.join(map(show_name, drilled.checked.argv))}: {how}")
+        lines += indented(drilled.checked.output.strip().splitlines()[-_OUTPUT:], 4)
+    return lines
+
+
+def newest(records: Sequence[DrillRecord], place: str | None = None) -> DrillRecord | None:
+    """The newest drill that says how copies stand, at any place or at one: a failed one of any place first.
+
+    One that was to prove that drills can fail says nothing, nor does one that was cut.
+    """
+    told = [each for each in records if each.drilled.outcome in _TELLING and not each.drilled.proves]
+    by_place: dict[str, DrillRecord] = {}
+    for each in told:
+        if place in (None, each.drilled.place):
+            by_place.setdefault(each.drilled.place, each)
+    return next((each for each in by_place.values() if each.drilled.outcome is not Outcome.DONE), None) or next(
+        iter(by_place.values()), None
+    )
+
+
+def newest_line(rules: Drill, records: Sequence[DrillRecord], now: datetime) -> str:
+    """The last drill of a job in one line; empty: there was none, and none is asked for."""
+    last = newest(records)
+    if last is None:
+        return "last drill: none yet" if rules.asked else ""
+    drilled = last.drilled
+    how = "came back as promised" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
+    files = "all files" if drilled.whole else show_count(drilled.files, "file")
+    return f"last drill: {ago(last.at, now=now)}, {f'{files} ' if drilled.files else ''}{how} (run {last.run})"
+
+
+def last_value(records: Sequence[DrillRecord]) -> dict[str, Any] | None:
+    """The same for JSON."""
+    last = newest(records)
+    if last is None:
+        return None
+    return {
+        "run": last.run, "at": iso(last.at), "outcome": last.drilled.outcome.value, "why": last.drilled.why,
+        **drilled_value(last.drilled),
+    }  # fmt: skip

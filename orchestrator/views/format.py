@@ -1,0 +1,99 @@
+"""How instants, ages and tables look, for people and in JSON. Instants are shown in the machine's own time zone."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from orchestrator.domain.units import show_duration
+
+# What a terminal would obey rather than show, but tab and line end; and bytes that are no UTF-8.
+_UNSAFE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"  # none of it is printable
+_WRAPPED = 100
+_WEEK = 7  # the same weekday again would be ambiguous
+
+
+def printable(text: str) -> str:
+    r"""The text with everything that a terminal would obey written out: \x1b, \xff. Backslashes stay as they are."""
+    return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def iso(instant: datetime | None) -> str | None:
+    """An instant for JSON: UTC, to the second."""
+    return None if instant is None else instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(instant: datetime | None, *, now: datetime) -> str:
+    """An instant for people: "today 02:31", "yesterday 02:31", "2024-11-03 02:31"."""
+    if instant is None:
+        return "unknown"
+    local, today = instant.astimezone(), now.astimezone().date()
+    day = {0: "today", 1: "yesterday"}.get((today - local.date()).days)
+    return f"{day} {local:%H:%M}" if day else f"{local:%Y-%m-%d %H:%M}"
+
+
+def brief(instant: datetime | None, *, now: datetime) -> str:
+    """An instant in a narrow column: "today 02:31", "Thu 02:31" within six days on either side, else "2024-11-03"."""
+    if instant is None:
+        return "unknown"
+    local = instant.astimezone()
+    away = abs((now.astimezone().date() - local.date()).days)
+    return f"today {local:%H:%M}" if not away else f"{local:%a %H:%M}" if away < _WEEK else f"{local:%Y-%m-%d}"
+
+
+def ago(instant: datetime | None, *, now: datetime) -> str:
+    """How long ago: "3 h 2 min ago"; a clock that was wrong shows as "… after now"."""
+    if instant is None:
+        return "never"
+    seconds = (now - instant).total_seconds()
+    return f"{show_duration(seconds)} ago" if seconds >= 0 else f"{show_duration(-seconds)} after now"
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()
+) -> list[list[str]]:
+    """The cells padded to columns, head first; columns in `right` are numbers. The last column is left as it is."""
+    cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    return [
+        [
+            cell.rjust(widths[at]) if head[at] in right else cell if at == len(head) - 1 else cell.ljust(widths[at])
+            for at, cell in enumerate(row)
+        ]
+        for row in cells
+    ]
+
+
+def shortened(text: str, most: int = _WRAPPED) -> str:
+    """The first line of a text, cut where it is longer than `most`."""
+    first = text.partition("\n")[0]
+    return first if len(first) <= most else first[: most - 1] + "…"
+
+
+def indented(lines: Sequence[str], by: int = 2) -> list[str]:
+    """The lines, each moved to the right; a line that is several is taken apart."""
+    return [" " * by + part for line in lines for part in (line.splitlines() or [""])]
+
+
+def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:
+    """The instant of "2024-11-03", "2024-11-03 02:31" (local time) or "2024-11-03T01:31:00Z". Raises: ValueError.
+
+    A day alone means its last moment: the newest copy "as of" that day. A point's name is an instant too.
+    """
+    from orchestrator.domain.names import POINT_NAME, parse_point_name
+
+    if POINT_NAME.fullmatch(text):
+        return parse_point_name(text)
+    try:
+        told = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError('a time such as "2024-11-03 02:31" (local) or "2024-11-03T01:31:00Z"') from None
+    if end_of_day and len(text.strip()) == len("2024-11-03"):
+        told = told.replace(hour=23, minute=59, second=59)
+    return told.astimezone(UTC)

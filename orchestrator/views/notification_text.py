@@ -1,0 +1,151 @@
+"""What people are told in a notice: subjects and bodies, with the rule that sent them."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.notice import Kind, Message
+from orchestrator.planners.health import State
+from orchestrator.planners.notifications import Notice, Seen
+from orchestrator.views.format import indented, iso, shortened
+
+_NAMED = 6
+_ORDER = (State.UP, State.LATE, State.FAILING, State.WAITING, State.PAUSED, State.NEW)
+_ALWAYS = (State.UP, State.LATE, State.FAILING)
+_WELL = (
+    "Rule: the end of a trouble is told once, when a proved copy is there again; of a trouble that comes and goes "
+    "(three times within 7 days), when it has been well for 2 days."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Week:
+    """What a job's runs did within the last 7 days."""
+
+    well: int = 0
+    badly: int = 0
+    moved_bytes: int = 0
+
+
+def notices_message(
+    kind: Kind, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime
+) -> Message:
+    """All of one kind that there is to tell now, in one message."""
+    rule = _rule(kind, notices, states)
+    blocks = [line for notice in notices for line in (*_block(notice), "")]
+    about = ", ".join(dict.fromkeys(notice.seen.name for notice in notices))
+    subject = f"poolferry on {host}: {_subject(kind, notices)}"
+    facts = {"notices": [_facts(notice) for notice in notices], "rule": rule}
+    return message(kind, about, subject, [*blocks, rule], facts, host=host, now=now)
+
+
+def message(
+    kind: Kind, about: str, subject: str, lines: Sequence[str], facts: dict[str, Any], *, host: str, now: datetime
+) -> Message:
+    """A message with the facts that every one has."""
+    told = {"format": 1, "kind": kind.value, "host": host, "at": iso(now), "about": about, "subject": subject, **facts}
+    return Message(
+        kind=kind, about=about, made_at=now, subject=subject, body="\n".join(lines) + "\n", facts=json.dumps(told)
+    )
+
+
+def test_message(name: str, *, host: str, now: datetime) -> Message:
+    """What `poolferry notices test` sends."""
+    lines = [f"This is a test of the channel {name}. Nothing has happened, and nothing is to be done."]
+    return message(Kind.TEST, name, f"poolferry on {host}: a test of {name}", lines, {}, host=host, now=now)
+
+
+def digest_message(
+    rows: Sequence[tuple[Seen, Week]], day: str, *, at: str, host: str, now: datetime, waiting: Sequence[str]
+) -> Message:
+    """How all jobs stand, the troubled ones first. `waiting`: what the queue of notices has to say of itself."""
+    counts = Counter(seen.state for seen, _ in rows)
+    told = [f"{counts[state]} {state}" for state in _ORDER if counts[state] or state in _ALWAYS]
+    ranks = {State.FAILING: 0, State.LATE: 1, State.PAUSED: 2, State.WAITING: 3, State.NEW: 4, State.UP: 5}
+    lines = [line for row in sorted(rows, key=lambda row: (ranks[row[0].state], row[0].job)) for line in _row(*row)]
+    rule = (
+        f"Rule: the digest is sent each week ({at}), also when all is well: when it does not come, poolferry or the way "
+        "to you is broken."
+    )
+    facts = {
+        "counts": {state.value: counts[state] for state in _ORDER},
+        "jobs": [{**_seen_facts(seen), "well": week.well, "badly": week.badly, "moved_bytes": week.moved_bytes} for seen, week in rows],
+        "rule": rule,
+    }  # fmt: skip
+    subject = f"poolferry on {host}: {', '.join(told)}"
+    return message(Kind.DIGEST, day, subject, [*lines, *waiting, rule], facts, host=host, now=now)
+
+
+def ping_message(kind: Kind, about: str, why: str, *, host: str, now: datetime) -> Message:
+    """A ping; most monitors keep its body beside it."""
+    return message(kind, about, f"{about}: {kind.value}", [f"{host}: {why}"], {"why": why}, host=host, now=now)
+
+
+def _subject(kind: Kind, notices: Sequence[Notice]) -> str:
+    called = list(dict.fromkeys(notice.seen.name for notice in notices))
+    names = ", ".join(called[:_NAMED]) + (f" and {len(called) - _NAMED} more" if len(called) > _NAMED else "")
+    if kind is Kind.RECOVERY:
+        return f"{names} {'is' if len(called) == 1 else 'are'} well again"
+    still = "still " if kind is Kind.REMINDER else ""
+    if len(notices) == 1:
+        return f"{names} is {still}{notices[0].seen.state}: {shortened(notices[0].seen.why, 120)}"
+    counts = Counter(notice.seen.state for notice in notices)
+    return f"{', '.join(f'{counts[state]} {still}{state}' for state in _ORDER if counts[state])}: {names}"
+
+
+def _block(notice: Notice) -> list[str]:
+    seen = notice.seen
+    how = "well again" if notice.kind is Kind.RECOVERY else f"{seen.state}"
+    told = [seen.why]
+    if seen.cure and notice.kind is not Kind.RECOVERY:
+        told.append(f"what to do: {seen.cure}")
+    if seen.called:
+        told.append("`poolferry disks list` tells where each disk is, and when it was filled")
+    elif seen.run is not None:
+        told.append(f"`poolferry show {seen.run}` tells its last run, `poolferry status {seen.job}` how it stands")
+    if notice.kind is not Kind.TROUBLE:
+        told.append(f"first told: {notice.since.astimezone():%Y-%m-%d %H:%M}")
+    if notice.times > 1:
+        told.append(f"it comes and goes: this is time {notice.times} within 7 days")
+    return [f"{seen.called or f'{seen.job} in {show_name(seen.target)}'}: {how}", *indented(told)]
+
+
+def _rule(kind: Kind, notices: Sequence[Notice], states: Sequence[str]) -> str:
+    if kind is Kind.RECOVERY:
+        return _WELL
+    jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
+    silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
+    if any(notice.seen.called for notice in notices):
+        silence.append("A disk that is gone for good is missed no more after `poolferry disks retire DISK`.")
+    what = " or ".join(filter(None, ("a job" if jobs else "", "a disk" if len(jobs) < len(notices) else "")))
+    return (
+        f"Rule: {what} that becomes {' or '.join(states)} is told once for each cause, and again after 1 day, then after 3, "
+        f"then every 7, until a proved copy is there; then its end is told. {' '.join(silence)}"
+    )
+
+
+def _row(seen: Seen, week: Week) -> list[str]:
+    from orchestrator.domain.units import show_count, show_size
+
+    runs = f"{show_count(week.well, 'good run')}, {week.badly} bad, {show_size(week.moved_bytes)} moved in 7 days"
+    return [f"{seen.job} in {show_name(seen.target)}: {seen.state}", *indented([shortened(seen.why, 300), runs]), ""]
+
+
+def _seen_facts(seen: Seen) -> dict[str, Any]:
+    return {
+        "name": seen.name,
+        "job": seen.job,
+        "target": show_name(seen.target),
+        "state": seen.state.value,
+        "why": seen.why,
+        "cure": seen.cure,
+        "run": seen.run,
+    }
+
+
+def _facts(notice: Notice) -> dict[str, Any]:
+    return {**_seen_facts(notice.seen), "since": iso(notice.since), "times_in_7_days": notice.times}

@@ -1,0 +1,90 @@
+"""What goes out: results to stdout, all else to stderr, and never a byte that a terminal would obey."""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
+
+from orchestrator.views.format import printable
+
+_GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+
+
+def set_up() -> None:
+    """Names may hold any byte, and a terminal may speak less than Unicode: neither is a reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether colours help: only on a terminal, and not where somebody said no."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
+    """The text in a colour, or as it is."""
+    if colour is None or not coloured(stream or sys.stdout):
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def answer(lines: Iterable[str]) -> None:
+    """Result lines, for stdout."""
+    for line in lines:
+        _write(sys.stdout, printable(line))
+
+
+def answer_painted(lines: Iterable[str]) -> None:
+    """Result lines whose parts are printable already, and may be in colours."""
+    for line in lines:
+        _write(sys.stdout, line)
+
+
+def answer_value(value: Mapping[str, Any]) -> None:
+    """The one JSON object of a command, for stdout."""
+    import json  # --help must not wait for it
+
+    _write(sys.stdout, json.dumps({"format": 1, **value}, indent=2))
+
+
+def say(line: str) -> None:
+    """A line that is no result, for stderr."""
+    _write(sys.stderr, printable(line))
+
+
+def flush() -> None:
+    """Everything out, as long as somebody listens. Raises: OSError for a full disk."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            _let_go(stream)  # or Python itself would try again at its end, and end with 120
+            _forgive(stream, error)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    try:
+        stream.write(line + "\n")
+        if stream is sys.stderr:
+            stream.flush()
+    except OSError as error:
+        _let_go(stream)
+        _forgive(stream, error)
+
+
+def _forgive(stream: TextIO, error: OSError) -> None:
+    """Nobody listens any more, or the log's disk is full: a run goes on all the same. A result that is lost is told."""
+    if stream is sys.stdout and error.errno not in _GONE:
+        raise error
+
+
+def _let_go(stream: TextIO) -> None:
+    """Whatever the stream still holds, and is told from now on, goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

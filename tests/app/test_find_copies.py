@@ -1,0 +1,49 @@
+"""Beside the plan of one copy: which others are newer, and what to say or do for each."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.app.find_copies import Found, better, newer_lines
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location, Place
+from orchestrator.planners.choose_copy import Copy, Held, choose_copy
+
+JOB = Job(
+    name="photos", file="photos.toml", engine="rsync", source=Location(path="/srv/photos"), options=None,
+    target=Place(name="nas", location=Location(path="/nas")),
+)  # fmt: skip
+
+
+def copy(job: str, *days: int, away: str = "", disk: str = "", sound: bool | None = None) -> Copy:
+    at = [datetime(2026, 1, day, tzinfo=UTC) for day in days]
+    points = tuple(Held(name=f"p{each.day}", taken=each, at=each, proved=True, sound=sound) for each in at)
+    return Copy(job=job, place=disk or job, points=points, away=away, disk=disk)
+
+
+def found(*copies: Copy, at: datetime | None = None) -> Found:
+    return Found(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, in_the_way="")
+
+
+@pytest.mark.parametrize(
+    ("copies", "told"),
+    [
+        ((copy("photos", 1, 3), copy("other", 2)), []),
+        ((copy("other", 3), copy("photos", 3)), []),
+        ((copy("other", 4), copy("photos", 3)), ["  newer on other (job other), point p4: poolferry restore run other --point p4"]),
+        ((copy("other", 1), copy("photos", 3, sound=False)), ["  newer on other (job other), point p1: poolferry restore run other --point p1"]),
+        ((copy("photos", 3), copy("usb", 4, away="it is not plugged in", disk="red")),
+         ["  elsewhere: disk red (job usb) holds p4, 1 d newer: fetch it, and plug it in"]),
+    ],
+    ids=["older", "as old", "newer", "the own one is damaged", "away"],
+)  # fmt: skip
+def test_what_is_newer_is_told_beside_a_plan(copies: tuple[Copy, ...], told: list[str]) -> None:
+    assert newer_lines(better(found(*copies), JOB)) == told
+
+
+def test_nothing_newer_than_the_instant_that_was_asked_for() -> None:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    seen = found(copy("other", 1, 4), copy("photos", 2, 3), at=at)
+    assert better(seen, JOB, at=at) == ()
+    seen = found(copy("other", 2), copy("photos", 1, 3), at=at)
+    assert [point.name for _, point, _ in better(seen, JOB, at=at)] == ["p2"], "its own later point was not asked for"

@@ -1,0 +1,124 @@
+"""A job that watches a pool, from the command to status: with a zpool that answers what real ones were recorded to say."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engines.pool.builders import sample
+from tests.ferry import Ferry
+
+JOB = 'engine = "pool"\nsource = "tank"\n{more}[pool]\naccept = ["old-scrub"]\n'
+ZPOOL = """#!/bin/sh
+part() {{ sed -n "/^=$1\\$/,/^=/{{/^=/!p}}" "$(cat {folder}/which)"; }}
+case "$*" in
+version) sed -n 2p "$(cat {folder}/which)";;
+"list -Hp -o "*) part list;;
+"list -HpPv "*) part vdevs;;
+"list -H -o health "*) part list | cut -f 6;;
+"status "*) part status;;
+"get "*) part settings;;
+"send "*) read -r _;;
+*) echo "$0 $*" >> {folder}/changed;;
+esac
+"""
+Answers = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Answers:
+    """The PATH of a machine whose pool is as one that was recorded."""
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    for name in ("zpool", "zfs"):
+        (folder / name).write_text(ZPOOL.format(folder=folder))
+        (folder / name).chmod(0o755)
+
+    def answers(name: str) -> dict[str, str]:
+        (folder / name).write_bytes(sample(name))
+        (folder / "which").write_text(str(folder / name))
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+    return answers
+
+
+def declare(ferry: Ferry, head: str = "", options: str = "") -> None:
+    """The job "watch", beside one that copies."""
+    ferry.job()
+    (ferry.config / "jobs" / "watch.toml").write_text(JOB.format(more=head) + options)
+
+
+def stands(ferry: Ferry) -> tuple[int, str]:
+    """How `status` ends, and the job's state."""
+    ended = ferry.run("status", "watch", "--json")
+    (job,) = ended.value["jobs"]
+    return ended.code, job["state"]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.3"])
+def test_a_pool_that_breaks_and_is_mended(ferry: Ferry, pool: Answers, version: str) -> None:
+    declare(ferry, 'late-after = "2h"\n')
+    well = ferry.run("run", "watch", **pool(f"sound-{version}"))
+    assert (well.code, "nothing-to-do: tank is sound, 6% full" in well.out) == (0, True), well
+    assert stands(ferry) == (0, "up")
+    broken = pool(f"unavail-{version}")
+    told = ferry.run("run", "watch", **broken)
+    assert told.code == 1
+    first, cure, *_ = told.out.splitlines()
+    assert "in mirror-0 of tank is UNAVAIL" in first
+    assert "  what to do: plug it in and `zpool online tank " in cure
+    assert stands(ferry) == (4, "failing")
+    planned = ferry.run("plan", "watch", **broken)
+    assert (planned.code, planned.out.startswith("watch: failed: ")) == (1, True), planned
+    assert ferry.run("run", "watch", **pool(f"sound-{version}")).code == 0
+    assert stands(ferry) == (0, "up")
+
+
+def test_check_says_what_it_does(ferry: Ferry, pool: Answers) -> None:
+    declare(ferry, 'late-after = "2h"\n')
+    told = ferry.run("check", "--system", **pool("sound-2.3")).out
+    assert "watch: pool watches the pool tank, only by hand, late after 2 h" in told
+    assert "ok  pool tank: tank is sound, 6% full" in told
+
+
+def test_advice_is_a_warning_of_a_run_that_went_well(ferry: Ferry, pool: Answers) -> None:
+    declare(ferry)
+    told = ferry.run("run", "watch", "--json", **pool("advice-2.3")).value
+    assert (told["outcome"], len(told["warnings"])) == ("nothing-to-do", 4)
+    assert any(line.endswith("`zfs inherit sync tank/photos`") for line in told["warnings"])
+    assert "[keep]" not in ferry.run("show", "watch").out
+
+
+def test_there_is_nothing_to_verify_and_that_is_no_failure(ferry: Ferry, pool: Answers) -> None:
+    declare(ferry)
+    machine = pool("sound-2.3")
+    assert ferry.run("run", "watch", "photos", **machine).code == 0
+    named = ferry.run("verify", "watch", **machine)
+    assert (named.code, "copies nothing, so there is nothing to verify" in named.err) == (2, True), named
+    assert ferry.run("verify", **machine).code == 0
+    assert stands(ferry) == (0, "up")
+
+
+def test_a_scrub_waits_for_a_send_and_then_begins(ferry: Ferry, pool: Answers, tmp_path: Path) -> None:
+    declare(ferry, options='scrub-every = "30d"\n')
+    machine = pool("never-2.3")
+    send = [f"{tmp_path}/machine/zfs", "send", "tank/photos@a"]
+    with subprocess.Popen(send, env={**os.environ, **machine}, stdin=subprocess.PIPE):  # it ends with its input
+        ended = ferry.run("run", "watch", **machine)
+    assert ended.code == 75, ended
+    assert "at work: zfs send of tank/photos" in ended.out
+    told = ferry.run("run", "watch", "--json", **machine).value
+    assert (tmp_path / "machine" / "changed").read_text().endswith("zpool scrub tank\n")
+    assert told["outcome"] == "failed", told  # nothing scrubs here, and the look after it says so
+    assert "a scrub of tank goes on was promised, and there is no scan" in told["why"]
+
+
+@pytest.mark.parametrize(
+    "section", ["[keep]\ndaily = 3\n", "[snapshots]\ndaily = 3\n", '[verify]\nevery = "7d"\n', "[guard]\n"]
+)
+def test_sections_that_mean_nothing_here_are_mistakes(ferry: Ferry, section: str) -> None:
+    declare(ferry, options=section)
+    told = ferry.run("check")
+    assert (told.code, "means nothing to the engine pool" in told.err) == (2, True), told

@@ -1,0 +1,104 @@
+"""Plain lines, read without the library that reads all other lines, are read as the library would."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as some
+
+from orchestrator.app import run_jobs as running
+from orchestrator.app.errors import WrongUsage
+from orchestrator.app.settings import Frame
+from orchestrator.cli import commands
+from orchestrator.cli import disks as disking
+from orchestrator.cli.fast_path import plain_run, plain_scan
+
+HERE = str(Path(__file__))
+WORDS = (
+    "run", "photos", "mails", "--json", "--quiet", "-q", "-v", "--verbose", "-qv", "--config", "--state", "/nowhere/at/all",
+    HERE, str(Path(HERE).parent), "--config=/x", "--why", "a reason", "--owed", "--allow", "max-deleted", "--aside", "--help",
+    "-h", "--", "-", "", "--js", "--version", "plan",
+)  # fmt: skip
+_OWN = ("config", "state", "json", "verbose", "quiet")
+
+
+def of_the_library(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any] | None:
+    """What the library makes of the words; None if it makes no run of them."""
+    told: list[dict[str, Any]] = []
+
+    def run_jobs(frame: Frame, names: Sequence[str], **more: Any) -> int:
+        told.append({"names": tuple(names), **more, **{name: getattr(frame, name) for name in _OWN}})
+        return 0
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "run_jobs", run_jobs)
+        try:
+            commands.call(list(words), Frame(json="--json" in words))
+        except WrongUsage:
+            return None
+    return told[0] if told else None
+
+
+@given(words=some.lists(some.sampled_from(WORDS), max_size=5).map(lambda rest: ["run", *rest]))
+@example(words=["run", "photos", "--config", ""])
+@example(words=["run", "photos", "--why", ""])
+def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
+    if (plain := plain_run(words)) is None:
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        told = of_the_library(words, monkeypatch)
+    own = {name: getattr(plain.frame, name) for name in _OWN}
+    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "owed": False, **own}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "photos"], ["run", "photos", "mails", "--json"], ["run", "--state", "/x", "photos", "-q", "--why", "by cron"]],
+)  # fmt: skip
+def test_what_machines_type_is_plain(words: list[str]) -> None:
+    assert plain_run(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["run"], ["plan", "photos"], ["--json", "run", "photos"], ["run", "photos", "--owed"], ["run", "photos", "--help"],
+        ["run", "photos", "--config"], ["run", "photos", "--config", "--json"], ["run", "photos", "--config", HERE],
+        ["run", "photos", "--allow", "max-deleted"],
+    ],
+)  # fmt: skip
+def test_all_else_is_left_to_the_library(words: list[str]) -> None:
+    assert plain_run(words) is None
+
+
+def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_POOLFERRY_COMPLETE", "bash_complete")
+    assert plain_run(["run", "photos"]) is None
+    assert plain_scan(["disks", "scan", "--identity", "77"]) is None
+
+
+@pytest.mark.parametrize("identity", ["b0a1-77", "3138753135168276427", ""])
+def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, told = ["disks", "scan", "--identity", identity], list[Any]()
+
+    def scan_disks(frame: Frame, names: Sequence[str], **more: Any) -> int:
+        told.append((frame.json, tuple(names), more))
+        return 0
+
+    monkeypatch.setattr(disking, "scan_disks", scan_disks)
+    commands.call(words, Frame(json=False))
+    assert plain_scan(words) == identity
+    assert told == [(False, (), {"why": "a disk was plugged in", "identity": identity})]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [], ["disks"], ["disks", "scan"], ["disks", "scan", "red"], ["disks", "scan", "--identity"], ["run", "scan", "--identity", "7"],
+        ["disks", "scan", "--identity", "--help"], ["disks", "scan", "--identity", "7", "--json"],
+    ],
+)  # fmt: skip
+def test_other_scans_are_left_to_the_library(words: list[str]) -> None:
+    assert plain_scan(words) is None

@@ -1,0 +1,146 @@
+"""init, check, config schema and completion."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.ferry import Ferry
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Ferry:
+    """A machine without a configuration."""
+    made = Ferry(tmp_path)
+    shutil.rmtree(made.config)
+    return made
+
+
+def test_init_writes_what_check_accepts(fresh: Ferry) -> None:
+    (fresh.root / "mine").mkdir()
+    told = fresh.run("init", "--source", "mine", "--target", "/backup/mine")
+    assert told.code == 0
+    assert f"wrote {fresh.config}/jobs/home.toml" in told.out
+    following = [line.strip() for line in told.out.splitlines()[-3:]]
+    assert following == ["poolferry check --system", "poolferry plan home", "poolferry run home"]
+    job = fresh.run("check", "--json").value["jobs"][0]
+    assert (job["source"], job["target"]) == (str(fresh.root / "mine"), "/backup/mine")
+
+
+def test_init_needs_no_option(fresh: Ferry) -> None:
+    assert fresh.run("init").code == 0
+    assert fresh.run("check").code == 0
+
+
+def test_init_names_the_directories_that_were_told(fresh: Ferry) -> None:
+    told = fresh.run("init", "--json", "--config", "here and there")
+    assert told.value["next"][1] == "poolferry plan home --config 'here and there'"
+    assert (fresh.root / "here and there" / "targets.toml").exists()
+
+
+def test_init_overwrites_nothing(fresh: Ferry) -> None:
+    fresh.run("init")
+    file = fresh.config / "jobs" / "home.toml"
+    file.write_text("mine\n")
+    told = fresh.run("init", "--json")
+    assert told.code == 0
+    assert told.value["written"] == []
+    assert str(file) in told.value["existing"]
+    assert file.read_text() == "mine\n"
+
+
+def test_init_puts_no_targets_beside_jobs_of_others(ferry: Ferry) -> None:
+    ferry.job()
+    (ferry.config / "targets.toml").unlink()
+    ferry.run("init")
+    assert not (ferry.config / "targets.toml").exists()
+    assert os.listdir(ferry.config / "jobs") == ["photos.toml"]
+
+
+def test_init_breaks_no_configuration_that_is_there(ferry: Ferry) -> None:
+    ferry.job()
+    told = ferry.run("init")
+    assert f"left as it is: {ferry.config}/jobs/photos.toml" in told.out
+    assert not (ferry.config / "jobs" / "home.toml").exists()
+    assert ferry.run("check").code == 0
+
+
+def test_check_tells_what_each_job_means(ferry: Ferry) -> None:
+    source = ferry.job(more='daily = "02:30"\nlate-after = "26h"\n[keep]\ndaily = 7\n')
+    ferry.job("music")
+    told = ferry.run("check")
+    assert told.code == 0
+    first = f"photos: rsync copies {source} to {ferry.target()} (photos-copies), daily at 02:30, late after 1 d 2 h"
+    assert f"{first}; keeps 7 daily\n" in told.out
+    assert "only by hand" in told.out.splitlines()[0]
+
+
+def test_check_of_the_system_looks_at_the_source(ferry: Ferry) -> None:
+    source = ferry.job()
+    told = ferry.run("check", "--system", "--json")
+    subjects = {each["subject"]: each["good"] for each in told.value["jobs"][0]["advice"]}
+    assert subjects[f"source {source}"] is True
+    shutil.rmtree(source)
+    again = ferry.run("check", "--system")
+    assert again.code == 1
+    assert f"!!  source {source}" in again.out
+
+
+def test_check_of_the_system_reads_the_secrets_of_the_channels(ferry: Ferry) -> None:
+    ferry.job()
+    phone = '[notice.phone]\nkind = "ntfy"\ntopic = "https://ntfy.example.org/x"\ntoken-file = "phone-token"\n'
+    (ferry.config / "poolferry.toml").write_text(phone)
+    missing = ferry.run("check", "--system")
+    assert missing.code == 1
+    told = f"  !!  notice phone: its secret phone-token is missing in {ferry.config}: write it there, on one line, for its owner alone\n"
+    assert told in missing.out
+    assert ferry.run("check").code == 0
+    token = ferry.config / "phone-token"
+    token.write_text("tk_1\n")
+    token.chmod(0o644)
+    open_to_all = ferry.run("check", "--system", "--json")
+    assert open_to_all.code == 0
+    assert open_to_all.value["machine"] == [
+        {
+            "good": False,
+            "hinders": False,
+            "subject": "notice phone",
+            "text": f"everybody on this machine may read its secret: chmod 600 {token}",
+        }
+    ]
+    token.chmod(0o600)
+    assert f"  ok  notice phone: its secret lies at {token}, mode 0600\n" in ferry.run("check", "--system").out
+
+
+def test_the_schema_is_json_either_way(ferry: Ferry) -> None:
+    job = json.loads(ferry.run("config", "schema", "job").out)
+    assert "source" in job["properties"]
+    both = ferry.run("config", "schema", "--json").value["schemas"]
+    assert both["jobs/*.toml"] == job
+    assert set(json.loads(ferry.run("config", "schema").out)) == {"jobs/*.toml", "targets.toml", "poolferry.toml"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script(ferry: Ferry, shell: str) -> None:
+    told = ferry.run("completion", shell)
+    assert told.code == 0
+    assert f"_POOLFERRY_COMPLETE={shell}_complete" in told.out
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=told.out.encode(), check=True)
+
+
+def test_completion_knows_the_jobs(ferry: Ferry) -> None:
+    ferry.job()
+    ferry.job("phones")
+    told = ferry.run(_POOLFERRY_COMPLETE="bash_complete", COMP_WORDS="poolferry run pho", COMP_CWORD="2")
+    assert [line.partition(",")[2] for line in told.out.split()] == ["phones", "photos"]
+    nowhere = ferry.run(
+        _POOLFERRY_COMPLETE="bash_complete",
+        COMP_WORDS="poolferry run p",
+        COMP_CWORD="2",
+        POOLFERRY_CONFIG=os.fspath(ferry.root / "nowhere"),
+    )
+    assert (nowhere.out.strip(), nowhere.err) == ("", "")

@@ -1,0 +1,83 @@
+"""`setup systemd`: units that name this program and these directories, written, shown, taken away."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator import compose
+from orchestrator.views.systemd_units import ALL, DAEMON, RULES, SHIPPED, TIMER, unit_texts
+from tests.ferry import Ferry
+
+
+def units(
+    program: str = "/opt/p/bin/poolferry", config: str = "/etc/poolferry", state: str = "/var/lib/poolferry"
+) -> dict[str, str]:
+    return unit_texts(compose.shipped_units(), program=program, config=config, state=state)
+
+
+def test_all_units_are_shipped_and_named() -> None:
+    assert set(compose.shipped_units()) == {*ALL, RULES}
+    assert set(ALL) == {*DAEMON, *TIMER}
+
+
+def test_the_units_call_the_program_that_installs_them() -> None:
+    texts = units("/opt/pool ferry/bin/poolferry")
+    called = [line for text in texts.values() for line in text.splitlines() if line.startswith("ExecStart=")]
+    assert sorted(called) == [
+        'ExecStart="/opt/pool ferry/bin/poolferry" daemon',
+        'ExecStart="/opt/pool ferry/bin/poolferry" disks scan --identity %i',
+        'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
+        'ExecStart="/opt/pool ferry/bin/poolferry" run --owed',
+    ]
+    assert not any(SHIPPED in text for text in texts.values())
+
+
+def test_usual_directories_are_left_to_systemd() -> None:
+    text = units()["poolferry.service"]
+    assert "StateDirectory=poolferry\n" in text
+    assert "POOLFERRY_" not in text
+
+
+def test_other_directories_are_told() -> None:
+    text = units(config="/srv/100% mine", state='/srv/a"b')["poolferry.service"]
+    assert (
+        '[Service]\nEnvironment="POOLFERRY_CONFIG=/srv/100%% mine"\nEnvironment="POOLFERRY_STATE=/srv/a\\"b"\n' in text
+    )
+    assert "StateDirectory" not in text
+
+
+@pytest.mark.parametrize("unit", sorted(name for name in ALL if name.endswith(".service")))
+def test_no_hardening_hides_mounts(unit: str) -> None:
+    hiding = (
+        "ProtectSystem PrivateTmp ProtectHome PrivateDevices ProtectKernelTunables ProtectControlGroups ProtectProc "
+        "ProtectKernelModules ProtectKernelLogs BindPaths ReadOnlyPaths InaccessiblePaths PrivateMounts PrivateUsers "
+        "MountFlags RestrictSUIDSGID DynamicUser RootDirectory TemporaryFileSystem"
+    ).split()
+    keys = {line.partition("=")[0] for line in units()[unit].splitlines() if not line.startswith("#")}
+    assert not keys & set(hiding)
+
+
+def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
+    into, rules = tmp_path / "units", ("--rules-into", str(tmp_path / "rules"))
+    (into).mkdir()
+    (into / "other.service").write_text("[Unit]\n")
+    said = ferry.run("setup", "systemd", "--into", str(into), *rules)
+    assert f"wrote {into}/poolferry.service" in said.out
+    assert "systemctl enable --now poolferry.service" in said.out
+    program = Path(sys.executable).with_name("poolferry")
+    assert f"ExecStart={program} daemon\n" in (into / "poolferry.service").read_text()
+    assert ferry.run("setup", "systemd", "--into", str(into), *rules, "--timer", "--json").value["next"] == [
+        "systemctl enable --now poolferry-owed.timer"
+    ]
+    assert {path.name for path in into.iterdir()} == {*ALL, "other.service"}
+    assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES]
+    ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
+    assert {path.name for path in into.iterdir()} == {"other.service"}
+    assert list((tmp_path / "rules").iterdir()) == []
+    assert "nothing to remove" in ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove").out
+
+
+def test_shown_without_being_written(ferry: Ferry, tmp_path: Path) -> None:
+    assert "# poolferry.service" in ferry.run("setup", "systemd", "--print", "--into", str(tmp_path / "no")).out
+    assert not (tmp_path / "no").exists()

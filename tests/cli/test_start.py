@@ -1,0 +1,63 @@
+"""The start: what is imported, and how long it takes."""
+
+import os
+import resource
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.domain.run import Outcome
+from orchestrator.history.store import open_history
+from tests.cli.import_samples import imported
+from tests.ferry import COMMAND, Ferry
+from tests.history.records import begin, report
+
+
+def test_help_waits_for_nothing(ferry: Ferry) -> None:
+    found = imported(ferry, "--help")
+    assert "click" in found
+    assert not found & {"rich", "sqlite3", "tomllib", "json", "subprocess", "asyncio"}
+
+
+def test_a_run_without_a_terminal_needs_little(ferry: Ferry) -> None:
+    ferry.job()
+    found = imported(ferry, "run", "photos")
+    assert "sqlite3" in found
+    assert not found & {"rich", "click", "inspect", "dataclasses"}
+    assert ferry.run("history", "--json").value["runs"][0]["outcome"] == "done"
+
+
+@pytest.mark.parametrize("command", ["status", "history", "points"])
+def test_looking_needs_no_rich(ferry: Ferry, command: str) -> None:
+    ferry.job()
+    assert "rich" not in imported(ferry, command)
+
+
+def took(ferry: Ferry, *arguments: str, times: int = 7) -> float:
+    """The least processor time of several starts: what other work on the machine takes does not count."""
+    found = []
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*COMMAND, *arguments], env=ferry.variables(), capture_output=True, timeout=60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+def test_help_is_there_at_once(ferry: Ferry) -> None:
+    assert took(ferry, "--help") < 0.1
+
+
+def test_status_is_quick_with_many_runs(ferry: Ferry) -> None:
+    ferry.job()
+    now = datetime.now(UTC)
+    with open_history(os.fspath(ferry.state / "history.sqlite")) as history, history.together():
+        for number in range(10_000):
+            at = now - timedelta(minutes=10_000 - number)
+            run = begin(history, now=at)
+            history.ended(run, report(run, outcome=Outcome.FAILED if number % 7 else Outcome.DONE), at)
+        history.point_current("photos", "photos-copies", "2024-01-01T000000Z", run, now)
+        history.proved("photos", "photos-copies", "2024-01-01T000000Z", run, now)
+    assert took(ferry, "status", times=5) < 0.25
+    assert ferry.run("status", "--json").value["jobs"][0]["last_run"]["run"] == 10_000

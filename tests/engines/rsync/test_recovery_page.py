@@ -1,0 +1,45 @@
+"""The page beside a copy of files: its commands for each kind of place."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Host, Location, Place
+from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.rsync.recovery_page import page
+
+MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+FAR = Host(name="nas.lan", user="backup", port=2222)
+JOB = Job(
+    name="photos", file="", engine="rsync", source=Location(path="/srv/my photos"),
+    target=Place(name="backup", location=Location(path="/backup/photos")), options=RsyncOptions(),
+)  # fmt: skip
+
+
+def blocks(job: Job) -> str:
+    return "".join(block.partition("```")[0] for block in page(job, MADE).split("```sh\n")[1:])
+
+
+def test_here() -> None:
+    assert blocks(JOB) == (
+        "copy=/backup/photos\nto='/srv/my photos'\n"
+        'ls "$copy/points"\nmkdir -p "$to"\nrsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"\n'
+    )
+    assert 'cp -a "$copy/latest/." "$to/"' in page(JOB, MADE)
+
+
+def test_a_copy_elsewhere() -> None:
+    far = replace(JOB, target=Place(name="nas", location=Location(path="/backup/my photos", host=FAR)))
+    told = blocks(far)
+    assert "copy='backup@nas.lan:/backup/my photos'\n" in told
+    assert "ssh -p 2222 backup@nas.lan ls '" in told
+    assert "cp -a" not in page(far, MADE)
+
+
+def test_a_source_elsewhere_and_a_mirror() -> None:
+    job = replace(JOB, source=Location(path="/srv/photos", host=FAR), options=RsyncOptions(points=False))
+    told = blocks(job)
+    assert "to=backup@nas.lan:/srv/photos\n" in told
+    assert "mkdir" not in told
+    assert 'rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/.poolferry "$copy/" "$to/"' in told
+    assert "points" not in page(job, MADE)

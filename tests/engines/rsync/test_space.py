@@ -1,0 +1,48 @@
+"""Of more than is free a person is warned before, where it is known; nothing is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.plan import Plan
+from orchestrator.engines.rsync import ENGINE
+from orchestrator.engines.rsync.model import World
+from orchestrator.process.scripted import Scripted
+from orchestrator.runner.decide import Roomy
+from tests.engines.rsync.builders import ASKED, CHANGED, USED, job, mirror, world
+
+TIGHT = replace(USED, free_bytes=2047)
+
+
+def warned(seen: World, *, points: bool = True) -> tuple[str, ...]:
+    assert isinstance(ENGINE, Roomy)
+    plan = Plan(summary="", stages=(), warnings=("one",))
+    told = ENGINE.check_room(job() if points else mirror(), seen, plan, ASKED, Scripted({}))
+    assert isinstance(told, Plan)
+    assert told.warnings[0] == "one"
+    return told.warnings[1:]
+
+
+def test_what_may_not_fit_is_warned_of() -> None:
+    (told,) = warned(world(TIGHT))
+    assert (
+        told == "2.0 KiB are to be copied, and 2.0 KiB are free on the target: it fits only if that stores it in less"
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        world(replace(USED, free_bytes=2048)),
+        world(replace(USED, free_bytes=None)),
+        world(replace(TIGHT, work=True)),
+        world(TIGHT, changes=replace(CHANGED, moving=None)),
+        world(TIGHT, changes=None),
+    ],
+)
+def test_what_fits_or_cannot_be_known_is_not(seen: World) -> None:
+    assert warned(seen) == ()
+
+
+def test_in_a_mirror_what_goes_makes_room() -> None:
+    assert warned(world(TIGHT), points=False) == ()

@@ -1,0 +1,100 @@
+"""What `check --system` says of programs and places, by scripted answers."""
+
+import pytest
+
+from orchestrator.domain.place import Location
+from orchestrator.engines.contract import Advice
+from orchestrator.engines.rsync.commands import rsync_version_command
+from orchestrator.engines.rsync.scripts import look_at_source_command, look_at_target_command
+from orchestrator.engines.rsync.system_check import advise
+from orchestrator.process.pipeline import Result
+from orchestrator.process.scripted import Scripted, answer
+from tests.engines.rsync.builders import HOST, OLD, THERE, job
+
+VERSION = '{"version": "%s", "protocol": "32.0", "checksum_list": ["xxh128"], "compress_list": ["zstd"]}'
+MARKED = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
+
+
+def version(text: str) -> Result:
+    return answer((VERSION % text).encode())
+
+
+def found(
+    *,
+    here: Result | None = None,
+    there: Result | None = None,
+    source: Result | None = None,
+    target: Result | None = None,
+) -> dict[str, Advice]:
+    """The advice by its subject; whatever is not told is well."""
+    told = job(target=THERE) if there else job()
+    script = [
+        (str(rsync_version_command(None)), here or version("99.0.0")),
+        (str(rsync_version_command(HOST)), there or version("99.0.0")),
+        (str(look_at_source_command(told.source, whole=True)), source or answer(b"d 1 2 \0x\0")),
+        (str(look_at_target_command(told.target.location)), target or answer(MARKED)),
+    ]
+    return {each.subject: each for each in advise(told, Scripted(script))}
+
+
+def test_all_is_well() -> None:
+    advice = found(there=version("99.0.0"))
+    assert all(each.good for each in advice.values())
+    assert {subject: each.text for subject, each in advice.items()} == {
+        "rsync here": "version 99.0.0",
+        "rsync on root@backup": "version 99.0.0",
+        "link to root@backup": "compression: --compress --compress-choice=zstd --compress-level=1",
+        "source /srv/photos": "is there, a filesystem of its own",
+        f"target {THERE}": "holds 1 point, 4.0 MiB free",
+    }
+
+
+def test_a_program_that_is_none_or_cannot_be_asked() -> None:
+    assert not found(here=answer(b"openrsync"))["rsync here"].good
+    gone = found(there=answer(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"))
+    assert not gone["rsync on root@backup"].good
+    assert gone["rsync on root@backup"].text.startswith("the host did not answer")
+    assert "link to root@backup" not in gone
+    assert gone["source /srv/photos"].good  # one failure hides no other
+
+
+@pytest.mark.parametrize(("text", "holes"), [("3.2.7", 3), ("3.4.1", 2), ("3.4.3", 1), ("3.5.0", 0)])
+def test_known_holes_are_advice(text: str, holes: int) -> None:
+    advice = found(here=version(text))["rsync here"]
+    assert advice.text.startswith(f"version {text}")
+    assert (advice.text.count(";") + 1 if "holes" in advice.text else 0) == holes
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "says"),
+    [
+        (b"a\0", False, "is not there"),
+        (b"f\0", False, "is not a folder"),
+        (b"d 1 1 \0\0", False, "is empty: is it mounted?"),
+        (b"d 1 1 \0x\0", True, "is there"),
+    ],
+)
+def test_the_source(text: bytes, good: bool, says: str) -> None:
+    advice = found(source=answer(text))["source /srv/photos"]
+    assert (advice.good, advice.text) == (good, says)
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "says"),
+    [
+        (b"ap\0", True, "will be made by the first run"),
+        (b"a\0", False, "is not there, and neither is the folder above it"),
+        (MARKED.replace(b"photos", b"mail"), False, "belongs to the job mail"),
+        (MARKED.replace(b"u d 2", b"u d 1"), True, "holds 1 point, 4.0 MiB free, not a filesystem of its own"),
+    ],
+)
+def test_the_target(text: bytes, good: bool, says: str) -> None:
+    advice = found(target=answer(text))["target /backup/photos"]
+    assert (advice.good, advice.text) == (good, says)
+
+
+def test_a_source_on_a_host_is_asked_there() -> None:
+    told = job(source=Location(path="/srv/photos", host=HOST))
+    script = Scripted([(lambda _: True, answer(exits=(127,), words="sh: 1: rsync: not found"))])
+    advise(told, script)
+    assert [pipeline.stages[0].host for pipeline in script.asked] == [None, HOST, HOST, None]

@@ -1,0 +1,390 @@
+"""The small scripts, run by real shells: statuses that get through, what is fine and what is not, whom they end.
+
+The program `zfs` is a stand-in here that says what the real one says; tests/lab runs them against the real one.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.job import Pipe
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command
+from orchestrator.engines.zfs.commands import commands, scripts
+from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.survey import parse
+from tests.engines.zfs.script_runner import run
+from tests.engines.zfs.sides import HOST, SOURCE, side
+from tests.whole.house import wait_until
+
+FAR = side(Location(path="tank/photos", host=HOST))
+HERE = At()
+SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
+SMALL = Pipe(buffer=2 << 20)  # type: ignore[arg-type]
+
+
+def in_shell(shell: str, command: Command) -> list[str]:
+    return [shell, *command.argv[1:]]
+
+
+def with_zfs(folder: Path, text: str) -> dict[str, str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "zfs").write_text(f"#!/bin/sh\n{text}\n")
+    (folder / "zfs").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C", "HOME": str(folder)}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("status", [0, 1, 3, 137])
+def test_a_far_senders_status_is_not_lost_behind_its_buffer(shell: str, status: int, tmp_path: Path) -> None:
+    """Breaks when the script ends with its pipeline's own status: that is mbuffer's."""
+    command = commands.send_command(("send", "-P", "t@a b"), FAR, SMALL)
+    variables = with_zfs(tmp_path / "bin", f'printf "%s|" "$@"; echo why >&2; exit {status}')
+    done = subprocess.run(in_shell(shell, command), capture_output=True, text=True, env=variables, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "send|-P|t@a b|", "why\n")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_reader_that_leaves_is_told_from_a_sender_that_fails(shell: str, tmp_path: Path) -> None:
+    command = commands.send_command(("send",), FAR, SMALL)
+    variables = with_zfs(tmp_path / "bin", "exec head -c 200M /dev/zero")
+    sending = subprocess.Popen(in_shell(shell, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
+    assert sending.stdout
+    assert sending.stderr
+    sending.stdout.read(10)
+    sending.stdout.close()
+    assert sending.wait(60) not in (0, 141)  # mbuffer's own: the blame goes to the stage after it, or to it
+    assert b"roken pipe" in sending.stderr.read()
+    sending.stderr.close()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_far_receivers_status_comes_out(shell: str, tmp_path: Path) -> None:
+    command = commands.receive_command(("receive", "-s", "v/x y"), FAR, SMALL)
+    variables = with_zfs(tmp_path / "bin", 'cat; printf "%s|" "$@"; exit 7')
+    done = subprocess.run(
+        in_shell(shell, command), input="data ", capture_output=True, text=True, env=variables, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (7, "data receive|-s|v/x y|")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_far_end_whose_other_end_is_gone_ends_by_itself(shell: str, tmp_path: Path) -> None:
+    """A machine that lost its power closes nothing: bytes do not come any more, or nobody takes them."""
+    variables = with_zfs(tmp_path / "bin", "case $1 in send) exec cat /dev/zero;; *) exec cat >/dev/null;; esac")
+
+    def impatient(command: Command) -> list[str]:
+        return ["2" if word == "600" else word for word in in_shell(shell, command)]
+
+    receive = impatient(commands.receive_command(("receive", "v/x"), FAR, SMALL))
+    send = impatient(commands.send_command(("send", "t@a"), FAR, SMALL))
+    with (
+        subprocess.Popen(receive, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables) as receiving,
+        subprocess.Popen(send, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables) as sending,
+    ):
+        assert receiving.stdin
+        receiving.stdin.write(b"the beginning of a stream")
+        receiving.stdin.flush()
+        receiving.wait(30)
+        assert sending.wait(30) != 0
+
+
+# (what zfs says and ends with, whether the step is fine)
+TAG, GONE, HELD = "tag already exists on this dataset", "dataset does not exist", "no such tag on this dataset"
+
+
+@pytest.mark.parametrize(
+    ("said", "fine"),
+    [
+        ("", True),
+        (f"echo \"cannot hold snapshot 't@a': {TAG}\" >&2; exit 1", True),
+        (f"echo \"cannot hold snapshot 't@a': {GONE}\" >&2; exit 1", False),
+        (f"echo \"cannot hold snapshot 't@a': {TAG}\ncannot hold snapshot 't@b': {GONE}\" >&2; exit 1", False),
+    ],
+)
+def test_holding_again_is_fine(said: str, fine: bool, tmp_path: Path) -> None:
+    (command,) = commands.hold_commands("tag", ("t@a", "t@b"), side(SOURCE))
+    done = run(command, tmp_path, {"zfs": said})
+    assert (done.returncode == 0) is fine, done
+    assert (GONE in done.stderr) is not fine
+    assert TAG not in done.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("number", [1, 7, 8, 30])
+def test_many_are_held_by_eight_programs_and_none_is_forgotten(shell: str, number: int, tmp_path: Path) -> None:
+    names = tuple(f"t/a b@{place}'$x" for place in range(number))
+    for commanded in (commands.hold_commands, commands.release_commands):
+        (command,) = commanded("tag", names, side(SOURCE))
+        told = tmp_path / commanded.__name__
+        variables = with_zfs(tmp_path / "bin", f'{{ echo "=$1 $2"; shift 2; printf "%s\\n" "$@"; }} >"{told}.$$"')
+        subprocess.run(in_shell(shell, command), check=True, env=variables, timeout=60)
+        said = [part.read_text().splitlines() for part in tmp_path.glob(f"{told.name}.*")]
+        assert len(said) == min(8, number)
+        assert {first for first, *_ in said} == {f"={commanded.__name__.partition('_')[0]} tag"}
+        assert sorted(name for _, *rest in said for name in rest) == sorted(names)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_program_that_dies_without_a_word_has_held_nothing(shell: str, tmp_path: Path) -> None:
+    (command,) = commands.hold_commands("tag", tuple(f"t@{place}" for place in range(9)), side(SOURCE))
+    variables = with_zfs(tmp_path / "bin", "case $* in *@5*) kill -9 $$;; esac")
+    done = subprocess.run(in_shell(shell, command), capture_output=True, text=True, env=variables, timeout=60)
+    assert done.returncode == 1
+    assert "zfs hold ended with 137" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "fine"),
+    [
+        (f"echo \"cannot release hold from snapshot 't@a': {HELD}\" >&2; exit 1", True),
+        (f"echo \"cannot release hold from snapshot 't@a': {GONE}\" >&2; exit 1", True),
+        ("echo \"cannot release hold from snapshot 't@a': permission denied\" >&2; exit 1", False),
+    ],
+)
+def test_releasing_what_is_not_held_is_fine(said: str, fine: bool, tmp_path: Path) -> None:
+    (command,) = commands.release_commands("tag", ("t@a",), side(SOURCE))
+    assert (run(command, tmp_path, {"zfs": said}).returncode == 0) is fine
+
+
+@pytest.mark.parametrize(
+    ("said", "fine"),
+    [
+        ("", True),
+        ("echo \"'v/x' does not have any resumable receive state to abort\" >&2; exit 1", True),
+        (f"echo \"cannot open 'v/x': {GONE}\" >&2; exit 2", True),
+        ('echo "cannot receive: dataset is busy" >&2; exit 1', False),
+    ],
+)
+def test_aborting_nothing_is_fine(said: str, fine: bool, tmp_path: Path) -> None:
+    done = run(commands.abort_command("v/x", HERE), tmp_path, {"zfs": said})
+    assert (done.returncode == 0) is fine
+    assert bool(done.stderr) is not fine
+
+
+ONE_FAILS = """
+case $2 in
+*@b7) echo "cannot open 't@b7': dataset does not exist" >&2; exit 1;;
+*@b5) echo "cannot create bookmark 't#5': bookmark exists" >&2; exit 1;;
+*) echo "$@" >>"${0%/*}/made";;
+esac
+"""
+
+
+def test_bookmarks_one_by_one_name_the_one_that_fails(tmp_path: Path) -> None:
+    marks = tuple(("t", f"b{n}", f"m{n}") for n in range(20))
+    (command,) = commands.keep_commands(marks, side(SOURCE, programs=False))
+    done = run(command, tmp_path, {"zfs": ONE_FAILS})
+    assert (done.returncode, done.stderr) == (1, "cannot open 't@b7': dataset does not exist\n")
+    made = (tmp_path / "made").read_text().splitlines()
+    assert sorted(made) == sorted(f"bookmark t@b{n} t#m{n}" for n in range(20) if n not in (5, 7))
+    (fine,) = commands.keep_commands(marks[:6], side(SOURCE, programs=False))
+    assert run(fine, tmp_path, {"zfs": ONE_FAILS}).returncode == 0
+
+
+def test_dropping_what_is_gone_is_fine_and_a_failure_is_not_lost(tmp_path: Path) -> None:
+    zfs = 'case $2 in *gone) echo "bookmark \'$2\' does not exist." >&2; exit 1;; *bad) echo "cannot destroy" >&2; exit 1;; esac'
+    fine, bad = (
+        next(commands.drop_commands(names, side(SOURCE)))
+        for names in (("t#a", "t#gone", *(f"t#{n}" for n in range(20))), ("t#bad", *(f"t#{n}" for n in range(20))))
+    )
+    assert run(fine, tmp_path, {"zfs": zfs}).returncode == 0
+    done = run(bad, tmp_path, {"zfs": zfs})
+    assert (done.returncode, done.stderr) == (1, "cannot destroy\n")
+
+
+@contextmanager
+def receiving(folder: Path, *words: str, text: str = "read -r line") -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose argv is `zfs` with these words; the first is a script that it runs."""
+    folder.mkdir(exist_ok=True)
+    (folder / words[0]).write_text(text)
+    process = subprocess.Popen(
+        ["zfs", *words], executable="/bin/bash", cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_only_that_very_receive_is_ended(tmp_path: Path) -> None:
+    with (
+        receiving(tmp_path, "receive", "-s", "v/a b") as ours,
+        receiving(tmp_path, "receive", "-s", "v/a") as other,
+        receiving(tmp_path, "send", "-s", "v/a b") as sending,
+    ):
+        for wrong in (other, sending):
+            assert run(commands.end_receive_command("v/a b", wrong.pid, HERE), tmp_path, {}).returncode == 0
+            assert wrong.poll() is None
+        done = run(commands.end_receive_command("v/a b", ours.pid, HERE), tmp_path, {})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert ours.wait(5) == -15  # it was still unreaped, and yet not waited for
+        done = run(commands.end_receive_command("v/a b", ours.pid, HERE), tmp_path, {})
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_receive_that_does_not_hear_is_killed(tmp_path: Path) -> None:
+    with receiving(tmp_path, "recv", "v/x", text="trap '' TERM; while :; do read -r -t 1 line; done") as deaf:
+        wait_until(lambda: _ignores(deaf.pid))
+        done = run(commands.end_receive_command("v/x", deaf.pid, HERE), tmp_path, {"sleep": "exec /bin/sleep 0.01"})
+        assert done.returncode == 0
+        assert deaf.wait(5) == -9
+
+
+def _ignores(pid: int) -> bool:
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn"))
+    return int(line.split()[1], 16) & 1 << 14 != 0
+
+
+def test_who_receives_is_found(tmp_path: Path) -> None:
+    with (
+        receiving(tmp_path / "a", "receive", "-s", "v/copies/photos/a b") as below,
+        receiving(tmp_path / "b", "recv", "v/copies/photos") as root,
+        receiving(tmp_path / "c", "receive", "v/copies/photos2"),
+        receiving(tmp_path / "d", "send", "receive", "v/copies/photos"),
+    ):
+        done = run(commands.receiving_command(None), tmp_path, {})
+        assert done.returncode == 0
+        found = parse.parse_receiving(done.stdout.splitlines(), "v/copies/photos")
+        assert found == {"a b": below.pid, "": root.pid}
+    done = run(commands.receiving_command(None), tmp_path, {})
+    assert parse.parse_receiving(done.stdout.splitlines(), "v/copies/photos") == {}
+
+
+WEIGHED = """
+for word in "$@"; do case $word in *bad) echo no >&2; exit 1;; esac; done
+printf "%s\n" "$*" >>"${0%/*}/asked"; printf "full\tx\t9\nsize\t%s\n" "$#"
+"""
+
+
+def test_each_dry_send_tells_its_size(tmp_path: Path) -> None:
+    sends = [
+        commands.send_command(("send", *words), side(SOURCE), Pipe())
+        for words in (
+            ("-PLp", "t/a b@a"),
+            ("-P", "-t", "1-2-3-4"),
+            ("-P", "-i", "t#a", "t@bad"),
+            ("-P", "-I", "t@a", "t@b"),
+        )
+    ]
+    done = run(commands.weigh_command(sends, HERE), tmp_path, {"zfs": WEIGHED})
+    assert parse.parse_sizes(done.stdout.splitlines()) == [3, 4, None, 5]
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == ["send -PLpn t/a b@a", "send -Pn -t 1-2-3-4", "send -Pn -I t@a t@b"]
+
+
+@pytest.mark.parametrize(
+    ("said", "fine"), [("dataset does not exist", True), ("pool I/O is currently suspended", False)]
+)
+def test_points_of_a_copy_that_is_not_there(said: str, fine: bool, tmp_path: Path) -> None:
+    zfs = f"echo \"cannot open 'v/x': {said}\" >&2; exit 1"
+    done = run(commands.points_command(SOURCE), tmp_path, {"zfs": zfs})
+    assert (done.returncode == 0, done.stdout) == (fine, "")
+
+
+LOOKED = """
+case $1 in
+version) echo zfs-2.3.9-1;;
+get) case $3$9 in *@*) ;; *) %s;; esac;;
+list) case "$*" in *-o\\ name,available*) printf "tank\\t9\\toff\\n"; exit 1;; *) printf "tank/photos@a\\t1\\t2\\n";; esac;;
+esac
+"""
+
+
+def look(
+    folder: Path, get: str, *, zpool: str = "printf '7\\tONLINE\\n'", sudo: bool = False, above: bool = False
+) -> parse.Look:
+    """What the look's script tells with these stand-ins."""
+    command = commands.look_command(SOURCE, target=False, recursive=True, sudo=sudo, above=above, created=False)
+    done = run(command, folder, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
+    assert done.returncode == 0, done
+    return parse.parse_look(done.stdout.encode().split(b"\n"))
+
+
+GOT = "printf 'tank/photos\\ttype\\tfilesystem\\t-\\n'"
+ABSENT = "echo \"cannot open 'tank/photos': dataset does not exist\" >&2; exit 1"
+
+
+def test_a_look_tells_who_we_are_and_what_is_there(tmp_path: Path) -> None:
+    seen = look(tmp_path, GOT)
+    assert (seen.root, seen.sudo, seen.mbuffer) == (os.geteuid() == 0, False, True)
+    assert (seen.health, seen.pool_guid, seen.there, seen.whole, seen.above) == ("ONLINE", 7, True, True, {})
+    assert (seen.properties, list(seen.snapshots)) == ({"tank/photos": {"type": ("filesystem", "-")}}, ["tank/photos"])
+    assert seen.version
+    assert look(tmp_path, GOT, sudo=True).sudo is (os.geteuid() != 0)
+    assert look(tmp_path, GOT, above=True).above == {"tank": (9, False)}
+
+
+def test_a_look_tells_what_is_absent_from_what_fails(tmp_path: Path) -> None:
+    seen = look(tmp_path, ABSENT)
+    assert (seen.there, seen.whole, seen.above, seen.snapshots) == (False, True, {"tank": (9, False)}, {})
+    no_pool = look(tmp_path, GOT, zpool="echo \"cannot open 'tank': no such pool\" >&2; exit 1")
+    assert (no_pool.health, no_pool.there) == ("ABSENT", False)
+    suspended = look(tmp_path, "sleep 600", zpool="printf '7\\tSUSPENDED\\n'")
+    assert (suspended.health, suspended.there) == ("SUSPENDED", False)
+
+
+@pytest.mark.parametrize(
+    ("get", "zpool", "says"),
+    [
+        ("echo permission denied >&2; exit 1", "printf '7\\tONLINE\\n'", "permission denied"),
+        (GOT, "echo internal error >&2; exit 1", "internal error"),
+    ],
+)
+def test_a_look_that_fails_ends_badly(get: str, zpool: str, says: str, tmp_path: Path) -> None:
+    command = commands.look_command(SOURCE, target=False, recursive=True, sudo=False, above=False, created=False)
+    done = run(command, tmp_path, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
+    assert (done.returncode, done.stderr.strip()) == (1, says)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "text", [value for name, value in vars(scripts).items() if name.isupper() and name != "BOOKMARKS"]
+)
+def test_every_script_is_one_line_that_shells_can_read(shell: str, text: str) -> None:
+    line = scripts.one_line(text)
+    assert "\n" not in line
+    assert subprocess.run([shell, "-n", "-c", line], capture_output=True, text=True).stderr == ""
+    many = subprocess.run([shell, "-n", "-c", text], capture_output=True, text=True)
+    assert many.returncode == 0
+
+
+PREVIOUS = """
+case "$1 $*" in
+*prevsnap*) printf "v/a b\\tprevsnap\\tv/a b@one\\t-\\nv/a b\\tguid\\t5\\t-\\nv/none\\tprevsnap\\t-\\t-\\nv/clone\\tprevsnap\\tv/a b@one\\t-\\n";;
+list*) shift 6; printf "%s\\t1\\t2\\n" "$@";;
+esac
+"""
+
+
+def test_the_newest_snapshots_are_listed_by_name_and_those_of_other_datasets_are_not(tmp_path: Path) -> None:
+    """A clone without a snapshot of its own names the one that it comes from."""
+    command = commands.look_command(
+        SOURCE, target=True, recursive=True, sudo=False, above=False, created=False, newest=True
+    )
+    done = run(command, tmp_path, {"zfs": PREVIOUS, "zpool": "printf '7\\tONLINE\\n'"})
+    assert done.stdout.partition("=snapshots\n")[2].splitlines() == ["v/a b@one\t1\t2", "=end"]
+    assert parse.parse_look(done.stdout.encode().split(b"\n")).properties["v/a b"]["guid"] == ("5", "-")
+    nothing = run(command, tmp_path, {"zfs": PREVIOUS.replace("v/a b@one", "-"), "zpool": "printf '7\\tONLINE\\n'"})
+    assert nothing.stdout.endswith("=snapshots\n=end\n")
+    gone = PREVIOUS.replace("list*) shift 6", "list*) echo no >&2; exit 1")
+    done = run(command, tmp_path, {"zfs": gone, "zpool": "printf '7\\tONLINE\\n'"})
+    assert (done.returncode != 0, done.stderr.strip(), "=end" in done.stdout) == (True, "no", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("cannot open 'v/x@a': dataset does not exist", 0), ("cannot open 'v': pool I/O is currently suspended", 1)],
+)
+def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str, code: int, tmp_path: Path) -> None:
+    zfs = f'printf "v/x\\tprevsnap\\tv/x@b\\n"; echo "{said}" >&2; exit 1'
+    done = run(commands.promised_command(("v/x", "v/x@a"), None), tmp_path, {"zfs": zfs})
+    assert (done.returncode, done.stdout) == (code, "v/x\tprevsnap\tv/x@b\n")
+    assert (done.stderr.strip() == "") == (code == 0)
+    assert parse.parse_told(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}

@@ -1,0 +1,68 @@
+"""Scratch copies: what is cloned and how, what is listed, and that nothing else is ever dropped."""
+
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Effect
+from orchestrator.domain.point import Point
+from orchestrator.domain.scratch import Scratch
+from orchestrator.engines.zfs.drill import scratch_clone as trying
+from orchestrator.engines.zfs.model import Kind, Side
+from tests.engines.zfs.sides import COPY, NOW, A, B, dataset, job, side
+
+PLACE = "vault/copies/poolferry-try"
+POINT = Point(name="b", taken=NOW, tree=Location(path=f"{COPY.path}@b"), manifest=None)
+
+
+def made(copy: Side) -> list[str]:
+    steps = trying._make(job(), copy, PLACE, "photos-now", POINT, NOW + timedelta(days=2))
+    return [str(step.work) for step in steps]
+
+
+def test_each_dataset_is_cloned_and_mounted_apart() -> None:
+    lines = made(side(COPY, dataset("", A, B), dataset("x y", A), dataset("v", B, kind=Kind.VOLUME), dataset("bare")))
+    assert lines[0] == f"zfs create -p -u -o canmount=off -o mountpoint=none {PLACE}"
+    assert lines[1] == (
+        "zfs clone -o readonly=off -o canmount=noauto -o mountpoint=/run/poolferry/try/photos-now -o sharenfs=off "
+        "-o sharesmb=off -o poolferry:try=photos@b -o poolferry:until=2026-03-06T05:06:07+00:00 "
+        f"{COPY.path}@b {PLACE}/photos-now"
+    )
+    assert lines[2] == f"zfs create -u -o canmount=off {PLACE}/photos-now/bare"
+    assert lines[3] == f"zfs clone -o readonly=off {COPY.path}/v@b {PLACE}/photos-now/v"
+    assert "'-o' " not in lines[4]
+    assert lines[4].endswith(f"'{COPY.path}/x y@a' '{PLACE}/photos-now/x y'")
+    assert lines[5].endswith(f"sh {PLACE}/photos-now '{PLACE}/photos-now/x y'")
+
+
+def test_what_is_locked_is_cloned_and_not_mounted() -> None:
+    lines = made(side(COPY, dataset("", A, encrypted=True), dataset("x", A, encrypted=True, key_loaded=True)))
+    assert lines[-1].endswith(f"sh {PLACE}/photos-now/x")
+
+
+def test_only_what_has_our_mark_is_a_scratch_copy() -> None:
+    lines = [
+        f"{PLACE}\t1\tnone\t-\t-",
+        f"{PLACE}/photos-now\t4096\t/run/poolferry/try/photos-now\tphotos@b c\t2026-03-06T05:06:07+00:00",
+        f"{PLACE}/mine\t1\t/mine\t-\t-",
+        f"{PLACE}/other\t1\tnone\tmusic@a\t",
+    ]
+    assert tuple(trying.parse_scratch(lines, Location(path=PLACE))) == (
+        Scratch(
+            name="photos-now", at=Location(path=f"{PLACE}/photos-now"), job="photos", of="b c",
+            until=datetime(2026, 3, 6, 5, 6, 7, tzinfo=UTC), used=4096, mountpoint="/run/poolferry/try/photos-now",
+        ),
+        Scratch(
+            name="other", at=Location(path=f"{PLACE}/other"), job="music", of="a", until=None, used=1, mountpoint="none"
+        ),
+    )  # fmt: skip
+
+
+def test_a_drop_needs_consent_and_the_mark() -> None:
+    scratch = Scratch(
+        name="x", at=Location(path=f"{PLACE}/x"), job="photos", of="a", until=None, used=0, mountpoint="none"
+    )
+    step = trying.drop_step(job(), scratch)
+    assert step.effect is Effect.DESTROYS
+    line = str(step.work)
+    assert "zfs get -Ho source" in line
+    assert line.endswith(f"{PLACE}/x poolferry:try")

@@ -1,0 +1,284 @@
+"""A target that went its own way: what is said, what it takes to go on, and that nothing is lost without consent."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.model import Decided, FullSend, Kind, MakePlaceholder, RollBack, SetAside
+from orchestrator.engines.zfs.plan.plan import decide
+from tests.engines.zfs.model_run import Ferry, asked, encrypt, ferry
+
+ROOT, COPY = "tank/photos", "vault/copies/photos"
+ASIDE = f"{COPY}_aside_2026-03-04T050607Z"
+
+
+def sent_once(*snapshots: str, **options: object) -> Ferry:
+    world = ferry(*snapshots, **options)
+    world.run()
+    return world
+
+
+def refused(world: Ferry) -> Refusal:
+    decided = world.decide()
+    assert isinstance(decided, Refusal), decided
+    return decided
+
+
+def guid(world: Ferry, name: str = "a") -> int:
+    return next(one.guid for one in world.source.nodes[ROOT].snapshots if one.name == name)
+
+
+def own_snapshots(*names: str, **options: object) -> Ferry:
+    world = sent_once("a", **options)
+    for name in names:
+        world.target.snapshot(COPY, name)
+    world.source.snapshot(ROOT, "b")
+    return world
+
+
+def test_own_snapshots_are_refused_with_their_names_and_the_cures() -> None:
+    refusal = refused(own_snapshots("mine", "too"))
+    assert refusal.why == f"{COPY} has 2 snapshots of its own since @a, the newest that both sides hold"
+    assert refusal.evidence[1:] == (f"{COPY}@mine", f"{COPY}@too")
+    assert "poolferry run photos --aside" in refusal.cure
+    assert f"zfs rollback -r {COPY}@a" in refusal.cure
+    assert refusal.guard == "aside"
+
+
+def test_many_own_snapshots_are_counted_and_sanoid_is_named() -> None:
+    refusal = refused(own_snapshots(*(f"autosnap_{number}" for number in range(12))))
+    assert refusal.evidence[-2:] == (
+        "and 2 more",
+        "names that begin with autosnap_ are sanoid's: it takes snapshots on the target",
+    )
+    assert refusal.cure.startswith("give the target a sanoid template with autosnap = no; then, ")
+
+
+def test_a_target_that_was_written_to_is_refused() -> None:
+    world = sent_once("a")
+    world.source.snapshot(ROOT, "b")
+    world.target.write(COPY)
+    refusal = refused(world)
+    assert refusal.why == f"{COPY} was written to since @a, the newest that both sides hold"
+    assert refusal.evidence[1] == f"1 B written to {COPY} since its newest snapshot"
+    assert f"or zfs rollback {COPY}@a" in refusal.cure
+
+
+def test_while_there_is_nothing_to_send_it_is_only_a_warning() -> None:
+    world = sent_once("a")
+    world.target.snapshot(COPY, "mine")
+    world.target.write(COPY)
+    decided = world.run()
+    assert isinstance(decided, Decided)
+    assert decided.warnings == (
+        f"{COPY} has 1 snapshot of its own and was written to (1 B) since @a: the next send there will be refused",
+    )
+    assert not decided.stages
+
+
+@pytest.mark.parametrize(("own", "told"), [(True, "has 1 snapshot of its own"), (False, "was written to (1 B)")])
+def test_the_warning_says_only_what_is(*, own: bool, told: str) -> None:
+    world = sent_once("a")
+    world.target.snapshot(COPY, "mine") if own else world.target.write(COPY)
+    decided = world.decide()
+    assert isinstance(decided, Decided)
+    assert decided.warnings[0].startswith(f"{COPY} {told} since @a")
+
+
+def test_with_consent_it_goes_back_and_says_what_dies() -> None:
+    world = own_snapshots("mine", may_destroy=("rollback",))
+    world.target.write(COPY)
+    decided = world.run()
+    assert isinstance(decided, Decided)
+    (back,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, RollBack))
+    assert back.dies == (f"{COPY}@mine", f"1 B written to {COPY} since its newest snapshot")
+    assert back.to.guid == guid(world)
+    assert [one.name for one in world.target.nodes[COPY].snapshots] == ["a", "b"]
+
+
+def test_it_does_not_go_back_over_what_a_clone_needs() -> None:
+    world = own_snapshots("mine", may_destroy=("rollback",))
+    world.target.clone(COPY, world.target.nodes[COPY].snapshots[-1].guid, f"{COPY}/theirs")
+    assert refused(world).why.endswith(f"; and a clone needs {COPY}@mine, so it cannot go back")
+
+
+def test_aside_keeps_all_and_begins_anew_with_what_lies_below() -> None:
+    world = sent_once("a")
+    world.source.create(f"{ROOT}/x")
+    world.source.snapshot(f"{ROOT}/x", "x1")
+    world.run()
+    world.target.snapshot(COPY, "mine")
+    world.source.snapshot(ROOT, "b")
+    before = world.target.guids()
+    decided = world.run(asked("aside"))
+    assert isinstance(decided, Decided)
+    (aside,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
+    assert aside.to == ASIDE
+    assert aside.why.startswith(f"{COPY} has 1 snapshot of its own")
+    assert before <= world.target.guids()
+    assert {ASIDE, f"{ASIDE}/x", COPY, f"{COPY}/x"} <= set(world.target.nodes)
+    assert world.newest_is_there("x")
+    later = world.run()
+    assert isinstance(later, Decided)
+    assert not later.stages
+
+
+def test_aside_goes_before_consent_to_go_back() -> None:
+    world = own_snapshots("mine", may_destroy=("rollback",))
+    before = world.target.guids()
+    world.run(asked("aside"))
+    assert before <= world.target.guids()
+    assert world.newest_is_there()
+
+
+def test_a_source_made_anew_is_refused_with_the_evidence() -> None:
+    world = sent_once("a")
+    world.source.destroy(ROOT)
+    world.source.create(ROOT)
+    world.source.snapshot(ROOT, "a")
+    refusal = refused(world)
+    assert refusal.why.startswith(f"{ROOT} and {COPY} hold no snapshot in common")
+    assert refusal.evidence[2] == "same name, other snapshot: @a"
+    assert refusal.guard == "aside"
+    assert isinstance(world.run(asked("aside")), Decided)
+    assert world.newest_is_there()
+
+
+def test_a_promoted_clone_is_named() -> None:
+    world = sent_once("a")
+    world.source.clone(ROOT, guid(world), f"{ROOT}/c")
+    world.source.promote(f"{ROOT}/c")
+    world.source.snapshot(ROOT, "b")
+    decided = world.run()
+    assert isinstance(decided, Decided)
+    (refusal,) = decided.refusals
+    assert refusal.evidence[-1] == f"{ROOT}/c holds snapshots of it: renamed, or a clone that was promoted"
+    assert world.newest_is_there("c")
+
+
+def test_other_names_are_no_evidence() -> None:
+    world = sent_once("a")
+    world.source.destroy(ROOT)
+    world.source.create(ROOT)
+    world.source.snapshot(ROOT, "z")
+    assert len(refused(world).evidence) == 2
+
+
+def test_another_snapshot_under_a_name_that_is_to_be_sent() -> None:
+    world = sent_once("a")
+    world.source.rename_snapshot(ROOT, guid(world), "old")
+    new = world.source.snapshot(ROOT, "a")
+    refusal = refused(world)
+    assert refusal.why == f"{COPY} has another snapshot named @a"
+    assert refusal.evidence == (f"@a: guid {new.guid} here, {guid(world, 'old')} there",)
+    world.target.rename_snapshot(COPY, guid(world, "old"), f"a_{guid(world, 'old'):x}")
+    assert f"zfs rename {COPY}@a {COPY}@a_{guid(world, 'old'):x}" in refusal.cure
+    world.run()
+    assert world.newest_is_there()
+
+
+def test_a_taken_name_that_dies_with_the_rollback_hinders_nothing() -> None:
+    world = own_snapshots("b", may_destroy=("rollback",))
+    world.run()
+    assert world.newest_is_there()
+
+
+def test_a_dataset_of_somebody_else_is_in_the_way() -> None:
+    world = ferry("a")
+    world.target.create(COPY)
+    refusal = refused(world)
+    assert refusal.why == f"{COPY} is there, and no copy: it has no snapshot"
+    assert refusal.guard == "aside"
+    world.run(asked("aside"))
+    assert world.newest_is_there()
+    assert ASIDE in world.target.nodes
+
+
+def test_another_kind_is_in_the_way() -> None:
+    world = ferry("a")
+    world.source.nodes[ROOT] = replace(world.source.nodes[ROOT], kind=Kind.VOLUME)
+    world.target.create(COPY, placeholder=True)
+    assert refused(world).why == f"{COPY} is a filesystem, and {ROOT} is a volume"
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_nothing_encrypted_comes_onto_a_placeholder(*, raw: bool) -> None:
+    world = ferry("a")
+    encrypt(world.source if raw else world.target, ROOT if raw else "vault/copies")
+    world.target.create(COPY, placeholder=True)
+    assert refused(world).why == f"{COPY} holds the place of {ROOT}, and zfs puts nothing encrypted there"
+    world.run(asked("aside"))
+    assert world.newest_is_there()
+
+
+def test_a_cut_receive_onto_a_placeholder_without_a_token_is_cleared() -> None:
+    world = ferry("a")
+    world.target.create(COPY, placeholder=True)
+    seen = world.survey()
+    half = {"": replace(seen.target.datasets[""], partial=True)}
+    decided = decide(world.job, replace(seen, target=replace(seen.target, datasets=half)), asked())
+    assert isinstance(decided, Decided)
+    assert [type(deed).__name__ for stage in decided.stages for deed in stage] == [
+        "KeepBases", "Abort", "FullSend", "LetGoBases",
+    ]  # fmt: skip
+
+
+def test_what_lies_below_a_refused_dataset_that_is_not_there_waits_for_it() -> None:
+    world = ferry("a", raw="no")
+    encrypt(world.source, ROOT)
+    for name in ("x", "x/y"):
+        world.source.create(f"{ROOT}/{name}", encrypted=False)
+    world.source.snapshot(f"{ROOT}/x/y", "y1")
+    decided = world.decide()
+    assert isinstance(decided, Refusal)
+    assert f"{COPY}/x/y waits for what lies above it" in decided.evidence
+    assert not [node for name, node in world.target.nodes.items() if name.startswith(COPY)]
+
+
+def test_what_lies_below_a_refused_dataset_that_is_there_goes_on() -> None:
+    world = own_snapshots("mine")
+    world.source.create(f"{ROOT}/x")
+    world.source.snapshot(f"{ROOT}/x", "x1")
+    decided = world.run()
+    assert isinstance(decided, Decided)
+    assert len(decided.refusals) == 1
+    assert world.newest_is_there("x")
+
+
+def test_a_clone_waits_for_a_refused_origin() -> None:
+    world = own_snapshots("mine")
+    world.source.clone(ROOT, guid(world, "b"), f"{ROOT}/k")
+    world.source.snapshot(f"{ROOT}/k", "k1")
+    decided = world.decide()
+    assert isinstance(decided, Refusal)
+    assert any(line.startswith(f"{ROOT}/k waits for its origin {ROOT}: sent without it") for line in decided.evidence)
+    world.run(asked("aside"))
+    assert world.newest_is_there("k")
+
+
+def test_a_cut_first_receive_that_goes_leaves_room_for_a_place() -> None:
+    """The dataset itself is gone with what the cut left; what lies below it then needs another one above."""
+    world = ferry("a")
+    decided = world.decide()
+    assert isinstance(decided, Decided)
+    (first,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, FullSend))
+    world.target.receive(COPY, world.source.packet(ROOT, first.snapshot, None, first.flags), take=2)
+    world.source.destroy_snapshot(ROOT, guid(world))
+    world.source.create(f"{ROOT}/x")
+    world.source.snapshot(f"{ROOT}/x", "x1")
+    decided = world.run()
+    assert isinstance(decided, Decided)
+    assert MakePlaceholder(dataset="") in [deed for stage in decided.stages for deed in stage]
+    assert world.newest_is_there("x")
+
+
+def test_aside_is_no_cure_for_what_still_cannot_be_sent() -> None:
+    world = ferry("a", raw="no")
+    world.run()
+    world.source.destroy(ROOT)
+    world.source.create(ROOT, encrypted=True)
+    world.source.snapshot(ROOT, "b")
+    decided = world.decide(asked("aside"))
+    assert isinstance(decided, Refusal)
+    assert "would be stored readable" in decided.why

@@ -1,0 +1,353 @@
+"""A copy comes back: all of it, by guid, cut wherever one likes; onto nothing that others made; and chains go on from it."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.domain.point import Point, Verdict
+from orchestrator.engines.contract import Comparison
+from orchestrator.engines.zfs import ENGINE
+from orchestrator.engines.zfs.model import Decided, FullSend, IncrementalSend, KeepBases, Snapshot
+from orchestrator.engines.zfs.restore.plan import is_homeward, up_to
+from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
+from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
+from tests.engines.zfs.sides import dataset, side
+from tests.engines.zfs.sides import job as declared
+from tests.engines.zfs.sides import world as seen_world
+from tests.world import SIZE
+
+TAKEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def refused(way: WayBack, *allowed: str) -> Refusal:
+    found = way.plan(asked(*allowed)).decision
+    assert isinstance(found, Refusal), found
+    return found
+
+
+def planned(way: WayBack, *allowed: str) -> Plan:
+    found = way.plan(asked(*allowed)).decision
+    assert isinstance(found, Plan), found
+    return found
+
+
+def guids(pool: Ferry, root: str, *, source: bool) -> dict[str, list[int]]:
+    of = pool.source if source else pool.target
+    return {name[len(root) :]: [one.guid for one in of.nodes[name].snapshots] for name in of.below(root)}
+
+
+def test_all_of_it_comes_back_by_guid() -> None:
+    out = forward("a", "b", "c", below=("x", "x/y"))
+    way = way_back(out)
+    way.run()
+    assert guids(way, ROOT, source=False) == guids(out, ROOT, source=True)
+    assert all(str(way.target.nodes[name].flags) == "Lceb" for name in way.target.below(ROOT))
+
+
+def test_only_what_lies_below_comes_back_to_another_name() -> None:
+    way = way_back(forward("a", below=("x", "x/y", "z")), "tank/other", below="x")
+    way.run()
+    assert way.target.below("tank/other") == ["tank/other", "tank/other/y"]
+
+
+def test_the_copy_is_left_as_it_was() -> None:
+    way = way_back(forward("a", "b", below=("x",)))
+    before = dict(way.source.nodes)
+    found = way.decide()
+    assert isinstance(found, Decided)
+    keep = next(deed for stage in found.stages for deed in stage if isinstance(deed, KeepBases))
+    assert (keep.cursors, len(keep.holds)) == ((), 2)  # what a cut stream would need, and no more
+    way.run()
+    assert (way.source.nodes, way.source.holds) == (before, set())
+
+
+def test_what_is_sent_is_what_the_copy_received_and_makes_no_point() -> None:
+    plan = planned(way_back(forward("a", "b")))
+    lines = [str(step.work) for step in plan.steps if step.copies]
+    assert [line.partition(" | ")[0] for line in lines] == [
+        f"zfs send -PLceb {COPY}@a", f"zfs send -PLceb -i {COPY}@a {COPY}@b",
+    ]  # fmt: skip
+    assert "poolferry:flags=Lceb" in lines[0]
+    assert not [step for step in plan.steps if step.makes]
+    assert plan.again
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cut_anywhere_it_goes_on(seed: int) -> None:
+    """Before any deed and in the middle of any stream, several times; nothing is sent twice, and all is there in the end."""
+    chance = random.Random(seed)
+    out = forward("a", "b", "c", below=("x", "y"))
+    way = way_back(out)
+    for _ in range(4):
+        left = [chance.randrange(8)]
+        after = chance.randrange(3 * SIZE)
+
+        def mishap(_: object, left: list[int] = left, after: int = after) -> int | None:
+            left[0] -= 1
+            return after if left[0] < 0 else None
+
+        try:
+            way.run(mishap=mishap)
+        except Cut:
+            continue
+    way.run()
+    assert guids(way, ROOT, source=False) == guids(out, ROOT, source=True)
+    assert way.moved == SIZE * sum(len(each) for each in guids(out, ROOT, source=True).values())
+    assert way.source.holds == set()
+
+
+# Chains.
+
+
+def test_a_run_goes_on_from_what_came_back() -> None:
+    out = forward("a", "b", below=("x",))
+    way = way_back(out)
+    way.run()
+    settle(way)
+    on = Ferry(source=way.target, target=out.target, job=out.job)
+    assert sends(on) == []
+    for name in ("", "/x"):
+        way.target.snapshot(f"{ROOT}{name}", "new")
+    assert [type(deed) for deed in sends(on)] == [IncrementalSend, IncrementalSend]
+    on.run()
+    assert on.newest_is_there("x")
+
+
+def test_another_disk_that_holds_less_goes_on_too() -> None:
+    out = forward("a", below=("x",))
+    old = Ferry(source=out.source, target=ferry("a").target, job=out.job)
+    old.run()
+    for name in ("", "/x"):
+        out.source.snapshot(f"{ROOT}{name}", "b")
+    out.run()
+    way = way_back(out)
+    way.run()
+    settle(way)
+    on = Ferry(source=way.target, target=old.target, job=old.job)
+    assert [type(deed) for deed in sends(on)] == [IncrementalSend, IncrementalSend]
+
+
+def settle(way: WayBack) -> None:
+    """What the end of a restore does to our marks."""
+    for name in way.target.below(way.copy):
+        way.target.nodes[name] = replace(way.target.nodes[name], flags=None)
+
+
+def sends(on: Ferry) -> list[object]:
+    found = on.decide()
+    assert isinstance(found, Decided), found
+    return [deed for stage in found.stages for deed in stage if isinstance(deed, FullSend | IncrementalSend)]
+
+
+def test_no_run_takes_the_copy_back_to_a_source_that_is_not_whole_yet() -> None:
+    """With that consent, a run would destroy on the target what has not come back yet."""
+    out = forward("a", "b", "c", may_destroy=("rollback",))
+    way = way_back(out)
+
+    def cut(deed: object) -> int | None:
+        return 1 if isinstance(deed, IncrementalSend) else None
+
+    with pytest.raises(Cut):
+        way.run(mishap=cut)
+    on = Ferry(source=way.target, target=out.target, job=out.job)
+    before = out.target.guids()
+    found = on.run()
+    assert isinstance(found, Refusal)
+    assert found.why == "tank/photos is being brought back from a copy, and is not whole yet"
+    assert "poolferry restore run photos --to tank/photos" in found.cure
+    assert out.target.guids() == before
+
+
+# Onto nothing that others made.
+
+
+def test_what_is_there_is_not_overwritten() -> None:
+    way = way_back(forward("a"))
+    way.target.create(ROOT)
+    way.target.snapshot(ROOT, "own")
+    found = refused(way)
+    assert found.why == "tank/photos is there; a restore overwrites nothing"
+    assert found.evidence == ("1 dataset, 1 snapshot of the first, the newest is @own",)
+    assert "--aside: what is there is renamed to tank/photos_aside_2026-03-04T050607Z and kept" in found.cure
+    told = [str(step.work) for step in planned(way, "aside").steps]
+    assert told[0] == "zfs rename -u tank/photos tank/photos_aside_2026-03-04T050607Z"
+    assert not any(" -F" in line for line in told)
+
+
+def test_the_very_copy_of_the_same_data_is_not_taken_for_an_unfinished_restore() -> None:
+    """Another target holds the same guids, and flags of its own: it must stay what it is."""
+    out = forward("a", "b")
+    way = way_back(out)
+    there = Ferry(source=out.source, target=way.target, job=replace(out.job, target=replace(out.job.target)), copy=ROOT)
+    there.run()
+    assert str(way.target.nodes[ROOT].flags) == "Lce"
+    assert refused(way).why == "tank/photos is there; a restore overwrites nothing"
+
+
+def test_what_an_earlier_restore_left_goes_on_with_aside_too() -> None:
+    way = way_back(forward("a", "b"))
+    with pytest.raises(Cut):
+        way.run(mishap=lambda deed: 2 if isinstance(deed, FullSend) else None)
+    plan = planned(way, "aside")
+    assert not any("rename" in str(step.work) for step in plan.steps)
+    assert plan.resumes is not None
+
+
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("tank/new/photos", "tank/new, in which it shall lie, is not there"),
+        ("gone/photos", "the pool gone is not imported"),
+    ],
+)
+def test_nothing_is_made_above(to: str, why: str) -> None:
+    assert refused(way_back(forward("a"), to)).why == why
+
+
+@pytest.mark.parametrize("to", [COPY, f"{COPY}/x", "vault/copies"])
+def test_a_copy_does_not_return_into_itself(to: str) -> None:
+    way = way_back(forward("a", below=("x",)), to)
+    way.target = way.source
+    assert "lie in each other" in refused(way).why
+
+
+def test_nothing_is_carried_between_two_hosts() -> None:
+    way = way_back(forward("a"))
+    far = Host(name="far")
+    seen = way.seen()
+    both = replace(
+        seen.world,
+        source=replace(seen.world.source, root=Location(path=COPY, host=far)),
+        target=replace(seen.world.target, root=Location(path=ROOT, host=far)),
+    )
+    from orchestrator.engines.zfs.restore import plan as returning
+
+    found = returning.plan(replace(seen, world=both), asked()).decision
+    assert isinstance(found, Refusal)
+    assert "nothing is carried between two hosts" in found.why
+
+
+def test_a_copy_that_is_not_there() -> None:
+    way = way_back(ferry("a"))
+    assert refused(way).why == f"{COPY} is not there, or holds no snapshot"
+
+
+# Encryption.
+
+
+def test_what_its_pool_encrypts_returns_readable_and_what_is_encrypted_returns_so() -> None:
+    sealed = ferry("a")
+    encrypt(sealed.target, "vault/copies")
+    sealed.run()
+    way = way_back(sealed)
+    way.run()
+    assert not way.target.nodes[ROOT].encrypted
+    own = ferry("a")
+    encrypt(own.source, ROOT)
+    own.run()
+    way = way_back(own)
+    way.run()
+    assert (way.target.nodes[ROOT].encrypted, way.target.nodes[ROOT].raw) == (True, True)
+
+
+def test_a_raw_copy_returns_without_properties() -> None:
+    """`zfs receive` of OpenZFS 2.3 dies of a raw stream with -b that does not say where the key is."""
+    own = ferry("a")
+    encrypt(own.source, ROOT)
+    own.run()
+    (line,) = [str(step.work) for step in planned(way_back(own)).steps if step.copies]
+    assert line.startswith(f"zfs send -PwLce {COPY}@a | ")
+    assert "poolferry:flags=wLceb" in line
+    assert " -x " not in line
+
+
+def test_a_child_of_a_raw_copy_returns_raw() -> None:
+    own = ferry("a")
+    encrypt(own.source, ROOT)
+    own.source.create(f"{ROOT}/x")
+    own.source.snapshot(f"{ROOT}/x", "a")
+    own.run()
+    way = way_back(own, "tank/other", below="x")
+    way.run()
+    assert way.target.nodes["tank/other"].raw
+
+
+def test_what_was_encrypted_and_is_so_by_its_pool_now_does_not_return_readable_unasked() -> None:
+    out = ferry("a", raw="no")
+    encrypt(out.source, ROOT)
+    encrypt(out.target, "vault/copies")
+    out.run()
+    assert "would be stored readable" in refused(way_back(out)).why
+
+
+# As of a point.
+
+
+def test_nothing_newer_than_the_point() -> None:
+    names = [Snapshot(name=name, guid=number, createtxg=number) for number, name in enumerate("abcd", 1)]
+    created = {one.guid: TAKEN + timedelta(hours=2 * one.guid) for one in names}
+    late = {9: created[2] + timedelta(seconds=30), 8: created[3]}
+    child = (Snapshot(name="b", guid=9, createtxg=50), Snapshot(name="z", guid=8, createtxg=60))
+    other = (Snapshot(name="c", guid=7, createtxg=70),)
+    found = seen_world(
+        side(Location(path=COPY), dataset("", *names), dataset("x", *child), dataset("y", *other), dataset("empty")),
+        created=created | late | {7: created[3]},
+    )
+    point = Point(name="b", taken=created[2], tree=Location(path=f"{COPY}@b"), manifest=None)
+    cut, bare = up_to(found, point)
+    told = {name: [one.name for one in each.snapshots] for name, each in cut.source.datasets.items()}
+    assert told == {"": ["a", "b"], "x": ["b"]}  # by its name, though it was taken half a minute later
+    assert bare == ("empty",)
+    whole, _ = up_to(found, None)
+    assert set(whole.source.datasets) == {"", "x", "y"}
+
+
+def test_a_name_that_was_used_again_is_another_point() -> None:
+    child = (Snapshot(name="old", guid=1, createtxg=1), Snapshot(name="b", guid=2, createtxg=2))
+    found = seen_world(
+        side(Location(path=COPY), dataset("", *child)), created={1: TAKEN, 2: TAKEN + timedelta(days=400)}
+    )
+    point = Point(name="b", taken=TAKEN + timedelta(days=1), tree=Location(path=COPY), manifest=None)
+    assert [one.name for one in up_to(found, point)[0].source.datasets[""].snapshots] == ["old"]
+
+
+def test_where_it_came_from() -> None:
+    job = declared()
+    assert is_homeward(job, Wished(to=Location(path="tank/photos")))
+    assert is_homeward(job, Wished(to=Location(path="tank/photos/x"), below="x"))
+    assert not is_homeward(job, Wished(to=Location(path="tank/photos"), below="x"))
+    assert not is_homeward(job, Wished(to=Location(path="tank/photos", host=Host(name="other"))))
+
+
+def test_a_dataset_that_was_only_a_place_comes_back_as_one() -> None:
+    out = ferry()
+    out.source.create(f"{ROOT}/x")
+    out.source.snapshot(f"{ROOT}/x", "a")
+    out.run()
+    way = way_back(out)
+    way.run()
+    assert way.target.nodes[ROOT].placeholder
+    assert way.target.nodes[f"{ROOT}/x"].snapshots
+    found = way.plan()
+    assert found.whole
+    assert isinstance(found.decision, Plan | Nothing)
+
+
+def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
+    """While another part waits for its key, the rest is written to."""
+    way = way_back(forward("a", below=("x",)))
+    way.run()
+    there = way.target.nodes
+    there[f"{ROOT}/x"] = replace(there[f"{ROOT}/x"], flags=None, written=1)
+    found = ENGINE.plan_return_proof(way.seen(), asked())
+    assert isinstance(found, Comparison)
+    assert (found.findings, found.datasets, found.warnings) == ((), 1, ())
+    there[ROOT] = replace(there[ROOT], written=1)
+    found = ENGINE.plan_return_proof(way.seen(), asked())
+    assert isinstance(found, Comparison)
+    assert [each.verdict for each in found.findings] == [Verdict.EDITED]

@@ -1,0 +1,185 @@
+"""A copy of a pool's own dataset comes back into that of a new pool: only where it is empty, and nothing below it is touched."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.dataset_restore import Return, Wished
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.engines.zfs.model import Flags, FullSend
+from orchestrator.engines.zfs.restore import plan as returning
+from orchestrator.engines.zfs.restore import pool_root as rooting
+from orchestrator.engines.zfs.restore import properties as settling
+from orchestrator.engines.zfs.restore.model import Seen, Value
+from tests.engines.zfs.model_run import Cut, asked, encrypt
+from tests.engines.zfs.restore.builders import COPY, WayBack, forward, way_back
+from tests.engines.zfs.sides import A, B, dataset, side, world
+from tests.engines.zfs.sides import job as declared
+
+EMPTY: tuple[str, ...] = ()
+
+
+def plan(way: WayBack, inside: tuple[str, ...] | None = EMPTY, *allowed: str, **more: object) -> Return:
+    return returning.plan(replace(way.seen(), inside=inside, **more), asked(*allowed))  # type: ignore[arg-type]
+
+
+def refused(way: WayBack, inside: tuple[str, ...] | None = EMPTY, **more: object) -> Refusal:
+    found = plan(way, inside, "aside", **more).decision
+    assert isinstance(found, Refusal), found
+    return found
+
+
+def take(way: WayBack) -> None:
+    """What the first step does."""
+    way.target.nodes["tank"] = replace(way.target.nodes["tank"], placeholder=True)
+
+
+def test_an_empty_one_is_taken_then_looked_at_again_and_only_then_received_into() -> None:
+    way = way_back(forward("a", "b", below=("x",)), "tank")
+    found = plan(way)
+    assert isinstance(found.decision, Plan)
+    (step,) = found.decision.steps
+    assert "zfs unmount" in str(step.work)
+    assert str(step.work).index("zfs unmount") < str(step.work).index(
+        "readonly=on canmount=noauto poolferry:placeholder=on"
+    )
+    assert found.decision.again
+    told = [str(step.work) for stage in found.then for step in stage]
+    assert any(line.startswith(f"zfs send -PLce {COPY}@a | ") and " -F " in line for line in told)
+    assert any(line.startswith(f"zfs send -PLceb {COPY}/x@a | ") for line in told)
+    assert any("inherit -S quota tank" in line for line in told)
+    take(way)
+    found = plan(way)
+    assert isinstance(found.decision, Plan)
+    forced = [str(step.work) for step in found.decision.steps if " -F " in str(step.work)]
+    assert len(forced) == 1, "children are received as always"
+    own = [str(step.work) for step in found.decision.steps if step.copies and step.lane == "tank"]
+    assert not any(" -x " in line or "send -PLceb" in line for line in own), (
+        "first properties would clear its own, our marks too"
+    )
+    assert "poolferry:flags=Lceb" in own[0]
+
+
+def test_it_and_all_below_it_comes_back_by_guid_cut_or_not() -> None:
+    out = forward("a", "b", below=("x", "x/y"))
+    way = way_back(out, "tank")
+    way.target.create("tank/other")
+    take(way)
+    for _ in range(2):
+        with pytest.raises(Cut):
+            way.run(mishap=lambda deed: 1 if isinstance(deed, FullSend) else None)
+        assert isinstance(plan(way).decision, Plan)
+    way.run()
+    here, there = out.source.nodes, way.target.nodes
+    for name in ("", "/x", "/x/y"):
+        came, made = there[f"tank{name}"].snapshots, here[f"tank/photos{name}"].snapshots
+        assert [one.guid for one in came] == [one.guid for one in made]
+    assert "tank/other" in there
+    assert plan(way).whole
+
+
+def test_what_holds_anything_is_left_alone_with_aside_too() -> None:
+    way = way_back(forward("a"), "tank")
+    assert refused(way, ("one", "two")).why == "tank is there, and holds files; a restore overwrites nothing"
+    assert "nobody has looked" in refused(way, None).why
+    take(way)
+    assert "holds files" in refused(way, ("one",)).why, "what came meanwhile is seen by the second look"
+    way.target.snapshot("tank", "own")
+    found = refused(way)
+    assert (found.why, found.evidence[0].partition(" ")[0]) == (
+        "tank is there, and holds 1 snapshot; a restore overwrites nothing", "tank@own",
+    )  # fmt: skip
+    assert "--to tank/NAME" in found.cure
+
+
+def test_datasets_of_others_that_bear_a_name_of_the_copy() -> None:
+    way = way_back(forward("a", below=("x", "y")), "tank")
+    way.target.create("tank/x")
+    assert refused(way).why == "tank/x is there; a restore overwrites nothing"
+    del way.target.nodes["tank/x"]
+    way.target.create("tank/z")
+    assert isinstance(plan(way).decision, Plan)
+    copy = way.source.nodes[f"{COPY}/x"]
+    way.target.nodes["tank/x"] = replace(copy, flags=None)  # another job has brought it back already
+    assert isinstance(plan(way).decision, Plan)
+    way.target.nodes["tank/x"] = replace(copy, flags=None, snapshots=())
+    assert "tank/x is there" in refused(way).why
+
+
+def test_nothing_encrypted() -> None:
+    way = way_back(forward("a"), "tank")
+    encrypt(way.target, "tank")
+    assert refused(way).why == "tank is encrypted, and zfs puts nothing encrypted into a pool's own dataset"
+    own = forward("a")
+    encrypt(own.source, "tank/photos")
+    raw = way_back(own, "tank")
+    encrypt(raw.source, COPY)
+    assert "the copy vault/copies/photos is encrypted" in refused(raw).why
+
+
+def test_a_copy_whose_own_top_holds_nothing_needs_nothing_of_the_pool() -> None:
+    out = forward(below=("x",))
+    way = way_back(out, "tank")
+    found = plan(way, ("file",))
+    assert isinstance(found.decision, Plan)
+    assert not any(" -F " in str(step.work) or "unmount" in str(step.work) for step in found.decision.steps)
+    way.run()
+    for name in ("tank/x",):
+        way.target.nodes[name] = replace(way.target.nodes[name], flags=None)
+    assert isinstance(plan(way, ("file",)).decision, Nothing), "and again: nothing is left to be done"
+
+
+def test_who_works_below_is_not_cut_off() -> None:
+    way = way_back(forward("a"), "tank")
+    mounts = {"/tank": "tank", "/tank/other": "tank/other", "/": "rpool"}
+    found = refused(way, mounts=mounts)
+    assert "tank/other is mounted below it" in found.why
+    assert isinstance(plan(way, mounts={"/tank": "tank", "/tanker": "x"}).decision, Plan)
+
+
+def test_a_pool_that_is_not_there() -> None:
+    way = way_back(forward("a"), "tank")
+    found = way.seen()
+    gone = replace(found.world, target=side(Location(path="tank")))
+    told = returning.plan(replace(found, world=gone), asked()).decision
+    assert isinstance(told, Refusal)
+    assert told.why == "the pool tank is not imported"
+
+
+def test_what_was_told_when_the_pool_was_made_stays() -> None:
+    there = dataset("", A, flags=Flags(backup=True))
+    top = Location(path="tank")
+    seen = Seen(
+        job=returning.returning(declared(), Wished(to=top)),
+        world=replace(world(side(Location(path=COPY), dataset("", A)), side(top, there)), returning=COPY),
+        homeward=True, mounts={},
+        copied={"": {name: Value(value="-", received="lz4", source="local") for name in ("compression", "user:note")}},
+        home={"": {"compression": Value(value="zstd", received=None, source="local")}},
+    )  # fmt: skip
+    found = settling.plan(seen)
+    assert isinstance(found, Plan)
+    assert [str(step.work) for step in found.steps] == ["zfs set user:note=lz4 tank"]
+    assert "tank keeps compression=zstd" in found.warnings[0]
+
+
+def test_what_the_copy_received_is_set_in_the_end_and_foreseen_so() -> None:
+    way = way_back(forward("a"), "tank")
+    copied = {"": {"quota": Value(value="none", received="1000", source="local")}}
+    home = {"": {"compression": Value(value="zstd", received=None, source="local")}}
+    found = plan(way, copied=copied, home=home)
+    told = [str(step.work) for stage in found.then for step in stage]
+    assert "zfs set quota=1000 tank" in told
+    assert not any("compression" in line for line in told)
+
+
+def test_only_a_pool_that_is_to_be_filled_is_looked_into() -> None:
+    top, copy = Location(path="tank"), side(Location(path=COPY), dataset("", A))
+    told = [
+        rooting.is_to_look_into(world(copy, side(root, *there)))
+        for root, there in (
+            (top, (dataset(""),)), (top, ()), (top, (dataset("", A, B),)), (Location(path="tank/x"), (dataset(""),)),
+        )
+    ]  # fmt: skip
+    assert told == [True, False, False, False]
+    assert rooting.parse_inside(b"a\nb\0c\0") == ("a\\nb", "c")

@@ -1,0 +1,200 @@
+"""Listings as the programs print them, and what is no listing at all."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.place import Location
+from orchestrator.engines.zfs.model import Bookmark, Flags, Kind, Side, Snapshot
+from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name
+from orchestrator.engines.zfs.survey.parse import (
+    May,
+    Unreadable,
+    held_in,
+    parse_look,
+    parse_may,
+    parse_newest,
+    parse_number,
+    parse_points,
+    parse_receiving,
+    parse_sizes,
+    parse_version,
+    side_of,
+)
+from tests.engines.zfs.sides import POOL, A, B, dataset
+from tests.engines.zfs.survey_text import HEAD, rows
+
+ROOT = Location(path="vault/r/p")
+PLAIN = "encryption=off createtxg=12 origin=- encryptionroot=- keystatus=-"
+
+
+def seen(text: str, root: Location = ROOT) -> Side:
+    return side_of(parse_look(text.encode().split(b"\n")), root)
+
+
+def test_a_side_as_it_is() -> None:
+    text = (
+        HEAD + "=datasets\n"
+        + rows("vault/r/p", available="872278528", poolferry__flags="Lce|local", written="0", mounted="yes")
+        + rows("vault/r/p/a b", "receive_resume_token=1-a-b-c inconsistent=1 written=24576", guid="6")
+        + rows("vault/r/p/v", type="volume", origin="vault/r/p@x", encryption="aes-256-gcm", encryptionroot="vault/r/p/v",
+               keystatus="available", poolferry__flags="Lce|inherited from vault/r/p", guid="7")
+        + "=snapshots\nvault/r/p@two\t2\t13\nvault/r/p@one @:#x\t1\t12\nvault/r/p#kept\t1\t12\nvault/r/p/v@z\t9\t9\n"
+        + "vault/r/p/new@since\t1\t1\n=end\n"
+    )  # fmt: skip
+    side = seen(text)
+    assert (side.pool_guid, side.version, side.programs, side.sudo, side.mbuffer) == (
+        10706450245829482859, (2, 3, 9), True, False, True,
+    )  # fmt: skip
+    assert (side.available, side.above, side.inherits_encryption) == (872278528, frozenset({"vault", "vault/r"}), False)
+    assert set(side.datasets) == {"", "a b", "v"}
+    root, cut, volume = (side.datasets[name] for name in ("", "a b", "v"))
+    assert root.snapshots == (
+        Snapshot(name="one @:#x", guid=1, createtxg=12), Snapshot(name="two", guid=2, createtxg=13),
+    )  # fmt: skip
+    assert root.bookmarks == (Bookmark(name="kept", guid=1, createtxg=12),)
+    assert (root.flags, root.written, root.mounted, root.partial, root.token) == (Flags(), 0, True, False, None)
+    assert (cut.token, cut.partial, cut.written, cut.snapshots, cut.flags) == ("1-a-b-c", True, 24576, (), None)
+    assert (volume.kind, volume.origin, volume.encrypted, volume.key_loaded) == (Kind.VOLUME, "vault/r/p@x", True, True)
+    assert volume.encryption_root == "vault/r/p/v"
+    assert volume.flags is None  # inherited: it is not this dataset's own
+
+
+@pytest.mark.parametrize(
+    ("told", "is_one"),
+    [
+        ("on|local", True),
+        ("on|inherited from vault", False),
+        ("on|received", False),
+        ("off|local", False),
+        ("-", False),
+    ],
+)
+@pytest.mark.parametrize("snapshots", ["", "vault/r/p@a\t1\t2\n"])
+def test_a_placeholder_is_marked_on_itself_and_empty(told: str, snapshots: str, *, is_one: bool) -> None:
+    text = f"{HEAD}=datasets\n{rows('vault/r/p', poolferry__placeholder=told)}=snapshots\n{snapshots}=end\n"
+    found = seen(text).datasets[""]
+    assert (found.placeholder, found.bare) == (is_one and not snapshots, is_one and bool(snapshots))
+
+
+def test_a_root_that_is_not_there() -> None:
+    look = parse_look(
+        f"{HEAD}=datasets\n=absent\n=above\nvault\t99\toff\nvault/r\t55\taes-256-gcm\n=end".encode().split(b"\n")
+    )
+    assert (look.there, look.whole) == (False, True)
+    side = side_of(look, ROOT)
+    assert (side.datasets, side.above, side.available, side.inherits_encryption) == (
+        {},
+        frozenset({"vault", "vault/r"}),
+        55,
+        True,
+    )
+
+
+def test_what_lies_above_is_told_beside_a_root_that_is_there() -> None:
+    text = f"{HEAD}=above\nvault\t99\taes-256-gcm\n=datasets\n{rows('vault/r/p', available='7')}=snapshots\n=end\n"
+    side = seen(text)
+    assert (side.available, side.inherits_encryption, side.above) == (7, True, frozenset({"vault", "vault/r"}))
+
+
+def test_a_pool_that_is_not_there() -> None:
+    look = parse_look(b"=here 1000 sudo no 2.1.11\n=pool 0 ABSENT".split(b"\n"))
+    assert (look.health, look.pool_guid, look.root, look.sudo, look.mbuffer) == ("ABSENT", 0, False, True, False)
+    side = side_of(look, ROOT)
+    assert (side.datasets, side.above, side.available) == ({}, frozenset(), None)
+    assert side.programs  # through sudo
+
+
+def test_times_are_kept_by_guid_when_they_are_told() -> None:
+    text = (
+        f"{HEAD}=datasets\n{rows('vault/r/p')}=snapshots\nvault/r/p@a\t1\t2\t1700000000\nvault/r/p#b\t7\t2\t1600000000"
+    )
+    assert parse_look(text.encode().split(b"\n")).created == {1: datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "nonsense", HEAD.splitlines()[0], f"{HEAD}=datasets\nvault\tguid",
+        f"{HEAD}=datasets\n=snapshots\nvault@a\t1", f"{HEAD}=datasets\n=snapshots\nvault@a\tx\t1",
+        f"{HEAD}=datasets\n=above\nvault\n", f"{HEAD}=datasets\nvault\tguid\t5\t-",
+    ],
+)  # fmt: skip
+def test_what_is_no_listing_is_never_taken_for_an_empty_one(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # Unreadable is one
+        seen(text)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2**64 - 1), st.integers(0, 99)), max_size=30))
+def test_snapshots_come_by_createtxg_whatever_the_listing(found: list[tuple[int, int, int]]) -> None:
+    lines = "".join(f"vault/r/p@s{number}\t{guid}\t{txg}\n" for number, guid, txg in found)
+    side = seen(f"{HEAD}=datasets\n{rows('vault/r/p')}=snapshots\n{lines}=end\n")
+    told = [snapshot.createtxg for snapshot in side.datasets[""].snapshots]
+    assert told == sorted(txg for _, _, txg in found)
+    newest = parse_newest(lines.encode().splitlines())
+    assert [snapshot.createtxg for snapshot in newest.get("vault/r/p", ())] == told
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("2.3.9-0+deb13u1", (2, 3, 9)), ("zfs-2.1.11-1+deb12u1", (2, 1, 11)), ("2.4", (2, 4)), ("unknown", ())],
+)
+def test_versions(text: str, version: tuple[int, ...]) -> None:
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize(("text", "number"), [("5", 5), ("-1", -1), ("-", None), ("", None), ("none", None)])
+def test_numbers(text: str, number: int | None) -> None:
+    assert parse_number(text) == number
+
+
+def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
+    ours, other = Keeper(pool=POOL, place="0badcafe"), Keeper(pool=POOL, place="00000001")
+    marks = tuple(
+        Bookmark(name=name, guid=guid, createtxg=1)
+        for name, guid in (
+            (held_name(ours, A.guid), A.guid), (held_name(other, B.guid), B.guid), (cursor_name(ours, B.guid), B.guid),
+            (held_name(ours, 99), 99), ("held", A.guid), (held_name(Keeper(pool=POOL), B.guid), B.guid),
+        )
+    )  # fmt: skip
+    datasets = {
+        "": dataset("", A, B, bookmarks=marks),
+        "x": dataset("x", B, bookmarks=marks[3:5]),
+        "y": dataset("y", A),
+    }
+    assert held_in(datasets, ours) == {"": ("a",)}
+    assert held_in(datasets, other) == held_in(datasets, Keeper(pool=POOL)) == {"": ("b",)}
+
+
+def test_who_receives() -> None:
+    lines = (
+        "=process 10\n/sbin/zfs\nreceive\n-s\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
+        "vault/r/p\n=process 13\nsudo\nzfs\nreceive\nvault/r/p\n=process 14\nzfs\nreceive\nvault/r/pp\n=process 15\n"
+        "=process 16\ngrep\nreceive"
+    ).splitlines()
+    assert parse_receiving(lines, "vault/r/p") == {"a b": 10, "": 11}
+    assert parse_receiving([], "vault/r/p") == {}
+
+
+def test_sizes_that_cannot_be_are_unknown() -> None:
+    lines = ["full\tt@a\t9", "size\t624", "size\t-", "size\t1152921504606846976", "size\t-5", "size", "size\t0"]
+    assert parse_sizes(lines) == [624, None, None, None, None, 0]
+
+
+def test_points() -> None:
+    told = [("a b", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC))]
+    assert list(parse_points(["v/x@a b\t1700000000"])) == told
+    with pytest.raises(Unreadable):
+        list(parse_points(["v/x@a"]))
+
+
+def test_rights_that_were_delegated_to_us() -> None:
+    lines = (
+        "=user ferry\n=groups ferry backup\n=resumable active\n=at vault\n---- Permissions on vault ----\n"
+        "Local+Descendent permissions:\n\tuser ferry create,receive\n\tuser other destroy\n\tgroup backup hold\n"
+        "\tgroup wheel rollback\n\teveryone mount\n"
+    ).splitlines()
+    rights = frozenset({"create", "receive", "hold", "mount"})
+    assert parse_may(lines) == May(user="ferry", resumable="active", dataset="vault", rights=rights)

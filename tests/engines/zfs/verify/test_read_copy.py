@@ -1,0 +1,37 @@
+"""What reads a copy whole: each dataset with all its snapshots, each block once."""
+
+import pytest
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.engines.zfs.verify.read_copy import look_pipeline, parse_sendable, sendable
+from orchestrator.process.scripted import Scripted, answer
+from tests.engines.zfs.sides import job
+
+PLACE = job().target.location.path
+LISTED = f"""{PLACE}\t24576\t0
+{PLACE}/photos\t1000\t500
+{PLACE}/photos@a\t-\t-
+{PLACE}/mail\t70\t0
+{PLACE}/photos@b\t-\t-
+{PLACE}/mail@a\t-\t-
+""".encode()
+
+
+def test_each_dataset_is_sent_from_its_first_snapshot_to_its_last() -> None:
+    photos, mail = parse_sendable(LISTED, job())
+    assert (photos.name, photos.size, mail.name, mail.size) == (f"{PLACE}/photos", 1500, f"{PLACE}/mail", 70)
+    assert [str(each.stages[0]) for each in photos.reads] == [
+        f"zfs send -w {PLACE}/photos@a", f"zfs send -w -I {PLACE}/photos@a {PLACE}/photos@b",
+    ]  # fmt: skip
+    assert [str(each) for each in mail.reads] == [f"zfs send -w {PLACE}/mail@a | dd of=/dev/null bs=1M status=none"]
+
+
+def test_nothing_of_it_changes_anything() -> None:
+    assert all(pipeline.effect == 0 for each in parse_sendable(LISTED, job()) for pipeline in each.reads)
+
+
+def test_a_listing_that_failed_is_no_empty_copy() -> None:
+    failed = answer(exits=(1,), words="cannot open 'x': dataset does not exist")
+    with pytest.raises(OrchestratorError):
+        sendable(job(), Scripted({str(look_pipeline(job())): failed}))
+    assert len(sendable(job(), Scripted({str(look_pipeline(job())): answer(LISTED)}))) == 2

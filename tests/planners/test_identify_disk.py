@@ -1,0 +1,181 @@
+"""Which disk a device is; nothing may be taken for one of ours that is not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.device import Device
+from orchestrator.domain.rotation import Standing
+from orchestrator.planners.identify_disk import Recognised, State, prove, recognise
+from tests.planners.rotation_world import BLUE_UUID, OWNER, RED_UUID, device, disk, known, marker
+
+
+def one(found: tuple[Recognised, ...]) -> Recognised:
+    (only,) = found
+    return only
+
+
+def test_one_of_ours_is_still_to_be_proved() -> None:
+    found = one(recognise([device()], [disk(note="red sticker")], [known()]))
+    assert (found.state, found.disk) == (State.TO_PROVE, disk(note="red sticker"))
+    assert found.says == "disk red (red sticker) is here (/dev/sdb)"
+
+
+def test_neither_name_nor_label_nor_serial_make_a_disk_ours() -> None:
+    stranger = device(uuid=BLUE_UUID, label="red", serial="S1")
+    assert recognise([stranger], [disk()], [known()])[0].disk is None
+
+
+def test_an_inner_disk_that_is_not_ours_is_nobodys_business() -> None:
+    assert recognise([device(uuid=BLUE_UUID, external=False)], [disk()], []) == ()
+    assert recognise([device(uuid="", kind="", size=0)], [disk()], []) == (), "a card reader without a card"
+
+
+def test_an_inner_disk_may_be_ours() -> None:
+    assert one(recognise([device(external=False)], [disk()], [])).state is State.TO_PROVE
+
+
+def test_a_whole_disk_counts_by_its_partitions_and_a_device_by_what_lies_below() -> None:
+    whole = device("sdb", kind="", uuid="", parts=("sdb1",), table="gpt")
+    part = device("sdb1", disk="sdb", above=("dm-0",))
+    node = device("dm-0", external=False)
+    assert [found.device.name for found in recognise([whole, part, node], [disk()], [])] == ["sdb1"]
+
+
+def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
+    node = device("dm-0", path="/dev/mapper/poolferry-red", external=False)
+    assert [found.state for found in recognise([node, device("sdc")], [disk()], [])] == [State.TO_PROVE]
+
+
+def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
+    pooled = disk(content="zfs", identity="17")
+    told = one(recognise([], [pooled], [], held={"red": False}))
+    assert (told.state, told.disk) == (State.HELD, pooled)
+    assert "the pool of disk red is still held, and its disk is gone" in told.says
+    assert "plug disk red in again, in any port" in told.cure
+    assert [found.state for found in recognise([device(uuid="17")], [pooled], [], held={"red": False})] == [
+        State.TO_PROVE
+    ]
+
+
+def test_a_pool_whose_export_hangs_is_told_so_while_its_disk_is_away() -> None:
+    told = one(recognise([], [disk(content="zfs", identity="17")], [], held={"red": True}))
+    assert told.state is State.HELD
+    assert "hangs in the kernel" in told.says
+    assert told.cure.startswith("restart this machine")
+
+
+STRANGERS = [
+    (device(kind="", uuid="", serial="X", answers=False), State.SILENT, "it cannot be read", "another cable"),
+    (device(kind="", uuid="", serial="X"), State.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),
+    (device(uuid=BLUE_UUID, serial="X", label="PHOTOS", kind="exfat"), State.FOREIGN, 'exfat "PHOTOS"', "may be unplugged"),
+    (device(uuid="1", serial="X", kind="zfs_member"), State.FOREIGN, "a pool", "may be unplugged"),
+    (device(uuid="1", serial="X", kind="", table="dos"), State.FOREIGN, "a partition table", "may be unplugged"),
+    (device(uuid="1", serial="X", kind="crypto_LUKS", model=""), State.FOREIGN, "/dev/sdb (serial X)", "may be"),
+    (device(uuid=BLUE_UUID), State.REFORMATTED, "looks like disk red, but holds ext4 now", "poolferry disks lost red"),
+    (device(uuid="", kind=""), State.REFORMATTED, "but is blank now", "poolferry disks lost red"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "state", "says", "cure"), STRANGERS)
+def test_a_stranger_is_told_and_left_alone(found: Device, state: State, says: str, cure: str) -> None:
+    told = one(recognise([found], [disk()], [known()]))
+    assert (told.state, told.disk) == (state, None)
+    assert says in told.says
+    assert "nothing was written to it" in told.says
+    assert cure in told.cure
+
+
+def test_a_serial_that_all_disks_of_a_case_tell_accuses_none() -> None:
+    here, other = device("sdb"), device("sdc", uuid=BLUE_UUID)
+    assert [found.state for found in recognise([here, other], [disk()], [known()])] == [State.TO_PROVE, State.FOREIGN]
+    assert one(recognise([device(uuid=BLUE_UUID, serial="")], [disk()], [known(serial="")])).state is State.FOREIGN
+
+
+def test_a_copy_beside_its_disk_shuts_both_out() -> None:
+    found = recognise([device("sdb"), device("sdc", serial="S2")], [disk()], [known()])
+    assert [each.state for each in found] == [State.CLONE, State.CLONE]
+    assert "serial S1" in found[0].says
+    assert "serial S2" in found[0].says
+    pool = [device("sdb", kind="zfs_member", sub="1"), device("sdc", kind="zfs_member", sub="2")]
+    assert {each.state for each in recognise(pool, [disk()], [])} == {State.TO_PROVE}, "two parts of one pool"
+
+
+@pytest.mark.parametrize(
+    ("found", "remembered", "state", "says"),
+    [
+        (device(read_only=True), known(), State.READ_ONLY, "can only be read"),
+        (device(at=("/media/me/red",)), known(), State.IN_USE, "mounted at /media/me/red, by somebody else"),
+        (device(at=("/run/poolferry/disks/red",)), known(), State.TO_PROVE, "is here"),
+        (device(), known(standing=Standing.LOST), State.SET_ASIDE, "was said to be lost"),
+        (device(), known(standing=Standing.RETIRED), State.SET_ASIDE, "was said to be retired"),
+    ],
+)
+def test_one_of_ours_that_cannot_be_used(found: Device, remembered: object, state: State, says: str) -> None:
+    told = one(recognise([found], [disk()], [remembered]))  # type: ignore[list-item]
+    assert told.state is state
+    assert says in told.says
+    assert told.cure or state is State.TO_PROVE
+
+
+MARKED = [
+    (marker(), known(), State.READY, "it is the one"),
+    (marker(), None, State.READY, "it is the one"),
+    (marker(generation=6), known(generation=6), State.READY, "it is the one"),
+    (marker(generation=5), known(generation=6), State.READY, "it is the one"),
+    (marker(generation=4), known(), State.STALE, "it is at visit 4, and disk red has had 5"),
+    (marker(generation=6), known(), State.NEWER, "it has had 6 visits, and history knows of 5"),
+    (marker(owner="b" * 32, host="nas"), known(), State.ANOTHER_HOST, 'disk red of the machine "nas"'),
+    (None, known(), State.NOT_PROVED, "no marker of ours"),
+    (marker(name="blue"), known(), State.NOT_PROVED, "says disk blue of the set offsite, not red of offsite"),
+    (marker(set="home"), None, State.NOT_PROVED, "says disk red of the set home"),
+    (marker(disk="d2"), known(), State.NOT_PROVED, "says disk red"),
+]
+
+
+@pytest.mark.parametrize(("seen", "remembered", "state", "says"), MARKED)
+def test_the_marker_decides(seen: object, remembered: object, state: State, says: str) -> None:
+    told = prove(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+    assert told.state is state
+    assert says in told.says
+    assert bool(told.cure) is (state is not State.READY)
+    assert ("nothing was written to it" in told.says) is (state is not State.READY)
+
+
+MARKERS = st.builds(
+    marker, disk=st.sampled_from(["d1", "d2"]), name=st.sampled_from(["red", "blue"]), owner=st.sampled_from([OWNER, "b"]),
+    set=st.sampled_from(["offsite", "home"]), generation=st.integers(0, 9),
+)  # fmt: skip
+KNOWN = st.builds(known, written=st.integers(0, 9)).flatmap(
+    lambda each: st.builds(known, written=st.just(each.written), generation=st.integers(each.written, each.written + 1))
+)
+
+
+@given(MARKERS | st.none(), KNOWN)
+def test_only_the_very_disk_is_ready(seen: object, remembered: object) -> None:
+    told = prove(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+    if told.state is State.READY:
+        assert seen is not None
+        assert (seen.disk, seen.name, seen.set, seen.owner) == ("d1", "red", "offsite", OWNER)  # type: ignore[attr-defined]
+        assert remembered.written <= seen.generation <= remembered.generation  # type: ignore[attr-defined]
+
+
+DEVICES = st.lists(
+    st.builds(
+        device, st.sampled_from(["sdb", "sdc", "sdd"]), uuid=st.sampled_from([RED_UUID, BLUE_UUID, ""]),
+        serial=st.sampled_from(["S1", "S2", ""]), kind=st.sampled_from(["ext4", ""]), external=st.booleans(),
+        read_only=st.booleans(), at=st.sampled_from([(), ("/mnt",)]),
+    ),
+    max_size=3, unique_by=lambda each: each.name,
+)  # fmt: skip
+
+
+@given(DEVICES)
+def test_at_most_one_device_is_taken_for_a_disk(devices: list[Device]) -> None:
+    found = recognise(devices, [disk()], [known()])
+    usable = [each for each in found if each.state is State.TO_PROVE]
+    assert len(usable) <= 1
+    for each in usable:
+        assert each.device.uuid == RED_UUID
+        assert not each.device.read_only
+        assert not each.device.at

@@ -1,0 +1,173 @@
+"""Restoring: which point is meant, and that what lies at the destination is never overwritten."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.mounts import Mounted, leads_to, outermost
+from orchestrator.domain.names import point_name
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Point
+from orchestrator.planners.restore import (
+    Absent,
+    Found,
+    Fresh,
+    Holds,
+    MoveAside,
+    NotDirectory,
+    Resume,
+    Unfinished,
+    choose_point,
+    decide_destination,
+    refuse_mounts,
+)
+
+NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
+
+
+def point(taken: datetime) -> Point:
+    return Point(name=point_name(taken), taken=taken, tree=Location(path="/backup"), manifest=None)
+
+
+POINTS = [point(datetime(2026, 11, day, hour, tzinfo=UTC)) for day, hour in [(20, 2), (17, 2), (18, 2), (18, 14)]]
+
+
+def refused(decision: object) -> Refusal:
+    assert isinstance(decision, Refusal)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        (None, "2026-11-20T020000Z"),
+        ("latest", "2026-11-20T020000Z"),
+        ("2026-11-17T020000Z", "2026-11-17T020000Z"),
+        ("2026-11-17", "2026-11-17T020000Z"),
+        ("2026-11-18T14", "2026-11-18T140000Z"),
+    ],
+)
+def test_a_name_or_its_beginning_means_a_point(name: str | None, meant: str) -> None:
+    chosen = choose_point(POINTS, point=name, at=None)
+    assert isinstance(chosen, Point)
+    assert chosen.name == meant
+
+
+def test_an_exact_name_that_begins_another_one_is_meant() -> None:
+    short = Point(name="daily", taken=NOW, tree=Location(path="/a"), manifest=None)
+    long = Point(name="daily-2", taken=NOW, tree=Location(path="/a"), manifest=None)
+    assert choose_point([long, short], point="daily", at=None) == short
+
+
+def test_a_beginning_of_several_lists_them() -> None:
+    refusal = refused(choose_point(POINTS, point="2026-11-18", at=None))
+    assert refusal.why == '2 restore points begin with "2026-11-18"'
+    assert refusal.evidence == ("2026-11-18T020000Z", "2026-11-18T140000Z")
+    assert refusal.cure == "choose one, such as --point 2026-11-18T140000Z"
+
+
+def test_an_unknown_name_lists_the_nearest() -> None:
+    refusal = refused(choose_point(POINTS, point="2026-11-19", at=None))
+    assert refusal.why == 'no restore point is called "2026-11-19"'
+    assert refusal.evidence == tuple(sorted(each.name for each in POINTS))
+    many = [point(NOW + timedelta(days=days)) for days in range(20)]
+    near = refused(choose_point(many, point="2026-11-23T99", at=None)).evidence
+    assert [name[:10] for name in near] == [f"2026-11-{day}" for day in (21, 22, 23, 24, 25, 26)]
+
+
+def test_an_instant_means_the_newest_point_not_later() -> None:
+    assert choose_point(POINTS, point=None, at=POINTS[2].taken) == POINTS[2]
+    assert choose_point(POINTS, point=None, at=POINTS[2].taken - timedelta(seconds=1)) == POINTS[1]
+
+
+def test_an_instant_before_all_points_lists_the_oldest() -> None:
+    refusal = refused(choose_point(POINTS, point=None, at=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert refusal.why == "every restore point is later than 2026-01-01T00:00:00+00:00"
+    assert refusal.evidence == ("2026-11-17T020000Z", "2026-11-18T020000Z", "2026-11-18T140000Z")
+
+
+def test_no_points_and_two_wishes_are_refused() -> None:
+    assert refused(choose_point([], point=None, at=None)).cure == "run the job first"
+    assert refused(choose_point(POINTS, point="latest", at=NOW)).cure == "tell one"
+
+
+@given(st.lists(st.integers(0, 9999), unique=True, max_size=9), st.integers(0, 9999))
+def test_as_of_an_instant_is_never_later_and_misses_none(hours: list[int], hour: int) -> None:
+    points, at = [point(NOW + timedelta(hours=each)) for each in hours], NOW + timedelta(hours=hour)
+    chosen = choose_point(points, point=None, at=at)
+    early = [each for each in points if each.taken <= at]
+    assert chosen == max(early, key=lambda each: each.taken) if early else isinstance(chosen, Refusal)
+
+
+def decide(found: Found, *, aside: bool = False, destination: str = "/srv/photos") -> object:
+    return decide_destination(
+        found, job="photos", point="2026-11-18T020000Z", destination=destination, aside=aside, now=NOW
+    )
+
+
+FULL = Holds(entries=2, examples=(b"a\xff", b"b"))
+OTHERS: list[Found] = [
+    Unfinished(job="photos", point="2026-11-17T020000Z"),
+    Unfinished(job="mail", point="2026-11-18T020000Z"),
+    FULL,
+    NotDirectory(kind="a file"),
+]
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_nothing_there_begins_and_ours_is_resumed(aside: bool) -> None:
+    assert decide(Absent(), aside=aside) == Fresh()
+    assert decide(Unfinished(job="photos", point="2026-11-18T020000Z"), aside=aside) == Resume()
+
+
+@pytest.mark.parametrize("found", OTHERS)
+def test_anything_else_is_moved_aside_only_when_told(found: Found) -> None:
+    assert decide(found, aside=True, destination="/srv/photos/") == MoveAside(
+        path="/srv/photos.aside-2026-11-20T023000Z"
+    )
+    assert "--aside: what is there is renamed to /srv/photos.aside-2026-11-20T023000Z" in refused(decide(found)).cure
+
+
+def test_a_refusal_tells_what_is_there() -> None:
+    told = [(refused(decide(found)).why, refused(decide(found)).evidence) for found in OTHERS]
+    ending = "; a restore overwrites nothing"
+    assert told == [
+        (
+            f"/srv/photos holds an unfinished restore of photos 2026-11-17T020000Z{ending}",
+            ("to finish that one: --point 2026-11-17T020000Z of job photos",),
+        ),
+        (
+            f"/srv/photos holds an unfinished restore of mail 2026-11-18T020000Z{ending}",
+            ("to finish that one: --point 2026-11-18T020000Z of job mail",),
+        ),
+        (f"/srv/photos holds 2 entries{ending}", ("a\\xff", "b")),
+        (f"/srv/photos is a file{ending}", ()),
+    ]
+    assert "holds 1 entry" in refused(decide(Holds(entries=1, examples=()))).why
+
+
+def test_the_root_cannot_be_moved_aside() -> None:
+    assert refused(decide(FULL, aside=True, destination="/")).cure == "give another destination"
+
+
+def mounted(path: bytes, *, full: bool, wanted: bool) -> Mounted:
+    return Mounted(path=path, full=full, wanted=wanted)
+
+
+def test_only_where_both_have_files_something_would_be_overwritten() -> None:
+    harmless = [mounted(b"a", full=True, wanted=False), mounted(b"b", full=False, wanted=True)]
+    assert refuse_mounts(harmless, (), destination="/srv") is None
+    both = [*harmless, mounted(b"c d", full=True, wanted=True)]
+    refusal = refused(refuse_mounts(both, (), destination="/srv/"))
+    assert (refusal.evidence, refusal.why.startswith("/srv/c d is mounted, and holds files")) == (("/srv/c d",), True)
+    assert refuse_mounts(both, (b"c d",), destination="/srv") is None, "an earlier restore has begun to fill it"
+
+
+def test_what_is_mounted_lies_where() -> None:
+    assert list(outermost([b"b/c", b"a", b"b", b"a b", b"a/x/y", b"a"])) == [b"a b", b"a", b"b"]
+    assert [leads_to(path, [b"in/deep"]) for path in (b"in", b"in/deep", b"in/deep/er", b"inner", b"i")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip

@@ -1,0 +1,124 @@
+"""What is remembered of disks, put together; a job as it is on one disk; and what its lock is then."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.errors import NotNow
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location, Place
+from orchestrator.domain.rotation import VISIT_WITHIN, Standing
+from orchestrator.domain.units import Seconds
+from orchestrator.history.store import History, open_history
+from orchestrator.runner.disk.state import find_known, in_turn, members, of_set, on_disk, owes
+from orchestrator.runner.locks import locked
+from tests.engines.rsync.builders import job as plain
+from tests.history.records import begin
+from tests.planners.rotation_world import BLUE_UUID, NOW, RED_UUID, disk, known, rotation
+
+RED, BLUE = disk("red"), disk("blue", identity=BLUE_UUID)
+SET = replace(rotation(), disks=(RED, BLUE))
+
+
+def job(name: str = "photos", path: str = "/run/poolferry/disks/offsite/photos", **more: Any) -> Job:
+    place = Place(name="offsite", location=Location(path=path), rotation=SET)
+    return replace(plain(), name=name, target=place, **more)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with open_history(str(tmp_path / "history.sqlite")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/run/poolferry/disks/offsite/photos", "/run/poolferry/disks/red/photos"),
+        ("poolferry-offsite/photos/tank", "poolferry-red/photos/tank"),
+    ],
+)
+def test_a_job_on_a_disk_lies_where_the_disk_is(path: str, there: str) -> None:
+    placed = on_disk(job(path=path), RED, "sdb1")
+    wanted = Place(name="red", location=Location(path=there), disk="red", device="sdb1", within=VISIT_WITHIN)
+    assert placed.target == wanted
+    assert not placed.target.rotates
+
+
+def test_the_jobs_of_a_set() -> None:
+    other = replace(plain(), target=Place(name="offsite", location=Location(path="/x")))
+    assert of_set(SET, [job(), other]) == (job(),)
+
+
+def test_jobs_run_behind_those_that_they_wait_for() -> None:
+    a, b, c = job("a", after=("c", "elsewhere")), job("b"), job("c", after=("b",))
+    assert in_turn([a, b, c]) == (b, c, a)
+    assert in_turn([c, b]) == (b, c)
+    assert in_turn([a]) == (a,)
+
+
+def test_a_disk_is_remembered_by_its_identity() -> None:
+    assert find_known([known(name="crimson")], RED) == known(name="crimson")
+    assert find_known([known()], BLUE) is None
+    assert RED.identity == RED_UUID
+
+
+def copied(history: History, name: str, place: str, days: float) -> None:
+    run = begin(history, name, now=NOW - timedelta(days=days))
+    history.points_seen(name, place, {"2026-01-01T000000Z": NOW - timedelta(days=days)}, NOW)
+    history.proved(name, place, "2026-01-01T000000Z", run, NOW)
+
+
+def test_a_disk_is_filled_as_of_the_oldest_of_its_jobs(history: History) -> None:
+    history.disks.keep(known())
+    history.disks.is_at("d1", "office", note="", now=NOW)
+    jobs = (job(), job("mail"))
+    copied(history, "photos", "red", 2)
+    red, blue = members(SET, jobs, history.views, here=["blue"])
+    assert (red.filled, red.place, red.here, red.standing, red.enrolled) == (
+        None,
+        "office",
+        False,
+        Standing.ACTIVE,
+        NOW,
+    )
+    assert (blue.filled, blue.place, blue.here, blue.enrolled) == (None, "", True, None)
+    copied(history, "mail", "red", 5)
+    copied(history, "mail", "blue", 1)
+    red, blue = members(SET, jobs, history.views)
+    assert (red.filled, blue.filled) == (NOW - timedelta(days=5), None)
+    assert [each.filled for each in members(SET, (), history.views)] == [None, None], "no job: nothing is whole"
+
+
+def test_what_a_disk_is_owed(history: History) -> None:
+    paused, rests = job("mail"), job(min_interval=Seconds(3600))
+    assert owes(job(), RED, history.views, NOW) == owes(rests, RED, history.views, NOW) == ""
+    history.owing.pause("mail", now=NOW, until=NOW + timedelta(hours=1), why="")
+    assert owes(paused, RED, history.views, NOW) == "it is paused"
+    assert owes(paused, RED, history.views, NOW + timedelta(hours=1)) == ""
+    begin(history, "photos", now=NOW - timedelta(minutes=30), target="/run/poolferry/disks/red/photos")
+    assert "30 min ago, and min-interval is 1 h" in owes(rests, RED, history.views, NOW)
+    assert owes(rests, BLUE, history.views, NOW) == "", "another disk"
+    assert owes(rests, RED, history.views, NOW + timedelta(minutes=30)) == ""
+    assert owes(rests, RED, history.views, NOW - timedelta(days=1)) == "", "a clock that was wrong"
+
+
+def hold(each: Job, state: Path) -> contextlib.AbstractContextManager[tuple[int, ...]]:
+    return locked(each, str(state), wait=lambda _: True, patience=0)
+
+
+def test_what_hangs_on_a_disk_that_is_gone_does_not_keep_other_disks_from_their_turn(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as strays:
+        with hold(on_disk(job(), RED), tmp_path) as inherited:
+            for descriptor in inherited:  # as a child holds them that outlives us
+                strays.callback(os.close, os.dup(descriptor))
+        with hold(on_disk(job(), BLUE), tmp_path):
+            pass
+        with pytest.raises(NotNow), hold(on_disk(job("mail"), RED), tmp_path):
+            pass

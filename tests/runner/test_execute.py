@@ -1,0 +1,98 @@
+"""After the look: what keeps a chain alive comes before what removes snapshots. Real programs and a real history."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.job import Job, Snapshots
+from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
+from orchestrator.domain.point import Point
+from orchestrator.domain.run import Outcome
+from orchestrator.engines.contract import Asked
+from orchestrator.engines.sanoid import SanoidEngine
+from orchestrator.engines.zfs import ZfsEngine
+from orchestrator.history.store import History, open_history
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.runner.execute import act
+from tests.engines.zfs.sides import ASKED, job, world
+from tests.runner.journals import journal, small
+
+
+class Keeps(ZfsEngine):
+    """Decides what it is told to."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
+        return self._decision
+
+    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+        return ()
+
+
+class Full(Keeps):
+    """Has no room for whatever it decides."""
+
+    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+        return Refusal(why=f"no room to {plan.summary}", evidence=("so much",), cure="less", guard="target-room")
+
+
+class Prunes(SanoidEngine):
+    """Prunes by one step of its own."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> Any:
+        return None
+
+    def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        return (self._step,)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with open_history(str(tmp_path / "history.sqlite")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kind", [Nothing, Plan])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
+    history: History, tmp_path: Path, kind: type, *, fails: bool
+) -> None:
+    told = tmp_path / "told"
+    keep = small(f"echo keep >>{told}; {'false' if fails else 'true'}")
+    stages = ((keep,),)
+    decision = Nothing(why="", current=None, stages=stages) if kind is Nothing else Plan(summary="", stages=stages)
+    made = journal(history, tmp_path)
+    made.job = replace(job(), snapshots=Snapshots(daily=1))
+    prunes = Prunes(small(f"echo prune >>{told}"))
+    made.tools = replace(made.tools, engine=Keeps(decision), snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    asked = replace(ASKED, notes=str(tmp_path / "notes"))
+    if fails:
+        with pytest.raises(Exception, match="ended with 1"):
+            act(made, Writer(), world(), asked)
+        assert told.read_text().split() == ["keep"]
+    else:
+        ended = act(made, Writer(), world(), asked)
+        assert ended.outcome is (Outcome.NOTHING if kind is Nothing else Outcome.DONE)
+        assert told.read_text().split() == ["keep", "prune"]
+
+
+def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(history: History, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    decision = Plan(summary="send", stages=((small(f"echo sent >>{told}"),),))
+    made = journal(history, tmp_path)
+    made.job = job()
+    made.tools = replace(made.tools, engine=Full(decision))
+    ended = act(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert (ended.outcome, ended.why, ended.cure, ended.evidence) == (
+        Outcome.REFUSED, "no room to send", "less", ("so much",),
+    )  # fmt: skip
+    assert not told.exists()

@@ -1,0 +1,93 @@
+"""Nothing is erased that was not read right before, and found as it was judged: real ext4 and wipefs on loop devices."""
+
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestrator.disks.detect import find_path
+from orchestrator.domain.plan import Refusal
+from orchestrator.history.store import open_history
+from orchestrator.planners.enroll import Wish
+from orchestrator.process.executor import Writer
+from orchestrator.runner.disk.enroll import Enrolled, enroll
+from orchestrator.runner.disk.visit import Dock
+from tests.whole.damage import begin_as_xfs
+from tests.whole.drawer import Drawer, missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+
+
+@pytest.fixture
+def dock(tmp_path: Path) -> Iterator[Dock]:
+    (tmp_path / "state" / "notes").mkdir(parents=True)
+    with open_history(str(tmp_path / "state" / "history.sqlite")) as history:
+        yield Dock(
+            history=history, writer=Writer(), clock=lambda: datetime.now(UTC), owner="a" * 32, host="here",
+            state=str(tmp_path / "state"), say=print,
+        )  # fmt: skip
+
+
+def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    with drawer.image("old").open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", drawer.image("old")], check=True)
+    begin_as_xfs(drawer.image("old"))
+    device = drawer.plug("old")
+    assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode == 8, "blkid cannot tell"
+    before = drawer.digest("old")
+    asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("old"), "--inner", "--json")
+    ended = drawer.run(*asked)
+    assert (ended.code, ended.value["outcome"]) == (3, "refused")
+    assert "it holds xfs and ext4" in ended.value["why"]
+    assert drawer.scan()["visits"]["red"]["ending"] == "done", "one disk does not shut out the others"
+    assert drawer.digest("old") == before
+
+
+@pytest.mark.parametrize("erase", ["", str(48 << 20)])
+def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, dock: Dock, erase: str) -> None:
+    device = drawer.blank("red")
+    if erase:
+        subprocess.run(["mkfs.ext4", "-q", "-L", "OLD", device], check=True)
+    found, _ = find_path(device, dock.writer)
+    assert found is not None
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-L", "PHOTOS", device], check=True)
+    before = drawer.digest("red")
+    wish = Wish(
+        name=drawer.full("red"), set="offsite", content="ext4", adopt=False, erase=erase, inner=True, locked=False
+    )
+    refused = enroll(wish, found, dock, key_file=None, note="")
+    assert isinstance(refused, Refusal)
+    assert "has changed since it was looked at" in refused.why
+    assert drawer.digest("red") == before
+    assert dock.history.disks.known() == ()
+    again, _ = find_path(device, dock.writer)
+    assert again is not None
+    assert isinstance(enroll(wish, again, dock, key_file=None, note=""), Enrolled), "what is judged as it is now"
+
+
+def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: Drawer) -> None:
+    device = drawer.blank("red")
+    before = drawer.digest("red")
+    ended = drawer.run(
+        "disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--content", "zfs"
+    )
+    assert (ended.code, drawer.digest("red")) == (2, before)
+    assert "its engine rsync wants --content ext4, xfs or btrfs" in ended.err
+    assert drawer.run("check").code == 0
+
+
+def test_data_without_a_signature_is_not_blank(drawer: Drawer) -> None:
+    device = drawer.blank("red")
+    with open(device, "r+b") as file:
+        file.seek(-4096, 2)
+        file.write(b"the end of an encrypted volume")
+    before = drawer.digest("red")
+    asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--json")
+    ended = drawer.run(*asked)
+    assert (ended.code, drawer.digest("red")) == (3, before)
+    assert "it holds data of no known kind" in ended.value["why"]
+    assert drawer.run(*asked, "--erase", str(48 << 20)).code == 0

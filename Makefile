@@ -18,7 +18,7 @@ TEST_PACKAGES := openssh-server openssl e2fsprogs shellcheck
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 
 # $(call scripts,INTERPRETER): the executables that are no modules and run under it, by their first line.
-scripts = $(shell find hooks .ci tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
+scripts = $(shell find hooks .ci orchestrator tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
 
 # $(call installed,PACKAGES): installs with apt what dpkg does not know, or says what a person must install.
 # A freshly installed ssh server is neither started nor enabled: the tests run their own on loopback.

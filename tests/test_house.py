@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "history": "domain",
     "config": "domain",
     "schedule": "domain",
-    "verify": "domain",
+    "verify": "domain process",
     "disks": "domain process",
     "notices": "domain process",
     "engines": "domain process",

@@ -129,7 +129,7 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
     """What `restore run` would do; without --to, which of all copies to restore from. Changes nothing."""
     from orchestrator.domain.plan import Refusal
     from orchestrator.runner.restore.restore import plan_restore
-    from orchestrator.runner.run_recorder import decision_value, step_commands
+    from orchestrator.runner.run_recorder import brief_commands, decision_value, step_commands
     from orchestrator.views.progress import decision_lines
 
     declared = _job(frame, job, origin)
@@ -141,7 +141,9 @@ def restore_plan(frame: Frame, /, job: str | None, origin: str | None, **asked: 
     with opened(frame) as desk:
         decision = desk.do(declared, plan_restore, wish)
     steps = [] if isinstance(decision, Refusal) else decision.steps
-    lines = decision_lines(declared.name, decision, [step_commands(step) for step in steps])
+    lines = decision_lines(
+        declared.name, decision, [(step_commands if frame.verbose else brief_commands)(step) for step in steps]
+    )
     value = {"job": declared.name, **decision_value(decision)}
     if origin is None:
         value["others"] = _weigh(frame, declared, wish, lines)

@@ -51,7 +51,7 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
     from orchestrator.app.session import heard_by
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.run import EXIT
-    from orchestrator.runner.run_recorder import decision_value, step_commands
+    from orchestrator.runner.run_recorder import brief_commands, decision_value, step_commands
     from orchestrator.views.progress import decision_lines
 
     known = frame.configuration()
@@ -65,7 +65,9 @@ def plan(frame: Frame, job: str, allow: Sequence[str], aside: bool) -> int:
     decision, keeping = planned.decision, [(each.point.name, each.reason) for each in planned.going]
     refused = isinstance(decision, Refusal)
     steps = () if isinstance(decision, Refusal) else [step for stage in decision.stages for step in stage]
-    lines = decision_lines(job, decision, [step_commands(step) for step in steps])
+    lines = decision_lines(
+        job, decision, [(step_commands if frame.verbose else brief_commands)(step) for step in steps]
+    )
     if not refused:
         lines += [f"  then [keep] removes {name}: {reason}" for name, reason in keeping]
     value = {"job": job, **decision_value(decision), "removes": [{"point": n, "reason": r} for n, r in keeping]}

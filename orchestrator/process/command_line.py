@@ -104,6 +104,28 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
     return " | ".join((first + head, *rest)) + tail
 
 
+_WIDEST = 200
+
+
+def brief_line(pipeline: Pipeline) -> str:
+    """Return the pipeline as one line of at most 200 characters: scripts by their names, long lists of arguments cut."""
+    tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
+    line = " | ".join(map(_brief, pipeline.stages)) + tail
+    return line if len(line) <= _WIDEST else line[: _WIDEST - 1] + "…"
+
+
+def _brief(command: Command) -> str:
+    """Return one command without ssh's own options. A script is shown as its name and its arguments."""
+    words = command.argv[3:] if is_script(command) else command.argv
+    where = f"{command.host}: " if command.host else ""
+    return where + " ".join(quoted(word) for word in words)
+
+
+def is_script(command: Command) -> bool:
+    """Return whether the command is a script of the package, which `process.scripts` has made."""
+    return command.argv[:2] == ("sh", "-c") and command.argv[3:4] != () and command.argv[3].endswith((".sh", ".lua"))
+
+
 def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
     """One command as a line; values of variables named as secrets are masked."""
     masked = tuple((name, "***" if re.search(_SECRET, name) else value) for name, value in command.environment)

@@ -1,0 +1,24 @@
+"""The one loader of the scripts that lie in `scripts/` folders of the package, and the one place that makes them commands.
+
+A script is sent as it is, with its own name as `$0`, so that a plan can show `publish.sh /backup/photos …`.
+"""
+
+import functools
+import os
+
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Effect
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@functools.cache
+def script(room: str, name: str) -> str:
+    """Return the text of `orchestrator/<room>/scripts/<name>`. Raises: OSError."""
+    with open(f"{_PACKAGE}/{room}/scripts/{name}", encoding="utf-8") as file:
+        return file.read()
+
+
+def script_command(room: str, name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
+    """Build the command that runs a script with these values as its arguments. `before`: text that it needs in front."""
+    return Command(argv=("sh", "-c", before + script(room, name), name, *values), effect=effect, host=host)

@@ -1,4 +1,4 @@
-"""The only room that reads TOML: places and jobs come out, or all mistakes at once.
+"""The only package that reads TOML: it returns places and jobs, or all mistakes together.
 
 Why no validation library: a run that finds nothing to do may cost 85 ms beyond the look itself (100,000 files), and the
 import of pydantic 2 alone costs 90 to 120 ms of it (Python 3.11, whole process); msgspec is quick and tells only the

@@ -1,4 +1,4 @@
-"""The [notice.NAME] tables of poolferry.toml: through which channels people are told."""
+"""The [notice.NAME] tables of poolferry.toml: the channels for notices."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ _TABLE = '[notice.NAME] with kind = "mail"'
 
 
 def read_channels(sheet: Sheet, jobs: Collection[str] | None = None) -> tuple[Channel, ...]:
-    """The declared channels, in the order written; each mistake noted on the way. `jobs`: all there are, where known."""
+    """Read the declared channels, in the order written; record each mistake. `jobs`: all job names, where known."""
     written = sheet.table.get("notice", {})
     if not isinstance(written, dict):
         sheet.say(("notice",), f"{shown(written)} does not fit", _TABLE)
@@ -27,7 +27,7 @@ def read_channels(sheet: Sheet, jobs: Collection[str] | None = None) -> tuple[Ch
 
 
 def nearest_job(name: str, jobs: Collection[str]) -> str:
-    """What is expected in place of a job that is not there."""
+    """Return what is expected in place of an unknown job."""
     near = nearest(name, jobs)
     return f'"{near}", the nearest name' if near else one_of(jobs)
 
@@ -60,7 +60,7 @@ def _model(sheet: Sheet, at: Path, written: Table) -> type[Channel] | None:
 
 
 def _of_others(key: str, model: type[Channel]) -> str | None:
-    """Which kinds know a key that this one does not."""
+    """Return which channel kinds accept a key that this kind does not; None when none does."""
     kinds = [kind for kind, other in KINDS.items() if other is not model and key in declared(other)]
     return f"it only with kind {one_of(kinds)}" if kinds else None
 

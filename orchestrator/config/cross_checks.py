@@ -1,4 +1,4 @@
-"""What only all files together can tell: targets, overlaps, and jobs that wait for each other."""
+"""Checks across all files: targets, overlaps, and jobs that wait for each other."""
 
 import os.path
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Root = tuple[tuple[str, int] | None, str]
 
 
 def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, names: Iterable[str]) -> dict[str, Place]:
-    """The place of each job by the job's name; each mistake noted on the way.
+    """Return the place of each job by the job's name; record each mistake.
 
     `places` None: targets.toml could not be read. `names`: of all jobs, those included whose files could not be read.
     """
@@ -39,7 +39,7 @@ def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, nam
 
 
 def _lands(draft: Draft, places: Places, sets: Sets) -> Place | None:
-    """The place of a job, with the location where its copy lies in it; of a job that copies nothing, its source."""
+    """Return a job's place with the location of its copy in it; for a job that copies nothing, its source."""
     engine, source = draft.engine, draft.keys.get("source")
     if engine and engine.stays:
         return Place(name=draft.name, location=source) if source else None
@@ -82,7 +82,7 @@ def _target(draft: Draft, places: Places, sets: Sets) -> Place | None:
 
 
 def _rotating(draft: Draft, rotation: "RotationSet | None") -> Place | None:
-    """The set as a target, when each of its disks holds what the engine copies to."""
+    """Return the set as a target when each of its disks holds what the engine copies to; else None."""
     if rotation is None or draft.engine is None:
         return None
     from orchestrator.config.sets import set_place
@@ -109,7 +109,7 @@ def _meant(name: str, places: Collection[str]) -> str:
 
 
 def _judge_apart(draft: Draft, source: Location, place: Place) -> None:
-    """Why real paths too: a link can lead a target into its source."""
+    """Check that source and target are apart. Why real paths too: a link can lead a target into its source."""
     if machine(source) != machine(place.location):
         return
     how = relation(normal(place.location.path), normal(source.path))
@@ -121,7 +121,7 @@ def _judge_apart(draft: Draft, source: Location, place: Place) -> None:
 
 
 def _root(location: Location) -> Root:
-    """The machine and the path there without links, as far as this machine can follow them."""
+    """Return the machine and the path there without links, as far as this machine can follow them."""
     local = location.host is None and location.path.startswith("/")
     return machine(location), os.path.realpath(location.path) if local else normal(location.path)
 
@@ -140,7 +140,7 @@ def _judge_options(draft: Draft, source: Location, place: Place) -> None:
 
 
 def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
-    """What the files alone can tell; by which address a name is reached, only a look can."""
+    """Check the transport as far as the files show it; only a survey finds the address behind a host name."""
     pipe, host = draft.sections.get("pipe"), source.host or place.location.host
     unused = draft.engine is not None and "pipe.transport" in draft.engine.without
     if pipe is None or unused or pipe.transport != "mbuffer" or pipe.public_transport:
@@ -151,7 +151,7 @@ def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
 
 
 def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
-    """One place belongs to one job: neither two in one, nor one within another's."""
+    """Check that one place belongs to one job: neither two jobs in one place, nor one inside another's."""
     owners: dict[Root, str] = {}
     for draft in drafts:
         if (place := found.get(draft.name)) and not (draft.engine and draft.engine.stays):
@@ -170,7 +170,7 @@ def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
 
 
 def _judge_rules(drafts: Sequence[Draft]) -> None:
-    """One dataset has one set of rules: a second one would remove what the first keeps."""
+    """Check that one dataset has one set of rules: a second one would remove what the first keeps."""
     ruled: dict[Root, tuple[str, bool]] = {}
     for draft in drafts:
         source, rules = draft.keys.get("source"), draft.sections.get("snapshots")
@@ -203,7 +203,7 @@ def _judge_after(drafts: Sequence[Draft], names: Iterable[str]) -> None:
 
 
 def _way_back(name: str, waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The shortest way from a job over what it waits for back to itself; none: there is no way."""
+    """Return the shortest cycle of waiting jobs through a job; empty when there is none."""
     ways: list[tuple[str, ...]] = [(name,)]
     seen: set[str] = set()
     for way in ways:

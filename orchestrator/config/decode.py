@@ -1,8 +1,8 @@
-"""Written keys to the values that a dataclass declares, each mistake noted on the way.
+"""Conversion of written keys to the values that a dataclass declares; each mistake is recorded.
 
-One file while it is judged: what is written in it, and the mistakes found so far.
+One file during its check: its content, and the mistakes found so far.
 
-The bytes of one file as a sheet, or the one mistake that keeps them from being TOML.
+The bytes of one file parsed as TOML, or the one mistake that prevents it.
 """
 
 import re
@@ -37,7 +37,7 @@ class Sheet:
         self._lines: Lines | None = None
 
     def say(self, path: Path, what: str, expected: str) -> None:
-        """Note a mistake of this key; where it is missing, of the table that lacks it."""
+        """Record a mistake of this key; if the key is missing, of the table that lacks it."""
         line = self._located().of(path)
         self.mistakes.append(
             Mistake(file=show_name(self.file), line=line, key=dotted(path), what=what, expected=expected)
@@ -52,12 +52,12 @@ class Sheet:
 
 
 def dotted(path: Path) -> str:
-    """The key as it is written: parts joined by dots, those with other than letters, digits, - and _ in quotes."""
+    """Return the key as written: parts joined by dots, those with other than letters, digits, - and _ in quotes."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{show_name(part)}"' for part in path)
 
 
 def shown(value: object) -> str:
-    """A written value as a message names it."""
+    """Return a written value as a message shows it."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -82,7 +82,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant."""
+    """Return the name that was probably meant; None when none is near."""
     from difflib import get_close_matches  # only mistakes need it
 
     known = {each.lower(): each for each in names}
@@ -101,7 +101,7 @@ _CURES = {
 
 
 def parse_sheet(file: str, content: bytes, *, least: str) -> Sheet | Mistake:
-    """The sheet of a file, or why it is none: bytes that are no UTF-8, broken TOML, a key twice, nothing at all.
+    """Parse a file, or return why it fails: bytes that are no UTF-8, broken TOML, a repeated key, an empty file.
 
     `least`: what such a file must hold, for the message of an empty one.
     """
@@ -122,7 +122,7 @@ def parse_sheet(file: str, content: bytes, *, least: str) -> Sheet | Mistake:
 
 
 def _twice(file: str, text: str, message: str) -> Mistake | None:
-    """The mistake of a key or section that is written twice, if tomllib's message means one."""
+    """Return the mistake of a key or section that is written twice, if tomllib's message means one."""
     if not message.startswith(("Cannot", "Duplicate")):
         return None
     from orchestrator.config.locate import locate
@@ -135,7 +135,7 @@ def _twice(file: str, text: str, message: str) -> Mistake | None:
 
 
 def _broken(file: str, text: str, message: str) -> Mistake:
-    """The mistake of broken TOML, in the line that tomllib tells in its message."""
+    """Return the mistake of broken TOML, in the line that tomllib's message names."""
     position = re.search(_POSITION, message)
     line = int(position[1]) if position and position[1] else text.rstrip("\n").count("\n") + 1
     what = re.sub(_POSITION, "", message)
@@ -164,23 +164,23 @@ _UNTOUCHED: dict[type[Any], Any] = {}
 
 
 class _Unfit(Exception):
-    """A value that its key cannot take: what it is, and what was expected."""
+    """A value that its key cannot accept: the value, and what was expected."""
 
 
 def written_name(field: "Field[Any]") -> str:
-    """The key of this field as it is written in a file."""
+    """Return the key of this field as it is written in a file."""
     return field.name.replace("_", "-")
 
 
 def declared(model: type[Any]) -> dict[str, "Field[Any]"]:
-    """The fields that a file fills, by the key as it is written. Kept, as each file asks for the same models again."""
+    """Return the fields that a file sets, by written key. Cached, as each file asks for the same models again."""
     if model not in _DECLARED:
         _DECLARED[model] = {written_name(field): field for field in fields(model) if "key" in field.metadata}
     return _DECLARED[model]
 
 
 def kind_of(field: "Field[Any]") -> type[Any]:
-    """One of str, int, float, bool and tuple; str for everything that has a `parse` of its own, unless it is a list."""
+    """Return str, int, float, bool or tuple; str for each field with its own `parse`, unless it is a list."""
     wanted: Any = field.type
     if get_origin(wanted) in (Union, UnionType):
         wanted = next(each for each in get_args(wanted) if each is not NoneType)
@@ -196,7 +196,7 @@ def kind_of(field: "Field[Any]") -> type[Any]:
 
 
 def fill(sheet: Sheet, model: type[T], table: Table, at: Path, hint: Hint) -> T | None:
-    """The declared value, with defaults for what is wrong; None when a required key is. `hint` as in `read_keys`."""
+    """Build the declared value, with defaults for wrong keys; None if a required one is. `hint`: see `read_keys`."""
     if not table and (untouched := _untouched(model)) is not None:
         return untouched
     values = read_keys(sheet, model, table, at, hint)
@@ -205,7 +205,7 @@ def fill(sheet: Sheet, model: type[T], table: Table, at: Path, hint: Hint) -> T 
 
 
 def _untouched(model: type[T]) -> T | None:
-    """What a section that nobody wrote declares, one value for all; None when it has required keys."""
+    """Return the shared default value of a section that nobody wrote; None when it has required keys."""
     if model not in _UNTOUCHED:
         needs = any(field.default is MISSING for field in declared(model).values())
         _UNTOUCHED[model] = None if needs else model()
@@ -214,7 +214,7 @@ def _untouched(model: type[T]) -> T | None:
 
 
 def read_keys(sheet: Sheet, model: type[Any], table: Table, at: Path, hint: Hint) -> dict[str, Any]:
-    """The values of all keys that are right, by field name. `hint`: what was meant by a key of another table."""
+    """Read the values of all valid keys, by field name. `hint`: the advice for a key of another table."""
     known = declared(model)
     for name in table.keys() - known.keys():
         near = nearest(name, known)
@@ -233,7 +233,7 @@ def read_keys(sheet: Sheet, model: type[Any], table: Table, at: Path, hint: Hint
 
 
 def _value(written: object, kind: type[Any], rule: Key) -> object:
-    """The value of one key. Raises: _Unfit."""
+    """Return the value of one key. Raises: _Unfit."""
     if kind is tuple:
         if not isinstance(written, list):
             raise _Unfit(f"{shown(written)} does not fit", expected(tuple, rule))
@@ -271,12 +271,12 @@ def _plain(written: object, kind: type[Any], rule: Key) -> object:
 
 
 def _is_number(written: object) -> bool:
-    """Why not true and false, which Python counts as numbers: in a file they are none. Nor is nan, or inf."""
+    """Return True for a finite number. Why not true and false, which Python counts as numbers: a file does not."""
     return isinstance(written, int | float) and not isinstance(written, bool) and abs(written) < float("inf")
 
 
 def expected(kind: type[Any], rule: Key) -> str:
-    """What a key takes, in words: what its `parse` says of an empty text, its choices, or its kind."""
+    """Describe what a key accepts: what its `parse` says of an empty text, its choices, or its kind."""
     if rule.choices:
         return one_of(rule.choices)
     if rule.parse:

@@ -1,4 +1,4 @@
-"""The configuration of a directory, or every mistake in it at once."""
+"""The loaded configuration of a directory, or every mistake in it together."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ TARGETS = "targets.toml"
 
 
 def load(directory: str, engines: Engines) -> Configuration:
-    """All jobs and places. Raises: DeclarationError with the mistakes of all files, in the order of file and line.
+    """Load all jobs and places. Raises: DeclarationError with the mistakes of all files, ordered by file and line.
 
     Jobs that stay with their source name no target: where there are only such, targets.toml may be missing.
     """
@@ -65,7 +65,7 @@ def _mistake(file: str, what: str, expected: str) -> Mistake:
 
 
 def _names_in(directory: str) -> set[str]:
-    """The names in the configuration's directory. Raises: DeclarationError."""
+    """Return the names in the configuration's directory. Raises: DeclarationError."""
     try:
         return set(os.listdir(directory))
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def _names_in(directory: str) -> set[str]:
 
 
 def _job_files(directory: str, mistakes: list[Mistake]) -> list[tuple[str, str]]:
-    """Each job's name with its file. Hidden files are left alone: editors leave theirs there."""
+    """Return each job's name with its file. Hidden files are ignored, as editors leave theirs there."""
     folder = os.path.join(directory, "jobs")
     try:
         files = sorted(file for file in os.listdir(folder) if file.endswith(".toml") and not file.startswith("."))
@@ -96,7 +96,7 @@ def _job_files(directory: str, mistakes: list[Mistake]) -> list[tuple[str, str]]
 
 
 def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
-    """What a file holds; None, with the mistake noted, when that cannot be told."""
+    """Read a file's content; return None and record the mistake when that fails."""
     try:
         with open(path, "rb") as file:
             held = parse_sheet(path, file.read(), least=least)
@@ -111,7 +111,7 @@ def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
 
 
 def _sets(targets: Sheet, places: Iterable[str]) -> "dict[str, RotationSet | None]":
-    """The rotation sets. Why imported late: most configurations have none, and each run reads this file."""
+    """Read the rotation sets. Why imported late: most configurations have none, and each run reads this file."""
     if not targets.table.keys() & {"set", "disk"}:
         return {}
     from orchestrator.config.sets import read_sets

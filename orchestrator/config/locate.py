@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands.
+"""Line numbers of the keys of a TOML text.
 
 Why: tomllib tells values without their lines, and a mistake without its line is a search.
 """
@@ -26,7 +26,7 @@ _SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
 class Lines:
-    """The lines of one text's keys, the first is 1; `twice`: each key that is written again, with its line."""
+    """Line numbers of a text's keys, starting at 1; `twice`: each key that is written again, with its line."""
 
     __slots__ = ("_first", "_whole", "twice")
 
@@ -36,13 +36,13 @@ class Lines:
         self.twice: list[tuple[Path, int]] = []
 
     def of(self, path: Path) -> int:
-        """The line of this key or table, or of the nearest one around it; line 1 for the file itself."""
+        """Return the line of this key or table, or of the nearest one around it; line 1 for the file itself."""
         while path and path not in self._first:
             path = path[:-1]
         return self._first.get(path, 1)
 
     def paths(self) -> set[Path]:
-        """Every key and table that was found."""
+        """Return every key and table that was found."""
         return set(self._first)
 
     def note(self, path: Path, line: int) -> None:
@@ -65,7 +65,7 @@ class Lines:
 
 
 def locate(text: str) -> Lines:
-    """The line of every key and table of a valid text; of a broken one, of those before the break.
+    """Find the line of every key and table of a valid text; of a broken one, of those before the break.
 
     Keys within lists of tables are told without an index: the first one counts.
     """
@@ -96,7 +96,7 @@ class _Scan:
         return self.lines
 
     def _next(self) -> str:
-        """The next sign that is neither blank nor remark; empty at the end."""
+        """Return the next character that is neither blank nor comment; empty at the end."""
         found = _BLANK.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1]
@@ -133,7 +133,7 @@ class _Scan:
         return any(path[:length] in self.lists for length in range(1, len(path) + 1))
 
     def _key(self, around: Path) -> bool:
-        """Note the key that stands here, and go to behind its equals sign. False: there is no key."""
+        """Record the key at this position, and move behind its equals sign. Return False when there is no key."""
         line = bisect_right(self.starts, self.at)
         path = self._path()
         if not path or not self._take("="):
@@ -144,7 +144,7 @@ class _Scan:
         return True
 
     def _value(self) -> bool:
-        """Go to behind the value of the latest key, noting the keys of inline tables in it. False: it never ends."""
+        """Move behind the value of the latest key and record keys of inline tables. Return False if it never ends."""
         open_: list[tuple[str, Path]] = []
         while self._piece(open_):
             if not open_ and _END.match(self.text, self.at):  # a date and its time may stand apart by a space
@@ -152,7 +152,7 @@ class _Scan:
         return False
 
     def _piece(self, open_: list[tuple[str, Path]]) -> bool:
-        """Go to behind the next bracket, comma, text or word of a value."""
+        """Move behind the next bracket, comma, text or word of a value."""
         sign = self._next()
         if sign and sign in "[{":
             open_.append((sign, self.latest))

@@ -1,4 +1,4 @@
-"""poolferry.toml: what holds for the whole machine; the file may be missing."""
+"""Settings of the whole machine from poolferry.toml; the file may be missing."""
 
 import os
 from collections.abc import Collection
@@ -18,7 +18,7 @@ CHANNELS = "notice"
 
 
 def load_machine(directory: str, jobs: Collection[str] | None = None) -> Machine:
-    """What the file declares, its defaults where there is none. Raises: DeclarationError with all its mistakes.
+    """Load the file's settings, or the defaults without a file. Raises: DeclarationError with all its mistakes.
 
     `jobs`: the names of all jobs; then a channel that names another is a mistake.
     """
@@ -42,7 +42,7 @@ def load_machine(directory: str, jobs: Collection[str] | None = None) -> Machine
 
 
 def read_machine(sheet: Sheet, jobs: Collection[str] | None = None) -> Machine:
-    """The declared sections, each with its defaults where the file does not tell; each mistake noted."""
+    """Read the declared sections, with defaults for what the file omits; record each mistake."""
     known = (*SECTIONS, CHANNELS)
     for name in sheet.table.keys() - set(known):
         near = nearest(name, known)
@@ -52,7 +52,7 @@ def read_machine(sheet: Sheet, jobs: Collection[str] | None = None) -> Machine:
 
 
 def _channels(sheet: Sheet, jobs: Collection[str] | None) -> "tuple[Channel, ...]":
-    """Why imported late: each run reads this file, and most have no channel."""
+    """Read the channels. Why imported late: each run reads this file, and most have no channel."""
     if CHANNELS not in sheet.table:
         return ()
     from orchestrator.config.channels import read_channels

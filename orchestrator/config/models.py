@@ -1,4 +1,4 @@
-"""The shape of the configuration: keys of each file, what an engine adds, and all of it once it is read."""
+"""The form of the configuration: the keys of each file, the engine's keys, and the result after reading."""
 
 import os.path
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ SECTIONS: dict[str, type[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSection:
-    """What an engine adds to a job file: its section, and whether it copies datasets instead of paths.
+    """Engine part of a job file: its section, and whether the engine copies datasets instead of paths.
 
     `rules`: what is wrong with a job's [snapshots]. `lands`: where in a place the copy of a source lies, when it is not
     the place itself. `stays`: it works on the source alone, so its jobs name no target. `without`: sections, and
@@ -60,7 +60,7 @@ class EngineSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything that was declared, without a mistake."""
+    """The whole configuration, without a mistake."""
 
     directory: str
     jobs: tuple[Job, ...]
@@ -68,7 +68,7 @@ class Configuration:
     sets: "tuple[RotationSet, ...]" = ()
 
     def job(self, name: str) -> Job:
-        """The job of this name. Raises: DeclarationError."""
+        """Return the job of this name. Raises: DeclarationError."""
         found = next((job for job in self.jobs if job.name == name), None)
         if found is None:
             file = os.path.join(self.directory, "jobs")
@@ -78,7 +78,7 @@ class Configuration:
         return found
 
     def rotation(self, name: str) -> "RotationSet":
-        """The rotation set of this name. Raises: KeyError."""
+        """Return the rotation set of this name. Raises: KeyError."""
         return {each.name: each for each in self.sets}[name]
 
     def _names(self) -> str:
@@ -86,7 +86,7 @@ class Configuration:
 
 
 def parse_anywhere(text: str) -> Location:
-    """As `parse_location`, in words of our own where the standard library's refuse a host. Raises: ValueError."""
+    """Parse like `parse_location`, with our own message for a host that urllib refuses. Raises: ValueError."""
     if "://" not in text:
         return parse_location(text)  # most places are paths, and urllib costs each start 3 ms
     from urllib.parse import urlsplit

@@ -1,10 +1,10 @@
-"""One job file, judged by itself: what the rest of the configuration must agree with stays open.
+"""One job file, checked alone: checks against the rest of the configuration come later.
 
-The [hooks] of a job file: which commands each event calls.
+The [hooks] section of a job file: the commands of each event.
 
-Which locations a job may have, and how two of them lie to each other.
+Valid locations of a job, and the relation between two of them.
 
-targets.toml: the places that copies go to.
+The places for copies, from targets.toml.
 """
 
 import os.path
@@ -27,7 +27,7 @@ EVENT = f"what to call at this event: {SHAPES}"
 
 
 def read_hooks(sheet: Sheet, table: Table) -> Hooks:
-    """The declared hooks, in the order written; each mistake noted on the way."""
+    """Read the declared hooks, in the order written; record each mistake."""
     calls: list[tuple[str, tuple[Argv, ...]]] = []
     timeout = Hooks().timeout
     for name, written in table.items():
@@ -47,7 +47,7 @@ def read_hooks(sheet: Sheet, table: Table) -> Hooks:
 
 
 def _commands(written: object) -> tuple[Argv, ...]:
-    """The commands of one event; none: what is written names none, or names one wrongly."""
+    """Return the commands of one event; empty when none is named, or one is wrong."""
     if isinstance(written, list) and all(isinstance(each, list) for each in written):
         found = [_argv(each) for each in written]
     else:
@@ -56,7 +56,7 @@ def _commands(written: object) -> tuple[Argv, ...]:
 
 
 def _argv(parts: list[object]) -> Argv:
-    """The program and its arguments; none: not all are texts, or there is no program."""
+    """Return the program and its arguments; empty when not all are texts, or there is no program."""
     texts = tuple(part for part in parts if isinstance(part, str) and "\x00" not in part)
     return texts if len(texts) == len(parts) and texts and texts[0].strip() else ()
 
@@ -65,43 +65,43 @@ _DATASET = r"[A-Za-z][A-Za-z0-9_.: -]*(/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*"
 
 
 def as_dataset(location: Location) -> Location:
-    """The location with the dataset's own name: on a host a URL puts a slash before it."""
+    """Return the location with the dataset's own name: on a host a URL puts a slash before it."""
     return Location(path=location.path.lstrip("/"), host=location.host) if location.host else location
 
 
 def wrong_path(location: Location) -> tuple[str, str] | None:
-    """What is wrong and what is expected, where a location is no absolute path."""
+    """Return the mistake and the expected value for a location that is no absolute path; else None."""
     if location.path.startswith("/"):
         return None
     return f'"{spelled(location)}" is no absolute path', 'a path that begins with "/" (~ and $NAME are not replaced)'
 
 
 def wrong_target(location: Location) -> tuple[str, str] | None:
-    """What is wrong and what is expected, where a path can hold no copies."""
+    """Return the mistake and the expected value for a path that can hold no copies; else None."""
     if normal(location.path) == "/":
         return f'"{spelled(location)}" is the top of everything', "a directory that holds the copies and nothing else"
     return wrong_path(location)
 
 
 def wrong_dataset(location: Location) -> tuple[str, str] | None:
-    """What is wrong and what is expected, where a location is no dataset."""
+    """Return the mistake and the expected value for a location that is no dataset; else None."""
     if re.fullmatch(_DATASET, location.path):
         return None
     return f'"{spelled(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
 
 
 def normal(path: str) -> str:
-    """The path without doubled slashes, "." and ".."; a dataset's name as it is."""
+    """Return the path without doubled slashes, "." and ".."; a dataset's name as it is."""
     return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
 def machine(location: Location) -> tuple[str, int] | None:
-    """What tells one machine from another; None is this one. The user does not: two users see one tree."""
+    """Return a key of the machine; None is this one. The user is not part of it: two users see one tree."""
     return (location.host.name.lower(), location.host.port or 22) if location.host else None
 
 
 def relation(one: str, other: str) -> str | None:
-    """How one normal path lies to another of the same machine: "is", "lies inside", "holds", or not at all."""
+    """Return how one normal path relates to another on the same machine: "is", "lies inside", "holds", or None."""
     if one == other:
         return "is"
     if one.startswith(other.rstrip("/") + "/"):
@@ -110,7 +110,7 @@ def relation(one: str, other: str) -> str | None:
 
 
 def spelled(location: Location) -> str:
-    """The location as a message shows it."""
+    """Return the location as a message shows it."""
     return show_name(str(location))
 
 
@@ -119,7 +119,7 @@ Engines = Mapping[str, EngineSection]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A job file as far as it is right. `keys`: the right keys before the first section; `sections`: what follows."""
+    """The valid part of a job file. `keys`: the valid keys before the first section; `sections`: what follows."""
 
     name: str
     sheet: Sheet
@@ -129,7 +129,7 @@ class Draft:
 
 
 def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
-    """The draft of one job; each mistake noted on the way."""
+    """Read the draft of one job; record each mistake."""
     written = sheet.table.get("engine")
     named = written if isinstance(written, str) else ""
     engine = engines.get(named)
@@ -178,7 +178,7 @@ def _judge_target(sheet: Sheet, engine: EngineSection | None) -> None:
 
 
 def _judge_snapshots(sheet: Sheet, sections: dict[str, Any], engine: EngineSection | None) -> None:
-    """Why none without a rule: sanoid would keep no snapshot at all."""
+    """Check the [snapshots] section. Why it needs a rule: without one sanoid would keep no snapshot at all."""
     snapshots = sections["snapshots"]
     if "snapshots" not in sheet.table:
         sections["snapshots"] = None
@@ -191,7 +191,7 @@ def _judge_snapshots(sheet: Sheet, sections: dict[str, Any], engine: EngineSecti
 
 
 def _judge_schedule(sheet: Sheet) -> None:
-    """Why the later ones are wrong: the first in the file is taken for the one that was meant."""
+    """Check the schedule keys. Why the later ones are wrong: the first in the file is taken as the intended one."""
     first, *more = [key for key in sheet.table if key in WHEN] or [""]
     for key in more:
         sheet.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
@@ -219,12 +219,12 @@ def _before(key: str) -> str | None:
 
 
 def _home(key: str, models: Mapping[str, type[Any]]) -> str | None:
-    """Where a key belongs that another section knows."""
+    """Return the section to which a misplaced key belongs; None when no section knows it."""
     return next((f"it below [{name}]" for name, model in models.items() if key in declared(model)), None)
 
 
 def _section(key: str, head: Table, names: set[str]) -> str | None:
-    """The section that was meant by an unknown one."""
+    """Return the section that was meant by an unknown one; None when the key holds no section."""
     if not isinstance(head[key], dict):
         return None
     near = nearest(key, names)
@@ -232,7 +232,7 @@ def _section(key: str, head: Table, names: set[str]) -> str | None:
 
 
 def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
-    """The job of a draft without mistakes. `place`: with the location where this job's copy lies."""
+    """Build the job of a draft without mistakes. `place`: with the location of this job's copy."""
     keys, sections = draft.keys, dict(draft.sections)
     options = sections.pop(engine.name)
     schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)
@@ -259,7 +259,7 @@ KINDS = ("place", "set", "disk")
 
 
 def read_places(sheet: Sheet) -> dict[str, Place | None] | None:
-    """Every named place, None where its declaration is wrong; None: there is no place and no set at all. Mistakes are noted."""
+    """Read every named place, None where its declaration is wrong; None: there is no place and no set at all. Record mistakes."""
     for name in sheet.table:
         if name not in KINDS:
             near = nearest(name, KINDS)

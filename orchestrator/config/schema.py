@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of the files, for editors: from the same declarations that judge them."""
+"""JSON Schemas (draft 2020-12) of the files, for editors, from the same declarations that check the files."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -26,12 +26,12 @@ _SAMPLES: dict[type[Any], object] = {int: 4, float: 1.5, bool: True, tuple: ["on
 
 
 def schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
-    """The schema of each kind of file, by the file it is for."""
+    """Return the schema of each kind of file, by the file it is for."""
     return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema(), "poolferry.toml": machine_schema()}
 
 
 def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
-    """The schema of a job file. What only all files together can tell is left to `poolferry check`."""
+    """Build the schema of a job file. Checks across all files are left to `poolferry check`."""
     head = _table(JobKeys, "A job of poolferry: one source that is carried to one target.")
     head["properties"]["engine"]["enum"] = sorted(engines)
     head["properties"]["engine"]["examples"] = sorted(engines)
@@ -47,7 +47,7 @@ def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
 
 
 def targets_schema() -> Schema:
-    """The schema of targets.toml."""
+    """Build the schema of targets.toml."""
     place = _table(PlaceKeys, "A place that one job keeps its copies in.")
     place["oneOf"] = [{"required": [key]} for key in declared(PlaceKeys)]
     named = {"propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"}, "minProperties": 1}
@@ -82,7 +82,7 @@ def targets_schema() -> Schema:
 
 
 def machine_schema() -> Schema:
-    """The schema of poolferry.toml."""
+    """Build the schema of poolferry.toml."""
     return {
         "$schema": DRAFT,
         "title": "poolferry machine",
@@ -112,7 +112,7 @@ def _channel(kind: str) -> Schema:
 
 
 def written_default(field: "Field[Any]") -> object:
-    """A key's default as a person would write it; None: there is none to write."""
+    """Return a key's default as a person would write it; None when there is none to write."""
     rule: Key = field.metadata["key"]
     value = field.default
     if value is MISSING or value is None:
@@ -129,7 +129,7 @@ def written_default(field: "Field[Any]") -> object:
 
 
 def example_of(field: "Field[Any]") -> object:
-    """A value that this key takes: the declared example, else one that fits its kind."""
+    """Return a value that this key accepts: the declared example, else one that fits its kind."""
     rule: Key = field.metadata["key"]
     kind = kind_of(field)
     if rule.example:
@@ -140,7 +140,7 @@ def example_of(field: "Field[Any]") -> object:
 
 
 def _measure(number: float, *, size: bool) -> str:
-    """Bytes or seconds in the largest unit that leaves a whole number."""
+    """Return bytes or seconds in the largest unit that leaves a whole number."""
     units = (("G", 1024**3), ("M", 1024**2), ("K", 1024)) if size else (("d", 86400), ("h", 3600), ("m", 60))
     letter, unit = next((each for each in units if number and number % each[1] == 0), ("" if size else "s", 1))
     return f"{number / unit:g}{letter}"
@@ -198,7 +198,7 @@ def _hooks() -> Schema:
 
 
 def _only(engine: EngineSection, engines: Iterable[str]) -> Schema:
-    """A job of this engine has no other engine's section, and nothing that means nothing to it."""
+    """Build the rule that a job of this engine has no other engine's section, and no key that this engine ignores."""
     without: Schema = {other: False for other in engines if other != engine.name}
     for name in engine.without:
         section, _, key = name.partition(".")

@@ -1,4 +1,4 @@
-"""targets.toml: rotation sets, and the disks that were enrolled in them."""
+"""Rotation sets and their enrolled disks, from targets.toml."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ IDENTITY = "^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[1-9][0-9]{0,19
 
 
 def parse_identity(text: str) -> str:
-    """A filesystem's uuid or a pool's guid, as udev writes them. Raises: ValueError."""
+    """Parse a filesystem's uuid or a pool's guid, as udev writes them. Raises: ValueError."""
     small = text.lower()
     if _UUID.fullmatch(small) or (_GUID.fullmatch(text) and int(text) < 1 << 64):
         return small
@@ -27,7 +27,7 @@ def parse_identity(text: str) -> str:
 
 
 def parse_file(text: str) -> str:
-    """An absolute path. Raises: ValueError."""
+    """Parse an absolute path. Raises: ValueError."""
     if not text.startswith("/"):
         raise ValueError('an absolute path such as "/etc/poolferry/keys/red"')
     return text
@@ -97,7 +97,7 @@ _LEAST = {"set": "[set.NAME], such as [set.offsite]", "disk": '[disk.NAME] with 
 
 
 def read_sets(sheet: Sheet, places: Iterable[str]) -> dict[str, RotationSet | None]:
-    """Every rotation set with its disks, None where the declaration of one of them is wrong; each mistake noted."""
+    """Read every rotation set with its disks, None where one of the declarations is wrong; record each mistake."""
     written = {kind: _members(sheet, kind) for kind in SECTIONS}
     sets = {name: fill(sheet, SetKeys, table, ("set", name), lambda _: None) for name, table in written["set"].items()}
     disks = {name: _disk(sheet, name, table, written["set"]) for name, table in written["disk"].items()}
@@ -109,7 +109,7 @@ def read_sets(sheet: Sheet, places: Iterable[str]) -> dict[str, RotationSet | No
 
 
 def _members(sheet: Sheet, kind: str) -> dict[str, dict[str, object]]:
-    """The tables of a kind that are tables, by name."""
+    """Return the entries of a kind that are tables, by name."""
     table = sheet.table.get(kind, {})
     if not isinstance(table, dict):
         sheet.say((kind,), f"{shown(table)} does not fit", _LEAST[kind])
@@ -149,7 +149,7 @@ def _disk(sheet: Sheet, name: str, table: dict[str, object], sets: Iterable[str]
 
 
 def _judge_names(sheet: Sheet, places: Iterable[str], written: Mapping[str, Iterable[str]]) -> None:
-    """Why: copies are remembered by the name of the place or disk on which they lie."""
+    """Check that names are unique. Why: copies are remembered by the name of the place or disk on which they lie."""
     taken = dict.fromkeys(places, "place")
     for kind, names in written.items():
         for name in names:
@@ -204,11 +204,11 @@ def _judge_order(sheet: Sheet, name: str, keys: SetKeys, own: list[str]) -> None
 
 
 def _order(keys: SetKeys, own: list[str]) -> tuple[str, ...]:
-    """Disks that are not named come last: one that was just enrolled needs no second edit."""
+    """Return the order of disks; unnamed ones come last, so that a new disk needs no second edit."""
     return (*keys.order, *(name for name in own if name not in keys.order)) if keys.expect == "fixed" else ()
 
 
 def set_place(rotation: RotationSet, job: str, *, datasets: bool) -> Place:
-    """The set as a job's target. Its location tells two jobs apart, and is one that nothing else has."""
+    """Return the set as a job's target. Its location is unique for each job, and nothing else has it."""
     path = f"{POOL}{rotation.name}/{job}" if datasets else f"{ROOM}/{rotation.name}/{job}"
     return Place(name=rotation.name, location=Location(path=path), rotation=rotation)

@@ -20,12 +20,12 @@ _LONGEST = 10 * 366 * 86400
 
 
 def parse_schedule(text: str) -> str | None:
-    """As `parse_cron`; "manual" is the same as no schedule. Raises: ValueError."""
+    """Parse a schedule like `parse_cron`; "manual" is the same as no schedule. Raises: ValueError."""
     return None if text == "manual" else parse_cron(text)
 
 
 def parse_cron(text: str) -> str:
-    """The normal form "cron 30 2 * * *" of five cron fields. Raises: ValueError.
+    """Parse five cron fields to the normal form "cron 30 2 * * *". Raises: ValueError.
 
     Source: crontab(5) as Debian's cron reads it: names of months and weekdays, ranges, lists and steps.
     """
@@ -52,7 +52,7 @@ def _cron_field(text: str, name: str, least: int, most: int, names: dict[str, in
 
 
 def _cron_item(text: str, least: int, most: int, names: dict[str, int]) -> range:
-    """The numbers one item names, none if it is wrong. Why no step behind a single number: crons differ on it."""
+    """Return the numbers of one item, none if it is wrong. Why no step behind a single number: crons differ on it."""
     match = re.fullmatch(_ITEM, text)
     first, last, step = match.groups() if match else ("?", None, None)
     if first and step and not last:
@@ -69,7 +69,7 @@ def _cron_number(text: str, names: dict[str, int]) -> int:
 
 
 def parse_every(text: str) -> str:
-    """The normal form "every 900" (seconds) of a duration of at least a minute. Raises: ValueError."""
+    """Parse a duration of at least a minute to the normal form "every 900" (seconds). Raises: ValueError."""
     seconds = parse_duration(text)
     if not 60 <= seconds <= _LONGEST:
         raise ValueError('a duration from "1m" on, such as "15m" or "6h"')
@@ -77,12 +77,12 @@ def parse_every(text: str) -> str:
 
 
 def parse_daily(text: str) -> str:
-    """The normal form "daily 02:30" of a time of day. Raises: ValueError."""
+    """Parse a time of day to the normal form "daily 02:30". Raises: ValueError."""
     return f"daily {parse_clock(text):%H:%M}"
 
 
 def parse_span(text: str) -> Seconds:
-    """A duration that is neither nothing nor endless. Raises: ValueError."""
+    """Parse a duration that is neither zero nor endless. Raises: ValueError."""
     seconds = parse_duration(text)
     if not 1 <= seconds <= _LONGEST:
         raise ValueError('a duration such as "15m", "26h" or "7d"')

@@ -1,1 +1,1 @@
-"""Makes removable disks usable, and lets go of them: look, unlock, mount or import, mark, release."""
+"""Preparation and release of removable disks: survey, unlock, mount or import, mark, release."""

@@ -1,4 +1,4 @@
-"""Which disks are here, and what lies on each: lsblk for the tree, blkid and wipefs for a fresh look at the medium itself.
+"""Present disks and what lies on each: lsblk for the tree, blkid and wipefs for a fresh read of the medium itself.
 
 Each device is asked by itself: blkid ends at the first of several that it cannot tell of.
 """
@@ -26,22 +26,22 @@ UNKNOWN = "data of no known kind"
 
 
 def tree_pipeline() -> Pipeline:
-    """All block devices, each with what was made on it."""
+    """Return the command to list all block devices, each with what was made on it."""
     return alone("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
 
 
 def probe_pipeline(path: str) -> Pipeline:
-    """What lies on a device, read from it: udev's own word may be older than what a person has just done."""
+    """Return the command to read what lies on a device: udev's data may be older than a person's last action."""
     return alone("blkid", "-p", "-o", "export", path, effect=Effect.READS)
 
 
 def signatures_pipeline(path: str) -> Pipeline:
-    """Every signature on a device, read from it."""
+    """Return the command to read every signature on a device."""
     return alone("wipefs", "--no-act", "--json", path, effect=Effect.READS)
 
 
 def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
-    """Whether the first and the last MiB hold only zeros: exit 0, 1 where they do not, 2 where they cannot be read.
+    """Return commands to check that the first and the last MiB hold only zeros: exit 0, 1 if not, 2 if unreadable.
 
     Why: what has no signature may hold data, as an encrypted volume does; and to blkid and wipefs a device that gives
     nothing but errors is a blank one.
@@ -54,7 +54,7 @@ def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
 
 
 def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ...]:
-    """Every block device that is here; those that may be pulled out, or of which udev tells nothing, are read.
+    """Return every block device that is here; removable ones, and those of which udev reports nothing, are read.
 
     `also`: paths of more that are read. Raises: OutsideError.
     """
@@ -62,7 +62,7 @@ def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ..
 
 
 def list_devices(reader: Reader) -> tuple[Device, ...]:
-    """Every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
+    """Return every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
         raise explain(broken(tree_pipeline(), listed))
@@ -75,7 +75,7 @@ def _to_be_read(device: Device, also: Sequence[str]) -> bool:
 
 
 def _fresh(device: Device, reader: Reader) -> Device:
-    """The device with what lies on it now. Why not by blkid alone: a device that it could not open is a blank one to it."""
+    """Return the device with what lies on it now. Why not by blkid alone: to it an unreadable device is a blank one."""
     probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
     if probed.well:
         return with_probe(device, parse_probe(probed.stdout).get(device.path, {}))
@@ -86,7 +86,7 @@ def _fresh(device: Device, reader: Reader) -> Device:
 
 
 def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
-    """The kinds of all that is on a device; none: it is blank. None: it cannot be read."""
+    """Return the kinds of all that is on a device; none: it is blank. None: it cannot be read."""
     listed = reader.read(signatures_pipeline(path), timeout=_PATIENCE)
     found = parse_signatures(listed.stdout) if listed.well else None
     if found != ():
@@ -98,13 +98,13 @@ def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
 
 
 def parse_signatures(text: bytes) -> tuple[str, ...]:
-    """Of wipefs's JSON: each kind once; of a blank device it prints nothing at all."""
+    """Parse wipefs's JSON: each kind once; of a blank device wipefs prints nothing at all."""
     found = json.loads(text)["signatures"] if text.strip() else []
     return tuple(dict.fromkeys(each["type"] for each in found))
 
 
 def parse_tree(text: bytes) -> tuple[Device, ...]:
-    """The devices of lsblk's JSON. What a partition does not tell of its bus and its serial, its disk tells."""
+    """Parse lsblk's JSON into devices. A partition takes a missing bus and serial from its disk."""
     found: dict[str, Device] = {}
     for node in json.loads(text)["blockdevices"]:
         for device in _walk(node, None):
@@ -140,12 +140,12 @@ def _device(node: Mapping[str, Any], whole: Device | None, parts: tuple[str, ...
 
 
 def _case(node: Mapping[str, Any]) -> str:
-    """What is one for all disks behind one bridge, each of which is a unit of it (the last number of H:C:T:L)."""
+    """Return the key that all disks behind one bridge share, each being a unit of it (the last number of H:C:T:L)."""
     return str(node["hctl"]).rpartition(":")[0] if node["tran"] == "usb" and node.get("hctl") else ""
 
 
 def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
-    """What blkid told of each device, by its path."""
+    """Parse what blkid reports of each device, by its path."""
     found: dict[str, dict[str, str]] = {}
     told: dict[str, str] = {}
     for line in text.decode("utf-8", "surrogateescape").splitlines():
@@ -158,7 +158,7 @@ def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
 
 
 def with_probe(device: Device, told: Mapping[str, str]) -> Device:
-    """The device with what blkid told of it."""
+    """Return the device with what blkid reports of it."""
     return replace(
         device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
         label=told.get("LABEL", ""), table=told.get("PTTYPE", ""),
@@ -166,7 +166,7 @@ def with_probe(device: Device, told: Mapping[str, str]) -> Device:
 
 
 def held(disks: Iterable[Disk]) -> dict[str, bool]:
-    """The names of disks whose pool lies on a device of ours now, and whether an export of it is under way.
+    """Return the names of disks whose pool lies on a mapped device now, and whether its export is under way.
 
     Why not of lsblk: it leaves out what lost its disk.
     """
@@ -176,7 +176,7 @@ def held(disks: Iterable[Disk]) -> dict[str, bool]:
 
 
 def _exports() -> Iterator[str]:
-    """The names of pools that somebody is exporting; one whose disk is gone is never done with it."""
+    """Yield the names of pools being exported; the export of a pool whose disk is gone never ends."""
     for folder in glob.iglob("/proc/[0-9]*/cmdline"):
         with suppress(OSError), open(folder, "rb") as file:
             words = file.read().split(b"\0")
@@ -185,12 +185,12 @@ def _exports() -> Iterator[str]:
 
 
 def node_path(disk: Disk) -> str:
-    """The lowest device of ours below a disk's pool."""
+    """Return the path of the lowest mapped device below a disk's pool."""
     return f"/dev/mapper/{POOL}{disk.name}{BELOW if disk.inside else ''}"
 
 
 def find_path(path: str, reader: Reader) -> tuple[Device | None, tuple[Device, ...]]:
-    """The device of that path, or of a link to it, and all that are here; None: it is not. Raises: OutsideError."""
+    """Find the device of that path, or of a link to it, and all present ones; None: not found. Raises: OutsideError."""
     pipeline = alone("readlink", "-f", path, effect=Effect.READS)
     found = reader.read(pipeline, timeout=_PATIENCE)
     real = found.stdout.decode("utf-8", "surrogateescape").strip() if found.well else path

@@ -1,4 +1,4 @@
-"""One face for all disks, whatever is on them: peek, attach, mark, detach, abandon."""
+"""One interface for all disks, whatever is on them: peek, attach, mark, detach, abandon."""
 
 from types import ModuleType
 
@@ -13,45 +13,45 @@ def _of(disk: Disk) -> ModuleType:
 
 
 def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
-    """The marker on the disk, read without a change on it; None: there is none. Raises: OrchestratorError."""
+    """Read the marker on the disk without changing the disk; None: there is none. Raises: OrchestratorError."""
     if disk.content == "zfs":
         return pool.peek(disk, device, writer)
     return filesystem.peek(disk, device, writer)
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:
-    """Makes a disk that was proved usable. Raises: OrchestratorError; then all is as it was."""
+    """Make a verified disk usable. Raises: OrchestratorError; then all is as before."""
     _of(disk).attach(disk, device, writer)
 
 
 def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
-    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    """Write the marker; it is on the medium when this returns. Raises: OrchestratorError."""
     _of(disk).mark(disk, marker, writer, notes)
 
 
 def use(disk: Disk, device: Device, reader: Reader) -> Use:
-    """Whether copies may be written to a disk that is here."""
+    """Return whether copies may be written to a disk that is here."""
     if disk.content == "zfs":
         return pool.use(disk, device, reader)
     return filesystem.use(disk, device, reader)
 
 
 def prepare(disk: Disk, path: str, writer: Writer) -> None:
-    """What must be there before a job's copies can lie below `path` on the disk. Raises: OrchestratorError."""
+    """Create what must exist before a job's copies can lie below `path` on the disk. Raises: OrchestratorError."""
     if disk.content == "zfs":
         pool.prepare(disk, path.rpartition("/")[0], writer)
 
 
 def is_held(disk: Disk, reader: Reader) -> bool:
-    """Whether something of a disk that is gone cannot be taken away."""
+    """Return True when something of a disk that is gone cannot be removed."""
     return disk.content == "zfs" and pool.is_held(disk, reader)
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Lets it go; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    """Release the disk; all is on the medium then. Raises: OrchestratorError, Busy among them."""
     _of(disk).detach(disk, writer)
 
 
 def abandon(disk: Disk, writer: Writer) -> None:
-    """Takes away what a disk left that was pulled out, as far as the kernel gives it back. Raises: OrchestratorError."""
+    """Remove what a pulled-out disk left, as far as the kernel allows it. Raises: OrchestratorError."""
     _of(disk).abandon(disk, writer)

@@ -1,4 +1,4 @@
-"""What mount, cryptsetup, dmsetup, zpool and the like say when they fail → what it means, and what to do."""
+"""Error messages of mount, cryptsetup, dmsetup, zpool and the like, with their meaning and a hint."""
 
 import re
 
@@ -31,23 +31,23 @@ class Locked(OutsideError):
 
 
 class Busy(OutsideError):
-    """Somebody still uses what is to be let go."""
+    """A disk or pool that cannot be released because it is still in use."""
 
 
 class Damaged(OutsideError):
-    """The filesystem or pool on a disk has suffered, or the disk is gone."""
+    """A damaged filesystem or pool on a disk, or a disk that is gone."""
 
 
 class NeedsCheck(Damaged):
-    """A filesystem that a person has to look at: what can be repaired of itself was not enough."""
+    """A filesystem that a person must check, because automatic repair was not enough."""
 
 
 class Hangs(Stalled):
-    """A pool that could not be let go, in such a way that nothing but a restart of the machine takes it away."""
+    """A pool that could not be released, and that only a restart of the machine removes."""
 
 
 class TooNew(OutsideError):
-    """A pool that uses what this machine's OpenZFS does not know."""
+    """A pool with features that this machine's OpenZFS does not know."""
 
 
 # DEVICE: whoever says it puts in the disk's own.
@@ -79,7 +79,7 @@ _RULES = (
 
 
 def explain(failure: Broken) -> OrchestratorError:
-    """The error for what a program said."""
+    """Build the error for the output of a failed program."""
     result, evidence = failure.result, failure.evidence
     at = result.culprit or 0
     program = failure.pipeline.stages[at].argv[0]
@@ -101,5 +101,5 @@ def explain(failure: Broken) -> OrchestratorError:
 
 
 def away(why: str, cure: str) -> NotNow:
-    """No disk of a set is here: nothing is wrong, it is waited for."""
+    """Build the error for an absent disk of a set: nothing is wrong, poolferry waits for it."""
     return NotNow(why, cure=cure)

@@ -1,4 +1,4 @@
-"""Disks with a filesystem: opened untouched to be proved, then for copies, then let go."""
+"""Disks with a filesystem: opened read-only to be recognized, then for copies, then released."""
 
 import json
 
@@ -17,7 +17,7 @@ _MENDED = (0, 1)  # Source: e2fsck(8): 0 no errors, 1 errors corrected
 
 
 def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
-    """The marker on the disk, read without a change on it. Raises: OrchestratorError."""
+    """Read the marker on the disk without changing the disk. Raises: OrchestratorError."""
     tidy(disk, writer)
     do(writer, commands.make_mountpoint(disk.name))
     path = _opened(disk, device, writer, read_only=True)
@@ -30,7 +30,7 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
 
 
 def _tidied(disk: Disk, path: str, writer: Writer) -> None:
-    """Lets go of what was only looked at. Raises: Busy."""
+    """Release a disk that was only read. Raises: Busy."""
     try:
         tidy(disk, writer)
     finally:
@@ -39,7 +39,7 @@ def _tidied(disk: Disk, path: str, writer: Writer) -> None:
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:
-    """Mounts a disk that was proved. Raises: OrchestratorError; then all is as it was."""
+    """Mount a verified disk. Raises: OrchestratorError; then all is as before."""
     do(writer, commands.make_mountpoint(disk.name))
     path = _opened(disk, device, writer, read_only=False)
     try:
@@ -58,7 +58,7 @@ def _check(path: str, writer: Writer) -> None:
 
 
 def _opened(disk: Disk, device: Device, writer: Writer, *, read_only: bool) -> str:
-    """The device that holds the filesystem. Raises: OrchestratorError when the key does not open it, or to another one."""
+    """Return the device that holds the filesystem. Raises: OrchestratorError when the key does not open it, or opens another one."""
     if disk.inside is None:
         return device.path
     do(writer, commands.unlock(device.path, disk.key_file or "", disk.name, read_only=read_only))
@@ -74,7 +74,7 @@ def _opened(disk: Disk, device: Device, writer: Writer, *, read_only: bool) -> s
 
 
 def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
-    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError."""
+    """Write the marker; it is on the medium when this returns. Raises: OrchestratorError."""
     given = f"{notes}/marker-{disk.name}"
     with open(given, "w", encoding="utf-8") as file:
         file.write(marker_text(marker))
@@ -82,7 +82,7 @@ def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
 
 
 def use(disk: Disk, device: Device, reader: Reader) -> Use:
-    """Whether the disk is mounted where copies go, and what the kernel met in its filesystem, where that ends all writing."""
+    """Return whether the disk is mounted where copies go, and the error of its filesystem, if that ends all writing."""
     found = says(reader, commands.mounted_pipeline(disk.name))
     if found is None:
         return Use(attached=False)
@@ -105,7 +105,7 @@ def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) 
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Unmounts and locks it; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    """Unmount and lock the disk; all is on the medium then. Raises: OrchestratorError, Busy among them."""
     if (found := says(writer, commands.mounted_pipeline(disk.name))) is not None:
         (there,) = json.loads(found)["filesystems"]
         write_out(writer, commands.unmount(disk.name), commands.works(there["maj:min"]))
@@ -114,7 +114,7 @@ def detach(disk: Disk, writer: Writer) -> None:
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
-    """Takes away what is left of an earlier visit, or of a disk that is gone. Raises: Busy where somebody uses one that is here."""
+    """Remove what is left of an earlier visit, or of a disk that is gone. Raises: Busy when a present disk is in use."""
     while (found := says(writer, commands.mounted_pipeline(disk.name))) is not None:
         result = attempt(writer, commands.unmount(disk.name))
         if result.well:

@@ -11,13 +11,13 @@ _LABEL = {"ext4": 16, "xfs": 12, "btrfs": 255}  # the longest label
 
 
 def erase(device: str, parts: Sequence[str]) -> tuple[Pipeline, ...]:
-    """Takes all signatures away, of the partitions first: what is found later would be what was there before."""
+    """Return the commands to erase all signatures, partitions first: what is found later would be the old content."""
     names = (*(f"/dev/{part}" for part in parts), device)
     return tuple(alone("wipefs", "-a", name, effect=Effect.DESTROYS) for name in names)
 
 
 def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline:
-    """A filesystem on the whole device, with a uuid that nothing else has."""
+    """Return the command to make a filesystem on the whole device, with a unique uuid."""
     label = name[: _LABEL[content]]
     argv: tuple[str, ...]
     match content:
@@ -34,7 +34,7 @@ def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline
 
 
 def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
-    """A LUKS2 container that opens with the file."""
+    """Return the command to make a LUKS2 container that opens with the file."""
     argv = (
         "cryptsetup",
         "luksFormat",
@@ -51,7 +51,7 @@ def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
 
 
 def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
-    """A pool on the device of ours. failmode=continue: a disk that is pulled out ends what writes to it, instead of holding it.
+    """Return the command to make a pool on the mapped device. failmode=continue: a pulled disk fails its writers, not blocks them.
 
     mountpoint=none, canmount=off: nothing of it ever lies over something live. `key_file`: encrypts all that is not sent raw;
     `key` is what it holds.
@@ -67,22 +67,22 @@ def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipel
 
 
 def key_format(key: bytes) -> str:
-    """How ZFS is to read a key's file. Source: zfsprops(7): 32 bytes are a raw key, 64 hexadecimal digits a hex one."""
+    """Return a key file's format for ZFS. Source: zfsprops(7): 32 bytes are a raw key, 64 hex digits a hex one."""
     if len(key) == 32:
         return "raw"
     return "hex" if re.fullmatch(rb"[0-9a-fA-F]{64}\n?", key) else "passphrase"
 
 
 def pool_guid(name: str) -> Pipeline:
-    """The guid of a pool that was made or adopted."""
+    """Return the command to read the guid of a pool that was made or adopted."""
     return alone("zpool", "get", "-Hp", "-o", "value", "guid", node(name), effect=Effect.READS)
 
 
 def be_patient(name: str) -> Pipeline:
-    """As above, for a pool that is adopted."""
+    """Return the command to set failmode=continue on an adopted pool, as above."""
     return alone("zpool", "set", "failmode=continue", node(name), effect=Effect.WRITES)
 
 
 def settle() -> Pipeline:
-    """Waits until udev has seen what was made."""
+    """Return the command to wait until udev has seen what was made."""
     return alone("udevadm", "settle", "--timeout=20", effect=Effect.READS)

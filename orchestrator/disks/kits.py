@@ -1,4 +1,4 @@
-"""How recovery kits are read where they lie: in a folder, in a dataset, on a device that nothing has mounted yet.
+"""Reading of recovery kits where they lie: in a folder, in a dataset, on a device that is not mounted yet.
 
 Nothing is changed there: mounts are read-only and of this process alone, a pool is imported read-only and exported again.
 What comes out is an archive of all that may belong to a kit.
@@ -55,27 +55,27 @@ fi
 
 
 def host_pipeline(path: str, host: Host, keeps: str) -> Pipeline:
-    """Packs what lies on a host, in a folder, or in a dataset with kits below it."""
+    """Return the pipeline that packs a folder on a host, or a dataset there with kits below it."""
     return _one(_EITHER, path, _DATASET, host=host, keeps=keeps)
 
 
 def folder_pipeline(path: str, keeps: str) -> Pipeline:
-    """Packs what lies in a folder."""
+    """Return the pipeline that packs a folder."""
     return _one(_FOLDER, path, host=None, keeps=keeps)
 
 
 def dataset_pipeline(dataset: str, keeps: str) -> Pipeline:
-    """Packs a dataset of kits, or those below a dataset. Its pool is imported."""
+    """Return the pipeline that packs a dataset of kits, or those below a dataset. Its pool is already imported."""
     return _alone(_DATASET, dataset, keeps=keeps)
 
 
 def device_pipeline(device: str, keeps: str) -> Pipeline:
-    """Packs the kits on a device of this machine, or on a part of it."""
+    """Return the pipeline that packs the kits on a device of this machine, or on a part of it."""
     return _alone(_DEVICE, device, keeps=keeps)
 
 
 def _alone(text: str, value: str, *, keeps: str) -> Pipeline:
-    """In a mount namespace of its own: what is mounted there is gone with it."""
+    """Return a pipeline in a mount namespace of its own: what is mounted there is gone with it."""
     return _one(text, value, host=None, keeps=keeps, before=("unshare", "--mount", "--propagation", "slave"))
 
 

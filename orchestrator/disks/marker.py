@@ -1,4 +1,4 @@
-"""Our marker: who a disk is, written on the disk itself, in a file or in properties of its pool."""
+"""The disk marker: the identity of a disk, written on the disk itself, in a file or in properties of its pool."""
 
 import json
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ _TEXTS = ("disk", "name", "set", "owner", "host")
 
 
 def marker_text(marker: Marker) -> str:
-    """The file's content, readable for people too."""
+    """Return the marker file's content, readable for people too."""
     about = "This disk belongs to poolferry, which knows it by this file."
     return json.dumps({"about": about, "format": 1, **_words(marker)}, indent=2) + "\n"
 
 
 def parse_marker(text: bytes) -> Marker | None:
-    """The marker of a file; None where it is none."""
+    """Parse the marker of a file; None when it is none."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -28,7 +28,7 @@ def parse_marker(text: bytes) -> Marker | None:
 
 
 def parse_properties(text: bytes) -> Marker | None:
-    """The marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None where it is none."""
+    """Parse the marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None when it is none."""
     lines = (line.partition("\t") for line in text.decode("utf-8", "surrogateescape").splitlines())
     own = {name.removeprefix(PROPERTY): value for name, _, value in lines if name.startswith(PROPERTY)}
     if own.get("generation", "").isdigit():
@@ -51,12 +51,12 @@ def _words(marker: Marker) -> dict[str, object]:
 
 
 def read_file_pipeline(root: str) -> Pipeline:
-    """Reads the marker of a mounted filesystem."""
+    """Return the command to read the marker of a mounted filesystem."""
     return alone("cat", f"{root}/{FILE}", effect=Effect.READS)
 
 
 def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
-    """Writes the marker from the local file `given`: whole or not at all, and on the medium when it has ended."""
+    """Return the commands to write the marker from the local file `given`: whole or not at all, then synced."""
     new = f"{root}/{FILE}.new"
     copy = Command(argv=("dd", f"of={new}", "conv=fsync", "status=none"), effect=Effect.WRITES)
     return (
@@ -67,11 +67,11 @@ def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
 
 
 def read_properties_pipeline(pool: str) -> Pipeline:
-    """Reads the marker of an imported pool."""
+    """Return the command to read the marker of an imported pool."""
     return alone("zfs", "get", "-Hp", "-o", "property,value", "all", pool, effect=Effect.READS)
 
 
 def write_properties_pipeline(pool: str, marker: Marker) -> Pipeline:
-    """Writes the marker of an imported pool: all properties at once."""
+    """Return the command to write the marker of an imported pool: all properties at once."""
     told = tuple(f"{PROPERTY}{name}={value}" for name, value in _words(marker).items())
     return alone("zfs", "set", *told, pool, effect=Effect.WRITES)

@@ -1,4 +1,4 @@
-"""Disks with a pool: imported through a device of ours, which is led to the disk again when it comes back.
+"""Disks with a pool: imported through a mapped device, which is redirected to the disk when it comes back.
 
 Why: OpenZFS keeps the device under which it imported a pool. A disk that was pulled out comes back as another one, and
 only a reboot would help; led to it again, the pool goes on, and a receive that was under way with it.
@@ -20,7 +20,7 @@ _WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property r
 
 
 def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
-    """The marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as it was.
+    """Read the marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as before.
 
     The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
     disk, and is still there, is led to the disk again, and stays imported.
@@ -49,17 +49,17 @@ def _marker(disk: Disk, reader: Reader) -> Marker | None:
 
 
 def is_held(disk: Disk, reader: Reader) -> bool:
-    """Whether the pool of an earlier visit is still imported, to be written."""
+    """Return True when the pool of an earlier visit is still imported for writing."""
     return _mode(disk, reader) == _WRITTEN
 
 
 def _mode(disk: Disk, reader: Reader) -> bytes | None:
-    """How its pool is imported; None: it is not."""
+    """Return how the pool is imported; None when it is not."""
     return says(reader, commands.pool_is_read_only(disk.name))
 
 
 def attach(disk: Disk, device: Device, writer: Writer) -> None:
-    """Imports a pool that was proved. Raises: OrchestratorError; then all is as it was.
+    """Import a verified pool. Raises: OrchestratorError; then all is as before.
 
     Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
     a pool of this guid. One that is imported already is that which lost its disk, and which `peek` led to it again.
@@ -81,7 +81,7 @@ def attach(disk: Disk, device: Device, writer: Writer) -> None:
 
 
 def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
-    """Raises: Locked. Why not always of all: replicas that were sent raw keep keys of their own, which are not ours."""
+    """Load the keys. Raises: Locked. Why not always all: replicas that were sent raw have other keys of their own."""
     if disk.key_file is None or disk.inside is not None:
         return
     root = says(writer, commands.encryption_root(disk.name))
@@ -98,13 +98,13 @@ def _has_node(disk: Disk, reader: Reader) -> bool:
 
 
 def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
-    """The device of ours that leads to the disk. Raises: OrchestratorError."""
+    """Create the mapped device that leads to the disk. Raises: OrchestratorError."""
     sectors = int(look(writer, commands.sectors_pipeline(device.path)))
     do(writer, commands.make_node(device.path, sectors, _lowest(disk)))
 
 
 def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
-    """With LUKS the device of ours lies below the container. Raises: OrchestratorError, Locked among them."""
+    """Import the pool; with LUKS the mapped device is below the container. Raises: OrchestratorError, also Locked."""
     if disk.inside is not None:
         path = f"/dev/mapper/{commands.node(_lowest(disk))}"
         do(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
@@ -112,12 +112,12 @@ def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
 
 
 def _lowest(disk: Disk) -> str:
-    """The name of the device of ours that leads to the disk itself."""
+    """Return the name of the mapped device that leads to the disk itself."""
     return disk.name if disk.inside is None else commands.below(disk.name)
 
 
 def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
-    """Writes the marker; it is on the medium when this returns. Raises: OrchestratorError.
+    """Write the marker; it is on the medium when this returns. Raises: OrchestratorError.
 
     Why no sync: `zfs set` waits for the transaction that holds what it sets. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
     """
@@ -126,7 +126,7 @@ def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
 
 
 def use(disk: Disk, device: Device, reader: Reader) -> Use:
-    """Whether the pool is imported, and what OpenZFS says of one that does not work."""
+    """Return whether the pool is imported, and what OpenZFS reports of one that does not work."""
     del device
     told = (says(reader, commands.pool_health(disk.name)) or b"").decode().split()
     if len(told) < 2 or told[1] == "ONLINE":
@@ -135,25 +135,25 @@ def use(disk: Disk, device: Device, reader: Reader) -> Use:
 
 
 def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
-    """The dataset below which a job's copies lie, and those above it; the pool's own is there. Raises: OrchestratorError."""
+    """Create the dataset below which a job's copies lie, and its parents; the pool's own exists. Raises: OrchestratorError."""
     if dataset != commands.node(disk.name):
         do(writer, commands.make_dataset(dataset))
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Exports it and takes the device of ours away. Raises: OrchestratorError, Busy and Hangs among them."""
+    """Export the pool and remove the mapped device. Raises: OrchestratorError, Busy and Hangs among them."""
     _take_away(disk, writer, _mode(disk, writer))
 
 
 def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
-    """The same for a pool of which it is known how it is imported."""
+    """Release in the same way a pool whose import mode is known."""
     _close(disk, writer, mode, _works(disk, writer) if mode else "")
     if _has_node(disk, writer):
         do(writer, commands.remove_node(_lowest(disk)))
 
 
 def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
-    """Exports it and locks its container. `works`: the kernel's file of what the disk below has done.
+    """Export the pool and lock its container. `works`: the kernel's I/O statistics file of the disk below.
 
     Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
     a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
@@ -170,14 +170,14 @@ def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
 
 
 def _still_here(disk: Disk, writer: Writer) -> None:
-    """Raises: OrchestratorError where the disk below a pool that is written is gone."""
+    """Check that the disk is present. Raises: OrchestratorError where the disk below a writable pool is gone."""
     table = parse_table(says(writer, commands.node_table(_lowest(disk))) or b"")
     if table is not None and says(writer, commands.number_is_here(table.device)) is None:
         raise OrchestratorError(f"disk {disk.name} was pulled out", cure="plug it in again")
 
 
 def _works(disk: Disk, reader: Reader) -> str:
-    """The kernel's file of what the disk below a pool has done; empty: nothing is known of it."""
+    """Return the kernel's I/O statistics file of the disk below a pool; empty when it is unknown."""
     table = parse_table(says(reader, commands.node_table(_lowest(disk))) or b"")
     return commands.works(table.device) if table else ""
 
@@ -190,16 +190,16 @@ def _export(disk: Disk, writer: Writer, works: str) -> None:
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
-    """Takes away what an earlier visit left, of a disk that is here. Raises: OrchestratorError, Busy among them."""
+    """Remove what an earlier visit left, of a disk that is here. Raises: OrchestratorError, Busy among them."""
     detach(disk, writer)
 
 
 def abandon(disk: Disk, writer: Writer) -> None:
-    """Leaves the pool as it is. Why: an export, or a clear, without the disk would hang for ever, and could not be killed."""
+    """Leave the pool as it is. Why: without the disk an export, or a clear, would hang for ever and ignore a kill."""
 
 
 def come_back(disk: Disk, device: Device, writer: Writer) -> None:
-    """Leads a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not proved to be the same.
+    """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not surely the same.
 
     Why so strict: led to another disk, one pool would be written over another.
     """
@@ -223,7 +223,7 @@ def come_back(disk: Disk, device: Device, writer: Writer) -> None:
 
 
 def _label(disk: Disk, device: Device, writer: Writer) -> bytes:
-    """What the label says on the device that came; in a LUKS container, which is opened to be read and closed again."""
+    """Return the label on the device that came back; a LUKS container is opened to be read and closed again."""
     if disk.inside is None:
         return says(writer, commands.label_pipeline(device.path)) or b""
     name = f"{disk.name}+look"
@@ -244,21 +244,21 @@ def _not_the_same(disk: Disk, why: str) -> OrchestratorError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Where a device of ours leads. `device`: the kernel's number of it."""
+    """Target of a mapped device. `device`: the kernel's number of it."""
 
     sectors: int
     device: str
 
 
 def parse_table(text: bytes) -> Table | None:
-    """Of `dmsetup table`: "0 2097152 linear 8:16 0"."""
+    """Parse the output of `dmsetup table`: "0 2097152 linear 8:16 0"."""
     words = text.decode().split()
     return Table(sectors=int(words[1]), device=words[3]) if len(words) == 5 and words[2] == "linear" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What the label on a device says. `active`: it was not exported, by anybody, since it was imported."""
+    """ZFS label on a device. `active`: nobody exported the pool since it was imported."""
 
     pool: str
     vdev: str
@@ -269,7 +269,7 @@ _LABEL = re.compile(r"^ {4}(pool_guid|guid|state): (\d+)$", re.MULTILINE)
 
 
 def parse_label(text: bytes) -> Label | None:
-    """Of `zdb -l`; None: there is none."""
+    """Parse the output of `zdb -l`; None when there is no label."""
     told = dict(_LABEL.findall(text.decode("utf-8", "surrogateescape")))
     if not {"pool_guid", "guid", "state"} <= told.keys():
         return None
@@ -277,6 +277,6 @@ def parse_label(text: bytes) -> Label | None:
 
 
 def parse_vdev(text: bytes) -> str:
-    """Of `zpool status -g`: the guid of the only device of the pool; empty: there is not exactly one."""
+    """Parse `zpool status -g` for the guid of the pool's only device; empty when there is not exactly one."""
     rows = re.findall(r"^\t {2}(\d+)\s", text.decode("utf-8", "surrogateescape"), re.MULTILINE)
     return rows[0] if len(rows) == 1 else ""

@@ -1,4 +1,4 @@
-"""Disks that we switched off and that are still plugged in: the kernel forgets them, and finds them again when it is asked.
+"""Disks that poolferry switched off and that are still plugged in; the kernel finds them again on request.
 
 A note below /run tells the USB port and the number that the kernel gave what hangs there; plugged in anew it gets another.
 """
@@ -19,7 +19,7 @@ BLOCK = "/sys/block"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Socket:
-    """Where a disk hangs. `port`: the folder of its USB device; `number`: the kernel's of it; `host`: what finds its disks."""
+    """USB connection of a disk. `port`: the folder of its USB device; `number`: its kernel number; `host`: its SCSI host."""
 
     port: str
     number: str
@@ -27,7 +27,7 @@ class Socket:
 
 
 def socket_of(disk: str, block: str = BLOCK) -> Socket | None:
-    """Where a disk of the kernel's name hangs; None: not on USB."""
+    """Return the USB connection of a disk by its kernel name; None when it is not on USB."""
     path = os.path.realpath(os.path.join(block, disk))
     host = next((part for part in path.split("/") if part.startswith("host") and part[4:].isdigit()), "")
     while path != "/":
@@ -39,7 +39,7 @@ def socket_of(disk: str, block: str = BLOCK) -> Socket | None:
 
 
 def fell_asleep(disk: Disk, socket: Socket, notes: str = NOTES) -> None:
-    """Notes that a disk was switched off. Why no error: it is only woken by hand then."""
+    """Record that a disk was switched off. Why no error: without the record it is only woken by hand."""
     try:
         os.makedirs(notes, mode=0o755, exist_ok=True)
         with open(os.path.join(notes, disk.identity), "w", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def fell_asleep(disk: Disk, socket: Socket, notes: str = NOTES) -> None:
 
 
 def asleep(disk: Disk, notes: str = NOTES) -> tuple[Socket, datetime] | None:
-    """Where a disk that we switched off is still plugged in, and since when it sleeps; None: it is not."""
+    """Return where a disk that poolferry switched off is still plugged in, and since when it sleeps; or None."""
     path = os.path.join(notes, disk.identity)
     words = _read(path).split("\n")
     if len(words) != 3:
@@ -64,7 +64,7 @@ def asleep(disk: Disk, notes: str = NOTES) -> tuple[Socket, datetime] | None:
 
 
 def wake(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Disk, ...]:
-    """Has the kernel look again at the ports of those that sleep; which these were."""
+    """Rescan the ports of sleeping disks; return these disks."""
     found = [(disk, told[0]) for disk in disks if (told := asleep(disk, notes)) is not None]
     attempts(writer, (look_again(socket.host) for _, socket in found))
     if found:
@@ -75,7 +75,7 @@ def wake(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Dis
 
 
 def look_again(host: str) -> Pipeline:
-    """All that hangs on a SCSI host is looked for again. Source: Documentation/ABI/testing/sysfs-class-scsi_host."""
+    """Return the pipeline to rescan a SCSI host. Source: Documentation/ABI/testing/sysfs-class-scsi_host."""
     every = Command(argv=("printf", "%s", "- - -"), effect=Effect.READS)
     scan = Command(argv=("dd", f"of=/sys/class/scsi_host/{host}/scan", "status=none"), effect=Effect.WRITES)
     return Pipeline(stages=(every, scan))

@@ -1,4 +1,4 @@
-"""The end of a visit: flush, switch off, and whether the device is quiet, so that it may be pulled out."""
+"""End of a visit: flush, switch off, and the check that the device is quiet and may be pulled out."""
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
@@ -10,7 +10,7 @@ from orchestrator.process.executor import Reader, Writer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """How a disk was let go. `hinders`: why it may not be pulled out yet; empty: it may.
+    """Result of releasing a disk. `hinders`: why it may not be pulled out yet; empty: it may.
 
     `beside`: what else in the same case is in use, so that the case itself must stay plugged in; empty: nothing.
     """
@@ -20,7 +20,7 @@ class Released:
 
 
 def let_go(device: Device, writer: Writer, *, power_off: bool) -> Released:
-    """Flushes the disk and switches it off. Raises: OrchestratorError.
+    """Flush the disk and switch it off. Raises: OrchestratorError.
 
     A disk of which another part is in use is neither switched off nor safe to remove.
     """
@@ -45,7 +45,7 @@ def _used(device: Device) -> str:
 
 
 def why_not(device: Device, reader: Reader) -> str:
-    """What still happens on a device; empty: nothing, it is quiet or gone."""
+    """Return what still happens on a device; empty when it is quiet or gone."""
     here = next((each for each in survey_devices(reader, (device.path,)) if each.name == device.name), None)
     if here is None or here.uuid != device.uuid:
         return ""

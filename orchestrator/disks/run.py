@@ -1,4 +1,4 @@
-"""Runs the commands of this room, each with an end: what hangs on a disk that is gone is left behind."""
+"""Execution of this package's commands, each with a time limit: a command that hangs on a lost disk is left behind."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ _DONE = (0, 4, 11, 15)  # of a device's `stat`: reads, writes, discards and flus
 
 
 def do(writer: Writer, *pipelines: Pipeline) -> None:
-    """Runs them one after the other. Raises: OrchestratorError for the first that fails."""
+    """Run the pipelines one after the other. Raises: OrchestratorError for the first that fails."""
     for pipeline in pipelines:
         result = attempt(writer, pipeline)
         if not result.well:
@@ -26,18 +26,18 @@ def do(writer: Writer, *pipelines: Pipeline) -> None:
 
 
 def attempt(writer: Writer, pipeline: Pipeline) -> Result:
-    """Runs one that may fail."""
+    """Run a pipeline that may fail."""
     return writer.stream(pipeline, stall_after=STUCK)
 
 
 def attempts(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
-    """Runs all of them, whatever becomes of each: for tidying up."""
+    """Run all pipelines, whatever their results: for cleanup."""
     for pipeline in pipelines:
         attempt(writer, pipeline)
 
 
 def write_out(writer: Writer, pipeline: Pipeline, works: str) -> None:
-    """Runs what ends when all is on the medium, for as long as the disk still does something. Raises: OrchestratorError.
+    """Run a pipeline that ends when all is on the medium, while the disk still works. Raises: OrchestratorError.
 
     `works`: the kernel's file of what the disk has done. Why not by signs of life of the program: it waits in the kernel,
     which writes in its place, and what lies in memory for a slow disk may be half an hour's work.
@@ -62,7 +62,7 @@ def write_out(writer: Writer, pipeline: Pipeline, works: str) -> None:
 
 
 def _done(works: str) -> tuple[str, ...] | None:
-    """How much of each kind a device has done; None: the kernel knows it no more, or tells nothing of it."""
+    """Return the I/O counters of a device; None when the kernel no longer knows it, or reports nothing."""
     try:
         with open(works, encoding="ascii") as file:
             told = file.read().split()
@@ -72,7 +72,7 @@ def _done(works: str) -> tuple[str, ...] | None:
 
 
 def look(reader: Reader, pipeline: Pipeline) -> bytes:
-    """What it says. Raises: OrchestratorError."""
+    """Return the output of a pipeline. Raises: OrchestratorError."""
     result = reader.read(pipeline, timeout=LOOK)
     if not result.well:
         raise explain(broken(pipeline, result))
@@ -80,7 +80,7 @@ def look(reader: Reader, pipeline: Pipeline) -> bytes:
 
 
 def says(reader: Reader, pipeline: Pipeline) -> bytes | None:
-    """What it says; None where it ends badly, which means that there is nothing to tell.
+    """Return the output of a pipeline; None when it fails, which means that there is nothing to report.
 
     Raises: Stalled where it does not end: what does not answer is not what is not there.
     """

@@ -1,4 +1,4 @@
-"""What a disk says of its own health, as smartctl reads it. Many a USB bridge hands nothing on: that is silence, and no news."""
+"""Health of a disk as smartctl reads it. Many USB bridges pass nothing on: no answer is neither good nor bad."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _PATIENCE = Seconds(20)
 
 
 def health_pipeline(disk: str) -> Pipeline:
-    """-H: its verdict, -A: its attributes, -j: as JSON. Nothing is switched on, and no test is begun.
+    """Return the command for SMART data. -H: verdict, -A: attributes, -j: JSON. It enables nothing, starts no test.
 
     Why no -d: a bridge that smartctl does not know may not bear what it would be asked.
     """
@@ -21,12 +21,12 @@ def health_pipeline(disk: str) -> Pipeline:
 
 
 def ask_health(device: Device, reader: Reader) -> str | None:
-    """What the disk says is wrong with it; empty: it says that it is well. None: it says nothing, or smartctl is not here."""
+    """Return what the disk reports as wrong with it; empty: it is well. None: no report, or smartctl is missing."""
     return parse_health(reader.read(health_pipeline(device.disk), timeout=_PATIENCE).stdout)
 
 
 def parse_health(text: bytes) -> str | None:
-    """The verdict in smartctl's JSON, with what it is based on. Its exit status tells no more, and much besides.
+    """Parse the verdict in smartctl's JSON, with its causes. The exit status gives no more, and mixes in much else.
 
     Source: smartctl(8), and smartmontools 7.5, ataprint.cpp, nvmeprint.cpp and scsiprint.cpp.
     """
@@ -45,14 +45,14 @@ def parse_health(text: bytes) -> str | None:
 
 
 def _attributes(told: dict[str, Any]) -> Iterator[str]:
-    """ATA: what has reached the threshold at which its maker expects it to fail. Not what merely ages, nor what is past."""
+    """Yield ATA attributes that are at their failure threshold now; not those that only age, or failed in the past."""
     for each in told.get("ata_smart_attributes", {}).get("table", ()):
         if each.get("when_failed") == "now" and each["flags"]["prefailure"]:
             yield f"{each['name']} is at {each['value']} (threshold {each['thresh']}, counted {each['raw']['string']})"
 
 
 def _warnings(status: dict[str, Any]) -> Iterator[str]:
-    """NVMe: its critical warnings by name. SCSI: its own words."""
+    """Yield the critical warnings of NVMe by name, and the device's own text for SCSI."""
     for name, raised in status.get("nvme", {}).items():
         if raised is True:
             yield name.replace("_", " ")

@@ -1,1 +1,1 @@
-"""The words of the house: values that every room shares. No effects, no clock, imports nothing of ours."""
+"""Domain values that every package shares: no side effects, no clock, and no imports from other poolferry packages."""

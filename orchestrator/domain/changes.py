@@ -1,4 +1,4 @@
-"""What a look found different between the source and the newest copy."""
+"""Differences that a survey found between the source and the newest copy."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderChanges:
-    """The same for one top folder: entries in it before, and how many of them are gone or changed."""
+    """Changes in one top folder: its number of entries before, and how many of them are gone or changed."""
 
     before: int | None
     deleted: int
@@ -16,7 +16,7 @@ class FolderChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a look found different between the source and the newest point. None: unknown.
+    """Differences that a survey found between the source and the newest restore point. None means unknown.
 
     `entries_before`, `files_before`: in the newest point; None when there is none. `other`: entries of which only mode,
     owner, times of links or the like differ. `moving`: bytes of the files to move. `device_…`: which filesystem the
@@ -40,5 +40,5 @@ class Changes:
 
     @property
     def none(self) -> bool:
-        """Source and newest copy are equal as far as a look can tell."""
+        """Return True when the survey found no difference between the source and the newest copy."""
         return not (self.deleted or self.changed or self.created or self.other)

@@ -1,4 +1,4 @@
-"""Datasets on their way back: what was asked for, and the next part of it."""
+"""Datasets during a restore: the request, and the next part of the work."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
@@ -8,7 +8,7 @@ from orchestrator.domain.point import Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wished:
-    """All of a copy, or what lies `below`; and, told `until`, nothing that is newer than that point.
+    """Restore request: all of a copy, or what lies `below`; with `until`, nothing newer than that point.
 
     `kit`: the content of the source's newest recovery kit, which knows what it kept for other targets.
     """
@@ -21,7 +21,7 @@ class Wished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
-    """What comes next. `whole`: all data are there, and only to be proved; `then`: what will follow, as far as can be told."""
+    """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps."""
 
     decision: Decision
     whole: bool = False
@@ -30,7 +30,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """What the next run into a target goes on from. `base`: the newest snapshot of the root that both sides hold; None: none.
+    """Base of the next run into a target. `base`: the newest snapshot of the root that both sides hold; None: none.
 
     `held`: so many of the `datasets` that the target has of the job have one.
     """
@@ -42,7 +42,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A snapshot that can be looked into: `show` makes `tree` its contents, `hide` ends that; `rest`: what is wanted in it.
+    """A snapshot that can be read: `show` makes `tree` its contents, `hide` ends that; `rest`: the requested part.
 
     `left_out`: datasets that lie below what is wanted, and are not in it.
     """

@@ -1,11 +1,11 @@
-"""Block devices as they were found: what a look tells of each, before anything on it is opened."""
+"""Block devices as a survey found them, before anything on them is opened."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A disk or a part of one, by the kernel's `name`; `disk`: of the whole disk it belongs to.
+    """A disk or a part of a disk. `name`: its kernel name; `disk`: the kernel name of the whole disk.
 
     `kind`: what lies on it, in the words of blkid (ext4, zfs_member, crypto_LUKS …); empty: nothing. `uuid` as
     Disk.identity; `sub`: of a pool, which part of it this is. `above`: devices that were made on it. `at`: where it, or
@@ -35,11 +35,11 @@ class Device:
 
     @property
     def blank(self) -> bool:
-        """It was read, and nothing that anybody knows lies on it."""
+        """Return True when the device could be read and holds no known content."""
         return self.answers and not (self.kind or self.table or self.parts)
 
     @property
     def called(self) -> str:
-        """The device for people."""
+        """Return the device's name for people: its path, model and serial."""
         about = " ".join(filter(None, (self.model, self.serial and f"serial {self.serial}")))
         return f"{self.path} ({about})" if about else self.path

@@ -1,4 +1,4 @@
-"""A drill of datasets, planned: what is made of a copy, and what it is compared with."""
+"""Plan of a restore test of datasets: what is created from a copy, and what it is compared with."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
@@ -7,7 +7,7 @@ from orchestrator.domain.plan import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One dataset whose files come back. `source`: the snapshot it is compared with; `scratch`: what was made of the copy's.
+    """One dataset to restore. `source`: the snapshot to compare with; `scratch`: the dataset made from the copy.
 
     `alone`: the source does not show its files, so that snapshot is the copy's own; nothing else tells what should be in it.
     """
@@ -21,7 +21,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """All of it. `of`: so many datasets have a snapshot to drill; `left_out`: why some of them have no part.
+    """Plan of one restore test. `of`: number of datasets with a snapshot to test; `left_out`: why some have no part.
 
     `sealed`: how what cannot be read without a key is tried, and `proves`: what that proves, in words. `remarks`: what else
     has to be known of the parts.

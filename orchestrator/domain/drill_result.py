@@ -1,4 +1,4 @@
-"""What a drill did and found: the evidence that data come back."""
+"""Result of a restore test: the evidence that data can be restored."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
@@ -6,7 +6,7 @@ from orchestrator.domain.run import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """How the owner's own check ended. `exit` None: it took too long, and was ended."""
+    """Result of the owner's own check. `exit` None: the check took too long and was ended."""
 
     argv: tuple[str, ...]
     exit: int | None
@@ -15,7 +15,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drilled:
-    """One drill.
+    """Result of one restore test.
 
     `point` None: it did not come to one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on purpose.
     `files` and `bytes` came back, `of_files` and `of_bytes` are in the point; `restore_s`: how long bringing back took.

@@ -1,4 +1,4 @@
-"""What is owed: slots that a schedule promised, what is remembered of them, and when the clock was not there."""
+"""Due runs: scheduled times, what is remembered of them, and times when the daemon did not check the clock."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,30 +13,30 @@ BY_STOP_AT = "(stop-at)"  # in the words of a run that its stop-at ended: such a
 
 
 class Calendar(Protocol):
-    """Turns schedules into instants, in the zone of one machine. Instants go in and come out in UTC."""
+    """Conversion of schedules to instants, in the time zone of one machine. Instants go in and come out in UTC."""
 
     def next_after(self, schedule: Schedule, instant: datetime) -> datetime | None:
-        """The first slot after an instant; None: this schedule has none of its own."""
+        """Return the first scheduled time after an instant; None when the schedule has no times of its own."""
 
     def last_until(self, schedule: Schedule, after: datetime, until: datetime) -> datetime | None:
-        """The last slot in (after, until]; None: there is none."""
+        """Return the last scheduled time in (after, until]; None when there is none."""
 
     def count(self, schedule: Schedule, after: datetime, until: datetime) -> int:
-        """How many slots lie in (after, until], up to a large number."""
+        """Count the scheduled times in (after, until], up to a large number."""
 
     def show(self, instant: datetime) -> str:
-        """The instant as people here read it."""
+        """Return the instant as text for people, in local time."""
 
     def is_open(self, window: Window, instant: datetime) -> bool:
-        """Whether the window is open at an instant."""
+        """Return True when the window is open at an instant."""
 
     def opens(self, window: Window, instant: datetime) -> datetime:
-        """When the window opens next after an instant."""
+        """Return the next instant after `instant` at which the window opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """Up to where the slots of a job have been seen to. `schedule`: the one it was judged by; `run`: the newest run then.
+    """The instant up to which a job's scheduled times are handled. `schedule`: as judged then; `run`: the newest then.
 
     Why the schedule: slots are counted by the one that held when they came, and by a new one from when it is first seen.
     """
@@ -49,7 +49,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owed:
-    """A run that a job owes. It stands for all `slots` from `slot` to `newest`.
+    """A due run of a job. It stands for all `slots` scheduled times from `slot` to `newest`.
 
     `after_run`: only a run with a higher number can serve it. `tried`: the newest run that tried; `not_before`: when to
     try again; `told`: why the last try did not do. `noted`: when it was written down.
@@ -70,7 +70,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """A run as far as the clock cares. `outcome` None: it goes on."""
+    """A run as the clock needs it. `outcome` None: the run is still going on."""
 
     id: int
     begun: datetime
@@ -81,13 +81,13 @@ class Past:
 
     @property
     def well(self) -> bool:
-        """Whether it ended well."""
+        """Return True when the run ended well."""
         return self.outcome in (Outcome.DONE, Outcome.NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPast:
-    """What history knows of a job's runs: the newest, the newest that ended, the newest that ended well.
+    """A job's runs as history knows them: the newest, the newest that ended, and the newest that ended well.
 
     `since`: those after the owed row's `after_run`, oldest first.
     """
@@ -99,7 +99,7 @@ class JobPast:
 
 
 class Away(StrEnum):
-    """Why the clock could not look."""
+    """Reason why the daemon could not check the clock."""
 
     OFF = "the machine was off"
     SLEPT = "the machine slept"
@@ -109,7 +109,7 @@ class Away(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A span of time in which nobody looked."""
+    """A span of time in which the daemon did not check the clock."""
 
     away: Away
     begun: datetime
@@ -118,7 +118,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A job that somebody told to rest. `until` None: until somebody resumes it."""
+    """A job that a person paused. `until` None: until a person resumes it."""
 
     job: str
     since: datetime
@@ -128,7 +128,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """What a daemon wrote down of itself: a later one knows from it since when nobody looked.
+    """A daemon's heartbeat record; a later daemon learns from it since when the clock was not checked.
 
     `seen`: when it last lived for certain; `orderly`: it said that it ends.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; each error knows when trying again makes sense.
+"""Error classes in one tree; each class states when a retry makes sense.
 
 OrchestratorError
 ├─ DeclarationError        job files: all mistakes together                       NEVER
@@ -21,7 +21,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 class Retry(StrEnum):
-    """When another attempt makes sense; every attempt looks again first."""
+    """Condition under which another attempt makes sense; every attempt starts with a new survey."""
 
     NEVER = "never"
     WHEN_IT_CHANGES = "when it changes"
@@ -33,7 +33,7 @@ class Retry(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a failed pipeline left: its lines, each stage's exit status, the last words of each, and where."""
+    """Evidence of a failed pipeline: its command lines, exit statuses, last output of each stage, and host."""
 
     lines: tuple[str, ...]
     exits: tuple[int | None, ...]
@@ -43,7 +43,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One wrong place in a configuration file. `line` None: the file as a whole."""
+    """One error in a configuration file. `line` None: it concerns the whole file."""
 
     file: str
     line: int | None
@@ -58,7 +58,7 @@ class Mistake:
 
 
 class OrchestratorError(Exception):
-    """The root. `why` says what happened and what it means; `cure` what to do about it."""
+    """Base class of all errors. `why`: what happened and what it means; `cure`: the hint what to do about it."""
 
     retry = Retry.ASK_A_HUMAN
 
@@ -69,7 +69,7 @@ class OrchestratorError(Exception):
 
 
 class DeclarationError(OrchestratorError):
-    """The configuration is wrong; holds every mistake at once."""
+    """An error in the configuration; it holds all mistakes together."""
 
     retry = Retry.NEVER
 
@@ -79,19 +79,19 @@ class DeclarationError(OrchestratorError):
 
 
 class NotNow(OrchestratorError):
-    """Nothing is wrong; the world is not ready."""
+    """A condition that is not met yet; nothing is wrong."""
 
     retry = Retry.WHEN_IT_CHANGES
 
 
 class Stopped(OrchestratorError):
-    """We were asked to stop; what is there stays and the next run goes on from it."""
+    """A requested stop; the data stays, and the next run continues from it."""
 
     retry = Retry.WHEN_IT_CHANGES
 
 
 class OutsideError(OrchestratorError):
-    """A program failed."""
+    """A failure of an external program."""
 
     def __init__(self, why: str, *, evidence: Evidence, cure: str = "") -> None:
         super().__init__(why, cure=cure)
@@ -99,69 +99,69 @@ class OutsideError(OrchestratorError):
 
 
 class ProgramMissing(OutsideError):
-    """A program is not installed, here or on the host."""
+    """A program that is not installed, here or on the host."""
 
 
 class PermissionDenied(OutsideError):
-    """We may not, here or on the host."""
+    """A missing permission, here or on the host."""
 
 
 class TargetFull(OutsideError):
-    """No room (bytes, inodes or quota) on the target."""
+    """A lack of free space (bytes, inodes or quota) on the target."""
 
 
 class SourceMissing(OutsideError):
-    """What should be copied is not there."""
+    """A source that does not exist."""
 
 
 class HostUnreachable(OutsideError):
-    """The host does not answer."""
+    """A host that does not answer."""
 
     retry = Retry.LATER
 
 
 class Stalled(OutsideError):
-    """Nothing moved for too long, so we ended it."""
+    """A program that made no progress for too long and was ended."""
 
     retry = Retry.LATER
 
 
 class StreamBroken(OutsideError):
-    """It broke off in the middle."""
+    """A connection or stream that broke off in the middle."""
 
     retry = Retry.LATER
 
 
 class BaseGone(OutsideError):
-    """What an increment starts from has gone since the look."""
+    """An increment's base that disappeared after the survey."""
 
     retry = Retry.NOW
 
 
 class TokenStale(OutsideError):
-    """A resume token no longer fits."""
+    """A resume token that is no longer valid."""
 
     retry = Retry.NOW
 
 
 class Unexplained(OutsideError):
-    """Last words that nobody has met yet."""
+    """A failure with output that no rule explains yet."""
 
     retry = Retry.ONCE
 
 
 class ProofFailed(OrchestratorError):
-    """A step ended well and its promise does not hold."""
+    """A failed verification: a step ended well, but its expected effect is missing."""
 
 
 class LookAgain(OrchestratorError):
-    """No failure: what was in the way is gone, and what comes next is for another look to tell."""
+    """A request for a new survey, not a failure: the obstacle is gone, and the survey decides what follows."""
 
     retry = Retry.NOW
 
 
 class PartlyRefused(OrchestratorError):
-    """What could be done is done and proved; `evidence` names the parts that were refused, each with its reason."""
+    """A run that did and verified what it could; `evidence` names the refused parts, each with its reason."""
 
     def __init__(self, why: str, *, evidence: tuple[str, ...], cure: str = "") -> None:
         super().__init__(why, cure=cure)
@@ -169,4 +169,4 @@ class PartlyRefused(OrchestratorError):
 
 
 class HistoryError(OrchestratorError):
-    """The history cannot be read or written."""
+    """A history database that cannot be read or written."""

@@ -1,4 +1,4 @@
-"""A pool that is going to be destroyed: what it holds, who else holds it, and what nobody does."""
+"""A pool that is going to be destroyed: its contents, the copies of them, and what no copy holds."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,7 +25,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """Another pool that lies on this one. `dataset`: where its device or file is; empty: on some volume, nobody knows which."""
+    """Another pool that lies on this one. `dataset`: holds its device or file; empty: an unknown volume holds it."""
 
     pool: str
     device: str
@@ -34,7 +34,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSeen:
-    """The pool as a look found it, by whole names; without datasets it is not there.
+    """The pool as a survey found it, by full dataset names; without datasets the pool does not exist.
 
     `taken`: when each snapshot was, by guid. `mounts`: (what, folder) of all that this machine has mounted. `guests`: other
     pools on it.
@@ -48,13 +48,13 @@ class PoolSeen:
 
     @property
     def guid(self) -> int | None:
-        """The guid of its own dataset: that of a pool made anew is another one. None: it is not there."""
+        """Return the guid of the pool's own dataset, which changes when the pool is recreated; None: no such pool."""
         return next((one.guid for one in self.datasets if one.name == self.name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitFacts:
-    """What a kit says of a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
+    """Facts that a kit holds about a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
     above the source, and the source itself (`own`), again; `guids`: of each dataset's snapshots, the oldest first.
     """
 
@@ -67,7 +67,7 @@ class KitFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """What one target, or one disk of a set, holds of a job's datasets.
+    """Snapshots and files of a job's datasets that one target, or one disk of a set, holds.
 
     `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
     `why`. `files`: of a job of files by dataset, why what it copied is not all of it; empty: it is. `point`: in which.
@@ -88,14 +88,14 @@ class Copy:
 
     @property
     def called(self) -> str:
-        """The place for people."""
+        """Return the copy's place as text for people."""
         name = f"disk {self.disk}" if self.disk else self.place
         return f"{name} at {self.where}" if self.where else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one dataset stands. `copies`: with how many of its snapshots, of those that hold any; `lost`: what is on no copy.
+    """Copy status of one dataset. `copies`: those with any of its snapshots, and how many; `lost`: what is on no copy.
 
     `files`: copies that hold its files alone. `keeps`: of which job it holds copies. `let_go`: somebody told by name that it
     may be lost.
@@ -112,7 +112,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """All datasets of a pool, and the copies that nobody could look at. `trusted`: disks that count by what history knows."""
+    """All datasets of a pool, and the copies that could not be surveyed. `trusted`: disks that count by their history."""
 
     standings: tuple[Standing, ...]
     unseen: tuple[Copy, ...]
@@ -120,5 +120,5 @@ class Leaving:
 
     @property
     def lost(self) -> tuple[Standing, ...]:
-        """What would be lost, and nobody has said that it may."""
+        """Return the datasets that would be lost without consent."""
         return tuple(one for one in self.standings if one.lost and not one.let_go)

@@ -1,11 +1,11 @@
-"""What a run tells while it goes: for the progress bar, the log and history."""
+"""Events that a run reports while it goes on: for the progress bar, the log and the history."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A run has begun."""
+    """The start of a run."""
 
     run: int
     job: str
@@ -13,7 +13,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Something worth a line: `level` is "info" or "warning"."""
+    """A message worth one line: `level` is "info" or "warning"."""
 
     level: str
     text: str
@@ -21,7 +21,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBegun:
-    """A step starts; `expected` bytes, None when unknown."""
+    """The start of a step; `expected` bytes, None when unknown."""
 
     does: str
     expected: int | None
@@ -29,7 +29,7 @@ class StepBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Bytes so far; `expected` None when unknown. `whole`: of all copying steps of the run, else of the step that began last."""
+    """Progress in bytes; `expected` None when unknown. `whole`: of all copying steps of the run, else of the last step begun."""
 
     done: int
     expected: int | None

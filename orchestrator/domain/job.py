@@ -1,8 +1,8 @@
 """A job as its owner declared it.
 
-How a value declares which keys of a job file fill it: one dataclass is the parser's rule, the schema and the manual.
+Declaration of job file keys on dataclass fields: the one source for the parser, the schema and the manual.
 
-Drills, as a job file asks for them: a copy is restored into scratch, to see that it can be.
+Restore tests as a job file declares them: a copy is restored into scratch space to check that this works.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from orchestrator.domain.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a person may write for one key. `parse` turns the written text into the value; Raises ValueError(expected)."""
+    """Rule for one key of a job file. `parse` turns the written text into the value. Raises: ValueError(expected)."""
 
     says: str
     parse: Callable[[str], object] | None = None
@@ -35,7 +35,7 @@ def key(
     example: str = "",
     least: int | None = None,
 ) -> Any:
-    """A dataclass field that a job file fills; the field `max_deleted` is the key `max-deleted`.
+    """Declare a dataclass field that a job file sets; the field `max_deleted` is the key `max-deleted`.
 
     Without `parse` the field's type rules: str, int, bool, float, tuple[str, ...]. A number is handed to `parse` as text.
     """
@@ -44,7 +44,7 @@ def key(
 
 
 def parse_scratch(text: str) -> str:
-    """An absolute path, or a dataset, both of this machine. Raises: ValueError."""
+    """Parse an absolute path or a dataset, both on this machine. Raises: ValueError."""
     found = parse_location(text)
     if found.host is not None or text.startswith((".", "~")) or "/" not in text:
         raise ValueError('a directory such as "/srv/scratch", or for copies of datasets a dataset such as "tank/drill"')
@@ -53,7 +53,7 @@ def parse_scratch(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
-    """How often a copy is restored into scratch, to see that it can be, and how much of it."""
+    """Restore tests: how often a copy is restored into scratch space, and how much of it is restored."""
 
     every: Seconds | None = key(
         'with each "run", or after one that ended well when the last drill is older than this; without it, only by '
@@ -80,7 +80,7 @@ class Drill:
 
     @property
     def asked(self) -> bool:
-        """Whether it is done by itself."""
+        """Return True when restore tests run automatically."""
         return self.every is not None or self.whole_every is not None
 
 
@@ -94,13 +94,13 @@ EVENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """At most so many: a count, or a share of all in percent."""
+    """An upper limit: a count, or a percentage of all."""
 
     number: float
     percent: bool
 
     def exceeded(self, count: int, of: int) -> bool:
-        """Whether `count` of `of` is above the limit."""
+        """Return True when `count` of `of` is above the limit."""
         return count > (self.number * of / 100 if self.percent else self.number)
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ class Limit:
 
 
 def parse_limit(text: str) -> Limit:
-    """The limit that "200" or "30%" tells. Raises: ValueError."""
+    """Parse a limit such as "200" or "30%". Raises: ValueError."""
     percent = text.strip().endswith("%")
     digits = text.strip().removesuffix("%").strip()
     if not digits.replace(".", "", 1).isdigit() or (percent and float(digits) > 100) or (not percent and "." in digits):
@@ -117,7 +117,7 @@ def parse_limit(text: str) -> Limit:
 
 
 def parse_clock(text: str) -> time:
-    """The time of day that "06:30" tells, in the machine's local time. Raises: ValueError."""
+    """Parse a time of day such as "06:30", in the machine's local time. Raises: ValueError."""
     hour, colon, minute = text.partition(":")
     if not colon or not (
         hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60 and len(minute) == 2
@@ -127,7 +127,7 @@ def parse_clock(text: str) -> time:
 
 
 def parse_window(text: str) -> Window:
-    """The window that "22:00-06:00" tells. Raises: ValueError."""
+    """Parse a window such as "22:00-06:00". Raises: ValueError."""
     begin, dash, end = text.partition("-")
     try:
         window = Window(begin=parse_clock(begin.strip()), end=parse_clock(end.strip()))
@@ -140,7 +140,7 @@ def parse_window(text: str) -> Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """How many restore points stay, per span of time; none told: all stay."""
+    """Number of restore points to keep, per span of time; without any number all are kept."""
 
     hourly: int = key("the newest point of each of so many hours", default=0, least=0)
     daily: int = key("the newest point of each of so many days", default=0, least=0)
@@ -150,13 +150,13 @@ class Keep:
 
     @property
     def everything(self) -> bool:
-        """No rule was told."""
+        """Return True when no rule is set, so all points are kept."""
         return not (self.hourly or self.daily or self.weekly or self.monthly or self.yearly)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshots:
-    """Snapshots that sanoid takes of the source before each look, and prunes there: how many of each kind stay."""
+    """Snapshots that sanoid takes of the source before each survey, and prunes there: number to keep of each kind."""
 
     frequently: int = key("of each so many quarters of an hour", default=0, least=0)
     hourly: int = key("of each so many hours", default=0, least=0)
@@ -173,14 +173,14 @@ class Snapshots:
 
     @property
     def nothing(self) -> bool:
-        """No rule was told."""
+        """Return True when no rule is set."""
         rules = (self.frequently, self.hourly, self.daily, self.weekly, self.monthly, self.yearly)
         return not any(rules) and self.use is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:
-    """When and how copies are read again."""
+    """Settings for reading copies again and verifying them."""
 
     digest: str = key("how contents are fingerprinted", default="xxh128", choices=DIGESTS)
     every: Seconds | None = key(
@@ -192,7 +192,7 @@ class Verify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Refuse above these, before anything is written."""
+    """Limits above which a run is refused before anything is written."""
 
     max_deleted: Limit | None = key(
         "entries gone from the source since the newest point",
@@ -213,7 +213,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipe:
-    """How data travels."""
+    """Settings of the data transfer."""
 
     stall_after: Seconds = key(
         "end a transfer in which nothing moved for so long", default=Seconds(300), parse=parse_duration, example="5m"
@@ -233,19 +233,19 @@ class Pipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Executables to call: per event a tuple of commands, each an argv."""
+    """Commands to run on events: for each event a tuple of commands, each an argv."""
 
     calls: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = ()
     timeout: Seconds = Seconds(60)
 
     def of(self, event: str) -> tuple[tuple[str, ...], ...]:
-        """The commands for one event, in the order written."""
+        """Return the commands of one event, in the order written."""
         return next((commands for name, commands in self.calls if name == event), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """How often one run tries again by itself after a failure that may pass."""
+    """Automatic retries of one run after a failure that may pass."""
 
     attempts: int = key("attempts in one run, the first included", default=4, least=1)
     wait: Seconds = key(
@@ -258,7 +258,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One promise: this source is carried to that target. `options` is the engine's own section, as its options.py declares it."""
+    """One job: its source, target and settings. `options` is the engine's own section, as its options.py declares it."""
 
     name: str
     file: str
@@ -284,5 +284,5 @@ class Job:
 
     @property
     def copies(self) -> bool:
-        """Whether it copies anything: others work on the source alone, which is their place too."""
+        """Return True when the job copies data; other jobs work only on their source, which is also their target."""
         return self.source != self.target.location

@@ -1,11 +1,11 @@
-"""The recovery kit: what is needed to build a source again when it is lost, readable without us."""
+"""The recovery kit: the data needed to rebuild a lost source, readable without poolferry."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """`content`: all that is known, as JSON; `layout`: what the pool is made of, for a comparison with older kits.
+    """One recovery kit. `content`: all known facts as JSON; `layout`: the pool layout, to compare with older kits.
 
     `recovery`: the page that tells what to do; `guids`: a line for each snapshot, name and guid.
     """

@@ -1,4 +1,4 @@
-"""What the owner declares once for the whole machine, in poolferry.toml.
+"""Settings of the whole machine, which the owner declares in poolferry.toml.
 
 Whether anybody hears what we tell.
 """
@@ -24,7 +24,7 @@ INHIBITS = {"sleep": "sleep", "sleep-and-shutdown": "sleep:shutdown", "nothing":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """How the daemon starts runs."""
+    """Settings of the daemon that starts runs."""
 
     parallel: int = key("runs at once, each into a place of its own", default=2, least=1)
     inhibit: str = key(
@@ -35,14 +35,14 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """One message a week that tells how all jobs stand, sent also when all is well."""
+    """One message a week about the state of all jobs, sent also when all is well."""
 
     day: str = key("on which day; never: no digest", default="monday", choices=(*DAYS, "never"))
     at: time = key("at this local time", default=time(8), parse=parse_clock, example="18:30")
 
 
 def parse_textfile(text: str) -> str:
-    """The file that node_exporter's textfile collector reads: it takes only names that end in .prom. Raises: ValueError."""
+    """Parse the path of a file for node_exporter's textfile collector; it must end in .prom. Raises: ValueError."""
     if not text.startswith("/") or not text.endswith(".prom") or text.endswith("/.prom"):
         raise ValueError(
             'an absolute path that ends in .prom, such as "/var/lib/prometheus/node-exporter/poolferry.prom"'
@@ -51,7 +51,7 @@ def parse_textfile(text: str) -> str:
 
 
 def parse_listen(text: str) -> str:
-    """An address with its port, or "unix:" and an absolute path. Raises: ValueError."""
+    """Parse an address with its port, or "unix:" and an absolute path. Raises: ValueError."""
     address, _, port = text.rpartition(":")
     if not (text.startswith("unix:/") or (address and port.isdigit() and 0 < int(port) < 65536)):
         raise ValueError('an address and a port such as "127.0.0.1:9742", or "unix:/run/poolferry/metrics.sock"')
@@ -60,7 +60,7 @@ def parse_listen(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """Numbers for Prometheus."""
+    """Metrics for Prometheus."""
 
     textfile: str | None = key(
         "written after each run, and by the daemon, for node_exporter's textfile collector",
@@ -74,7 +74,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """All of poolferry.toml; without the file, its defaults."""
+    """All settings of poolferry.toml; its defaults when the file is missing."""
 
     clock: Clock = field(default_factory=Clock)
     digest: Digest = field(default_factory=Digest)

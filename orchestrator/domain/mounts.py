@@ -1,4 +1,4 @@
-"""What is mounted below a folder into which files shall return."""
+"""Mount points below a folder into which files are restored."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mounted:
-    """One place. `path`: below the folder; `full`: files lie in it; `wanted`: the point holds something below that path."""
+    """One mount point. `path`: below the folder; `full`: files lie there; `wanted`: the point has entries below it."""
 
     path: bytes
     full: bool
@@ -15,7 +15,7 @@ class Mounted:
 
 
 def outermost(paths: Sequence[bytes]) -> Iterator[bytes]:
-    """The paths that lie below no other one of them, in order."""
+    """Yield the paths that lie below no other one, in order."""
     last = b""
     for path in sorted(set(paths), key=lambda each: each + b"/"):
         if not last or not path.startswith(last + b"/"):
@@ -24,5 +24,5 @@ def outermost(paths: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def leads_to(path: bytes, mounts: Sequence[bytes]) -> bool:
-    """Whether a path is such a place, or lies above one."""
+    """Return True when a path is a mount point, or lies above one."""
     return any(each == path or each.startswith(path + b"/") for each in mounts)

@@ -1,4 +1,4 @@
-"""Names of jobs, points and tree entries, and how any byte of them is written as text and read back."""
+"""Names of jobs, points and tree entries, with a lossless text form for any bytes."""
 
 import re
 from datetime import UTC, datetime
@@ -14,25 +14,25 @@ _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
 def point_name(instant: datetime) -> str:
-    """The directory name of a restore point: UTC to the second, sortable as text, valid on every filesystem."""
+    """Return the directory name of a restore point: UTC to the second, sortable as text, valid on every filesystem."""
     return instant.astimezone(UTC).strftime(_POINT_FORMAT)
 
 
 def parse_point_name(name: str) -> datetime:
-    """The instant a point's name tells. Raises: ValueError. Why not strptime: its import costs each start 2 ms."""
+    """Parse a point's name to its instant. Raises: ValueError. Why not strptime: its import costs each start 2 ms."""
     if not POINT_NAME.fullmatch(name):
         raise ValueError(f"not the name of a point: {name!r}")
     return datetime.fromisoformat(name)
 
 
 def show_name(name: bytes | str) -> str:
-    r"""A printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u2028."""
+    r"""Return a printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u2028."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE, _escape, text)
 
 
 def parse_name(text: str) -> bytes:
-    """The bytes of a name that `show_name` wrote. Raises: ValueError for a backslash that begins no escape."""
+    """Return the bytes of a name that `show_name` wrote. Raises: ValueError for a backslash that begins no escape."""
     if "\\" in re.sub(_ESCAPED, "", text):
         raise ValueError("a backslash that begins no escape; write it twice")
     return re.sub(_ESCAPED, _unescape, text).encode("utf-8", "surrogateescape")

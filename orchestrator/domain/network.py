@@ -1,4 +1,4 @@
-"""Which addresses lie in a network of one's own."""
+"""Recognition of public and private network addresses."""
 
 # Source: RFC 1918, RFC 1122 (loopback), RFC 3927 and 4291 (link-local), RFC 4193 (unique local).
 _OWN = (
@@ -14,7 +14,7 @@ _OWN = (
 
 
 def is_public(address: str) -> bool | None:
-    """Whether strangers may be on the way to an address; None for what is no address, such as a name."""
+    """Return True when an address is public; None for what is no address, such as a name."""
     import ipaddress  # few jobs ask
 
     try:

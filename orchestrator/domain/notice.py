@@ -1,4 +1,4 @@
-"""Notices: the channels that the owner declares in poolferry.toml, and a message that goes through one."""
+"""Notices: the channels declared in poolferry.toml, and the message that a channel sends."""
 
 import re
 from datetime import datetime
@@ -16,35 +16,35 @@ _FILE = re.compile(r"@[^\x00-\x1f]+")
 
 
 def parse_address(text: str) -> str:
-    """A mail address, or a user of this machine. Raises: ValueError."""
+    """Parse a mail address, or a user of this machine. Raises: ValueError."""
     if not _ADDRESS.fullmatch(text) or text.startswith("-"):
         raise ValueError('a mail address such as "admin@example.org", or a user of this machine')
     return text
 
 
 def parse_server(text: str) -> str:
-    """A mail server. Raises: ValueError."""
+    """Parse the address of a mail server. Raises: ValueError."""
     if not _SERVER.fullmatch(text) or text.startswith("-"):
         raise ValueError('a mail server such as "mail.example.org:587"')
     return text
 
 
 def parse_web(text: str) -> str:
-    """An address of the web, or "@FILE": such an address often is a password. Raises: ValueError."""
+    """Parse a web address, or "@FILE", as such an address is often a secret. Raises: ValueError."""
     if not (_WEB.fullmatch(text) or _FILE.fullmatch(text)):
         raise ValueError('an address such as "https://example.org/…", or "@FILE": it stands in that file')
     return text
 
 
 def parse_apprise(text: str) -> str:
-    """An address as Apprise reads them, or "@FILE". Raises: ValueError."""
+    """Parse an address in the form of Apprise, or "@FILE". Raises: ValueError."""
     if not (_FILE.fullmatch(text) or re.fullmatch(r"[a-z][a-z0-9+.-]*://[!-~]*", text)):
         raise ValueError('an address that Apprise knows, such as "matrix://…", or "@FILE": it stands in that file')
     return text
 
 
 def parse_hour(text: str) -> Seconds:
-    """How often a ping goes out. Raises: ValueError."""
+    """Parse the interval between two pings. Raises: ValueError."""
     seconds = parse_duration(text)
     if not 60 <= seconds <= 86400:
         raise ValueError('a duration from "1m" to "1d"')
@@ -82,7 +82,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ntfy:
-    """A push to a phone, through a topic of an ntfy server."""
+    """A push notification to a phone, through a topic of an ntfy server."""
 
     name: str = ""
     topic: str = key("address of the topic", parse=parse_web, example="https://ntfy.example.org/backups")
@@ -94,7 +94,7 @@ class Ntfy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """A JSON object to an address of the web."""
+    """A JSON object sent to a web address."""
 
     name: str = ""
     url: str = key("where it is posted to", parse=parse_web, example="https://example.org/hooks/backup")
@@ -106,7 +106,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apprise:
-    """Anything that Apprise reaches; needs the extra `notices` of poolferry."""
+    """A message through Apprise; needs the extra `notices` of poolferry."""
 
     name: str = ""
     url: str = key("address in Apprise's own way of writing", parse=parse_apprise, example="@apprise-url")
@@ -117,7 +117,7 @@ class Apprise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """A dead-man switch elsewhere, which alarms when the pings stop."""
+    """Pings to an external monitor, which raises an alarm when they stop."""
 
     name: str = ""
     url: str = key(
@@ -142,7 +142,7 @@ KINDS: dict[str, type[Channel]] = {"mail": Mail, "ntfy": Ntfy, "webhook": Webhoo
 
 
 class Kind(StrEnum):
-    """What a message is about."""
+    """Type of a message."""
 
     TROUBLE = "trouble"
     REMINDER = "reminder"
@@ -161,7 +161,7 @@ PINGS = (Kind.START, Kind.SUCCESS, Kind.FAIL, Kind.PROTECTED, Kind.UNPROTECTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What goes through one channel. `about`: a job, the week of a digest; `facts`: the same as JSON, for programs."""
+    """One message for one channel. `about`: a job, or the week of a digest; `facts`: the same as JSON, for programs."""
 
     kind: Kind
     about: str
@@ -172,4 +172,4 @@ class Message:
 
 
 class Undelivered(Exception):
-    """The peer did not take the message; the text says why and holds no secret."""
+    """A message that the peer did not accept; the text gives the reason and holds no secret."""

@@ -1,4 +1,4 @@
-"""Where data lies: a path or a dataset, here or on a host reached by ssh."""
+"""Locations of data: a path or a dataset, here or on a host reached by ssh."""
 
 import re
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A machine reached by ssh; user and port as ssh's own configuration has them when not told."""
+    """A machine reached by ssh; without user and port, ssh's own configuration applies."""
 
     name: str
     user: str | None = None
@@ -45,7 +45,7 @@ class Location:
 
 
 def parse_location(text: str) -> Location:
-    """The location that a path, a dataset name, "file:///…" or "ssh://user@host:port/path" names.
+    """Parse a path, a dataset name, "file:///…" or "ssh://user@host:port/path" into a location.
 
     URLs may percent-encode any byte; a dataset on a host is ssh://host/pool/data. Raises: ValueError.
     """
@@ -85,7 +85,7 @@ def _trim(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target that targets.toml names: below `location` one job keeps its copies.
+    """A target named in targets.toml; one job keeps its copies below `location`.
 
     `rotation`: the rotation set that it is; where copies lie is known only while a disk of it is here, and nothing may
     be read or written at `location` itself. `disk`: the disk of a rotation set that it lies on, which
@@ -101,5 +101,5 @@ class Place:
 
     @property
     def rotates(self) -> bool:
-        """It is a rotation set."""
+        """Return True when the place is a rotation set."""
         return self.rotation is not None

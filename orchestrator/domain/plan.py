@@ -1,6 +1,6 @@
-"""Plans as data: each step carries the exact commands, the reason, and what must be true afterwards.
+"""Plans as data: each step carries its exact commands, its reason, and its expected effect.
 
-Commands as values: what will run, where, and how strong its effect is.
+Commands as values: the program to run, its host, and how strong its effect is.
 """
 
 import shlex
@@ -16,7 +16,7 @@ from orchestrator.domain.units import Bytes
 
 
 class Effect(IntEnum):
-    """How strong a command is. DESTROYS (rollback, destroy, receive -F, rsync --delete in a mirror) needs consent."""
+    """Effect level of a command. DESTROYS (rollback, destroy, receive -F, rsync --delete in a mirror) needs consent."""
 
     READS = 0
     WRITES = 1
@@ -33,7 +33,7 @@ class Command:
     environment: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """The line as a person would paste it into a shell."""
+        """Return the command line as a person would paste it into a shell."""
         setting = "".join(f"{key}={shlex.quote(value)} " for key, value in self.environment)
         line = setting + shlex.join(self.argv)
         return f"ssh {self.host} {shlex.quote(line)}" if self.host else line
@@ -53,7 +53,7 @@ class Pipeline:
 
     @property
     def effect(self) -> Effect:
-        """The strongest effect of its stages."""
+        """Return the strongest effect of the stages."""
         return max(stage.effect for stage in self.stages)
 
     def __str__(self) -> str:
@@ -63,19 +63,19 @@ class Pipeline:
 
 
 def alone(*argv: str, effect: Effect, host: Host | None = None) -> Pipeline:
-    """A pipeline of one command."""
+    """Return a pipeline of one command."""
     return Pipeline(stages=(Command(argv=argv, effect=effect, host=host),))
 
 
 class Proof(Protocol):
-    """What must hold after a step; each engine has its own values, and `confirm` looks whether they hold."""
+    """Expected effect of a step; each engine has its own values, and `confirm` checks them."""
 
     def __str__(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """Write down every entry of `tree` with its digest, as the manifest of a coming point.
+    """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
     `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the manifest of the point that
     unchanged files were linked from. What neither knows is read.
@@ -97,7 +97,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rereading:
-    """Read `tree` (the point itself, or what was restored from it) and compare it with the point's manifest.
+    """Work that reads `tree` (the point itself, or a restored copy) and compares it with the point's manifest.
 
     `prefix`: only the entries below it were restored, and `tree` holds them without it.
     """
@@ -118,7 +118,7 @@ class Rereading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One deed, complete: what runs, why, and what must be true afterwards."""
+    """One complete step: its commands, its reason, and its expected effect."""
 
     does: str
     why: str
@@ -137,13 +137,13 @@ class Step:
 
     @property
     def effect(self) -> Effect:
-        """How strong the step is."""
+        """Return the effect level of the step."""
         return self.work.effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run will do, in stages: the steps of one stage may run side by side, stages run one after the other."""
+    """Plan of a run in stages: steps of one stage may run in parallel, stages run one after the other."""
 
     summary: str
     stages: tuple[tuple[Step, ...], ...]
@@ -156,13 +156,13 @@ class Plan:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All steps in the order they begin."""
+        """Return all steps in the order in which they begin."""
         return tuple(step for stage in self.stages for step in stage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
-    """A look that found nothing to copy: `current` names the point that is as new as the source. `stages` tidy up."""
+    """A survey result without anything to copy: `current` names the point as new as the source. `stages` clean up."""
 
     why: str
     current: str | None

@@ -1,4 +1,4 @@
-"""Restore points, and what is known of the bytes in them."""
+"""Restore points, and the results of verifying them."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +9,7 @@ from orchestrator.domain.place import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One complete copy as it was at `taken`. `manifest` None: there is none, so nothing can be proved of it."""
+    """One complete copy as it was at `taken`. `manifest` None: without a manifest nothing can be verified."""
 
     name: str
     taken: datetime
@@ -20,7 +20,7 @@ class Point:
 
 
 class Verdict(StrEnum):
-    """What a reading of one entry says, against the manifest."""
+    """Result of reading one entry, compared with the manifest."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One entry that is not as promised."""
+    """One entry that differs from its manifest entry."""
 
     path: bytes
     verdict: Verdict
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result of verifying one tree: what was read, and what was found. `findings` holds the first ones; `counts` all."""
+    """Result of verifying one tree. `findings` holds the first findings; `counts` counts all of them."""
 
     entries: int
     files_read: int
@@ -53,5 +53,5 @@ class Reading:
 
     @property
     def sound(self) -> bool:
-        """Every promise of the manifest held (an entry the manifest never had a digest for is not a broken promise)."""
+        """Return True when all entries match the manifest (an entry that has no digest there is no mismatch)."""
         return not any(count for verdict, count in self.counts if verdict is not Verdict.UNPROVED)

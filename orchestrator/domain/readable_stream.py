@@ -1,4 +1,4 @@
-"""What of a copy is read again by sending it to nobody."""
+"""Datasets of a copy that are read again by a send whose output is discarded."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Pipeline
@@ -7,7 +7,7 @@ from orchestrator.domain.units import Bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sendable:
-    """A dataset of a copy, what reads it whole, and how much that is."""
+    """One dataset of a copy, the pipelines that read it completely, and its size."""
 
     name: str
     size: Bytes

@@ -1,4 +1,4 @@
-"""Rotation: sets of removable disks, the disks that were enrolled in them, and what is remembered of each."""
+"""Rotation sets of removable disks, their enrolled disks, and the known state of each disk."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -17,7 +17,7 @@ POOL = "poolferry-"  # before the name of a disk: its pool while it is imported,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """A disk as targets.toml declares it. `identity`: what udev calls ID_FS_UUID: of a filesystem, of LUKS, or a pool's guid.
+    """A disk as targets.toml declares it. `identity`: udev's ID_FS_UUID of a filesystem or LUKS, or a pool's guid.
 
     `inside`: of the filesystem or pool in an opened LUKS container; then `identity` is the container's.
     """
@@ -33,13 +33,13 @@ class Disk:
 
     @property
     def called(self) -> str:
-        """The disk for people: its name, and what its owner noted of it."""
+        """Return the disk's name for people, with the owner's note."""
         return f"{self.name} ({self.note})" if self.note else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationSet:
-    """Disks of which any one satisfies a job; `expect` tells which one is asked for. Limits: None, nothing is promised.
+    """Disks of which any one satisfies a job; `expect` selects the disk to request. Limits: None means no limit.
 
     `verify`: so much of the copies is read again in each visit; None: nothing beyond what the jobs themselves promise.
     `away_at_least`: so many must not be plugged in at once with the rest. `keep_for`: how long a month's disk is left alone.
@@ -59,12 +59,12 @@ class RotationSet:
     visit_within: Seconds = VISIT_WITHIN
 
     def disk(self, name: str) -> Disk:
-        """The member of this name. Raises: KeyError."""
+        """Return the disk of this name. Raises: KeyError."""
         return {disk.name: disk for disk in self.disks}[name]
 
 
 class Standing(StrEnum):
-    """What a person told of a disk; only ACTIVE disks are asked for and missed."""
+    """Status of a disk as a person set it; only ACTIVE disks are requested and reported as missing."""
 
     ACTIVE = "active"
     LOST = "lost"
@@ -73,7 +73,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Who a disk is, as it is written on the disk itself. `owner` is a machine; `generation` counts the visits."""
+    """Identity of a disk, as written on the disk itself. `owner` is a machine; `generation` counts the visits."""
 
     disk: str
     name: str
@@ -85,7 +85,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Whether copies may be written to a disk: it, and nothing else, lies where they go. `ails`: why nothing more can be."""
+    """Write state of a disk. `attached`: the disk itself lies where copies go; `ails`: why it takes no more."""
 
     attached: bool
     ails: str = ""
@@ -93,7 +93,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What history knows of a disk. Serial, model and wwn are advice only: what bridges tell is not to be relied on.
+    """A disk as history knows it. Serial, model and wwn are hints only, because USB bridges report wrong ones.
 
     `generation`: the last one that was decided; `written`: the last one that is on the disk for certain.
     """
@@ -115,7 +115,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One stay of a disk. `released` None: it is still here, or was pulled out. `safe`: it was let go in good order.
+    """One visit of a disk. `released` None: it is still here, or was pulled out. `safe`: it was released properly.
 
     `health`: what the disk said is wrong with it; empty: that it is well; None: it said nothing. `slow`: what was told of
     a copy that would have taken too long; empty: nothing.
@@ -135,7 +135,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whereabouts:
-    """Where a disk is, since when, and what was noted."""
+    """Place of a disk, since when it is there, and a note."""
 
     place: str
     since: datetime
@@ -144,7 +144,7 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snooze:
-    """Nobody waits for a disk until an instant."""
+    """A person's instruction not to wait for a disk until an instant."""
 
     since: datetime
     until: datetime
@@ -153,7 +153,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What an increment to a disk would start from. `kept`: until when the snapshot stays; `bookmark`: one is there.
+    """Base of an increment to a disk. `kept`: until when the snapshot is kept; `bookmark`: a bookmark exists.
 
     `snapshot` False and no bookmark: there is nothing to start from. `whole`: bytes of a full copy.
     """

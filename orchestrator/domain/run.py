@@ -1,4 +1,4 @@
-"""What happened: outcomes, steps as they went, and the report of a run."""
+"""Results of runs: outcomes, executed steps, and the report of a run."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 class Kind(StrEnum):
-    """What a run was for; only runs and verifications say how the copies stand."""
+    """Purpose of a run; only runs and verifications show the state of the copies."""
 
     RUN = "run"
     VERIFY = "verify"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """Outcome of a run."""
 
     DONE = "done"
     NOTHING = "nothing-to-do"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
     @property
     def well(self) -> bool:
-        """Whether it ended well."""
+        """Return True when the run ended well."""
         return self in (Outcome.DONE, Outcome.NOTHING)
 
 
@@ -40,7 +40,7 @@ EXIT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """A step as it went. `moved_bytes` None: not a copy, or could not be known."""
+    """Report of one executed step. `moved_bytes` None: not a copy, or unknown."""
 
     does: str
     why: str
@@ -51,7 +51,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """A run as it ended; the public shape of `run --json`."""
+    """Report of one ended run; the public form of `run --json`."""
 
     run: int
     job: str

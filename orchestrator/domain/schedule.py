@@ -1,4 +1,4 @@
-"""When a job runs: schedules, read from their normal form."""
+"""Schedules of jobs, parsed from their normal form."""
 
 import functools
 from datetime import time
@@ -17,7 +17,7 @@ class Cron:
 
     @property
     def follows_the_clock(self) -> bool:
-        """Whether minute or hour is a star: then it runs by whatever the clock shows, also when that was set.
+        """Return True when minute or hour is a star: such a job follows the clock, also after a clock change.
 
         Source: cron(8) of Debian: only jobs at a fixed time are kept from running twice, or never, when the time changes.
         """
@@ -30,7 +30,7 @@ class Cron:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
-    """So long after the last run began."""
+    """A fixed period after the start of the last run."""
 
     period: Seconds
 
@@ -40,7 +40,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daily:
-    """Each day at this local time."""
+    """A local time on each day."""
 
     at: time
 
@@ -50,7 +50,7 @@ class Daily:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnAttach:
-    """Each time the target is plugged in."""
+    """A run each time the target is plugged in."""
 
     def __str__(self) -> str:
         return "when the target is attached"
@@ -61,7 +61,7 @@ Schedule = Cron | Every | Daily | OnAttach
 
 @functools.cache
 def parse_normal(text: str) -> Schedule:
-    """The schedule of a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError."""
+    """Parse a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError."""
     kind, _, rest = text.partition(" ")
     match kind:
         case "cron":

@@ -1,4 +1,4 @@
-"""Scratch copies: clones of a restore point that may be written, tried and dropped."""
+"""Scratch copies: clones of a restore point that may be written, tested and dropped."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from orchestrator.domain.place import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """One of them. `of`: the point that it shows; `until`: when it may go by itself; `used`: bytes written into it."""
+    """One scratch copy. `of`: its restore point; `until`: when it may expire by itself; `used`: bytes written to it."""
 
     name: str
     at: Location

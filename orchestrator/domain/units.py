@@ -1,4 +1,4 @@
-"""Sizes, durations and counts as people write them in job files, and as we print them."""
+"""Sizes, durations and counts, as people write them in job files and as poolferry prints them."""
 
 import re
 from typing import NewType
@@ -13,7 +13,7 @@ _LETTERS = " KMGTPE"
 
 
 def parse_size(text: str) -> Bytes:
-    """Bytes of "500", "64K", "1.5 GiB", "10M". Units: powers of 1024, as rsync and zfs read them. Raises: ValueError."""
+    """Parse "500", "64K", "1.5 GiB", "10M" to bytes. Units: powers of 1024, as in rsync and zfs. Raises: ValueError."""
     match = re.fullmatch(_SIZE, text.strip())
     if not match:
         raise ValueError('a size such as "500M" or "2G"')
@@ -21,7 +21,7 @@ def parse_size(text: str) -> Bytes:
 
 
 def parse_duration(text: str) -> Seconds:
-    """Seconds of "90s", "15m", "26h", "7d", "2w", "1h 30m". Raises: ValueError."""
+    """Parse "90s", "15m", "26h", "7d", "2w", "1h 30m" to a duration. Units: seconds. Raises: ValueError."""
     parts = re.findall(_DURATION, text)
     if not parts or re.sub(_DURATION, "", text).strip():
         raise ValueError('a duration such as "90s", "15m", "26h" or "7d"')
@@ -29,12 +29,12 @@ def parse_duration(text: str) -> Seconds:
 
 
 def parse_often(text: str) -> Seconds:
-    """How often: "run" is 0 s; else a duration. Raises: ValueError."""
+    """Parse an interval: "run" is 0 s; else a duration. Raises: ValueError."""
     return Seconds(0) if text == "run" else parse_duration(text)
 
 
 def show_size(size: int | None) -> str:
-    """A size for people: "1.2 GiB"; unknown stays unknown."""
+    """Format a size for people: "1.2 GiB"; an unknown size is "unknown"."""
     if size is None:
         return "unknown"
     value, letter = float(size), 0
@@ -44,7 +44,7 @@ def show_size(size: int | None) -> str:
 
 
 def show_duration(seconds: float | None) -> str:
-    """A duration for people: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "3 d 4 h"."""
+    """Format a duration for people: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "3 d 4 h"."""
     if seconds is None:
         return "unknown"
     if seconds < 10:
@@ -60,5 +60,5 @@ def show_duration(seconds: float | None) -> str:
 
 
 def show_count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things: "1 file", "2 files", "2 entries"."""
+    """Format a number of things: "1 file", "2 files", "2 entries"."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,11 +1,11 @@
-"""Signs of life of a run: what each of its processes has done so far."""
+"""Signs of life of a run: processor time and bytes moved of each of its processes."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """One process. `moved`: bytes read and written in its life; None: not to be known, as it runs as somebody else."""
+    """Activity of one process. `moved`: bytes read and written in its life; None: unknown, as another user runs it."""
 
     pid: int
     processor_s: float

@@ -1,4 +1,4 @@
-"""Spans of the day, in which runs may begin. By itself, as each start imports it."""
+"""Daily time windows in which runs may begin; a module of its own because each start imports it."""
 
 from datetime import time
 
@@ -7,13 +7,13 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A span of each day in local time, also over midnight; the end is outside."""
+    """A span of each day in local time, also over midnight; the end is excluded."""
 
     begin: time
     end: time
 
     def holds(self, clock: time) -> bool:
-        """Whether this time of day lies in it."""
+        """Return True when this time of day lies in the window."""
         if self.begin < self.end:
             return self.begin <= clock < self.end
         return clock >= self.begin or clock < self.end

@@ -1,4 +1,4 @@
-"""The only room that opens SQLite: what happened, which points exist, and what was found in them.
+"""The only package that opens SQLite: past runs, existing points, and the results of their verification.
 
 store     `open_history`: the one who writes       views   `open_reader`: the one who looks
 values    what a look returns                      door    the connection: transactions, and errors made plain

@@ -1,4 +1,4 @@
-"""How instants, lists and any text lie in columns, and how they come back the same.
+"""Storage of instants, lists and any text in columns, so that they come back the same.
 
 Text is stored as TEXT. Text that is no valid Unicode (a file name in another encoding arrives as surrogates) is stored
 as the BLOB of its bytes, so it comes back to the byte, and ordinary text stays readable with any SQLite tool. Columns
@@ -6,7 +6,7 @@ that may hold such text have the type ANY; lists are JSON in ASCII, where a surr
 
 Instants are INTEGER microseconds since 1970 in UTC, in columns whose names end in `_at`.
 
-The text of every statement, by its name: read once from queries.sql, where each begins with `-- name: its_name`.
+The SQL statements by name, read once from queries.sql, where each begins with `-- name: its_name`.
 """
 
 import functools
@@ -23,7 +23,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @functools.cache
 def queries() -> dict[str, str]:
-    """All statements of queries.sql."""
+    """Return all statements of queries.sql."""
     with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
         parts = _NAME.split(file.read())
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
@@ -35,7 +35,7 @@ _EVIDENCE = ("lines", "exits", "last_words", "host")
 
 
 def stored(text: str) -> str | bytes:
-    """What a column of type ANY holds for this text."""
+    """Return the value that a column of type ANY stores for this text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -44,12 +44,12 @@ def stored(text: str) -> str | bytes:
 
 
 def restored(value: object) -> object:
-    """The value as it was given; a BLOB was text."""
+    """Return the value as it was given; a BLOB was text."""
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def tail(output: str | bytes, limit: int) -> str:
-    """The last `limit` bytes of an output, begun at a whole character."""
+    """Return the last `limit` bytes of an output, begun at a whole character."""
     raw = output if isinstance(output, bytes) else _raw(output)
     if len(raw) <= limit:
         return raw.decode("utf-8", "surrogateescape")
@@ -59,41 +59,41 @@ def tail(output: str | bytes, limit: int) -> str:
 
 
 def micros(instant: datetime) -> int:
-    """Microseconds since 1970. Raises: ValueError for a naive instant."""
+    """Return the microseconds since 1970. Raises: ValueError for a naive instant."""
     if instant.tzinfo is None:
         raise ValueError(f"an instant without a time zone: {instant}")
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def instant(count: int) -> datetime:
-    """The instant, in UTC."""
+    """Return the instant of a count of microseconds, in UTC."""
     return _EPOCH + timedelta(microseconds=count)
 
 
 def listed(values: Iterable[object]) -> str:
-    """A list as JSON; ASCII, so that any text survives."""
+    """Return a list as JSON; ASCII, so that any text survives."""
     return json.dumps(list(values))
 
 
 def unlisted(text: str | None) -> tuple[str, ...]:
-    """The texts of a list; none were stored: none."""
+    """Return the texts of a stored list; none when none were stored."""
     return tuple(json.loads(text)) if text else ()
 
 
 def exits_of(text: str | None) -> tuple[int | None, ...]:
-    """The exit statuses of a list; None: still unknown when it ended."""
+    """Return the exit statuses of a stored list; None: still unknown when it ended."""
     return tuple(json.loads(text)) if text else ()
 
 
 def evidence_text(evidence: Evidence | None) -> str | None:
-    """Evidence as JSON."""
+    """Return the evidence as JSON."""
     if evidence is None:
         return None
     return json.dumps({name: getattr(evidence, name) for name in _EVIDENCE})
 
 
 def parse_evidence(text: str | None) -> Evidence | None:
-    """The evidence that `evidence_text` wrote."""
+    """Parse the evidence that `evidence_text` wrote."""
     if text is None:
         return None
     held = json.loads(text)

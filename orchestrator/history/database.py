@@ -1,8 +1,8 @@
-"""One connection, safe for threads: named statements in, decoded rows out, transactions, errors made plain.
+"""One thread-safe connection: named statements in, decoded rows out, transactions, and clear error messages.
 
-Connections to the history: the writer's, which makes and renews the file, and the reader's, which changes nothing.
+Connections to the history: the writer creates and migrates the file, the reader changes nothing.
 
-A consistent copy of the history, such as the one that lies beside a target's points.
+A consistent backup of the history, such as the one beside a target's points.
 """
 
 import functools
@@ -23,7 +23,7 @@ _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
 def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
-    """A connection to the history at `path`, made or renewed where needed. Raises: HistoryError."""
+    """Connect to the history at `path` for writing; create or migrate it where needed. Raises: HistoryError."""
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     except OSError as error:
@@ -32,7 +32,7 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
 
 
 def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
-    """A connection that only reads; without a history yet, one to an empty one in memory. Raises: HistoryError.
+    """Connect read-only; without a history yet, to an empty one in memory. Raises: HistoryError.
 
     Why: before the first run every job's state is "never", which is an answer and not a failure.
     """
@@ -47,7 +47,7 @@ def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
 
 
 def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
-    """A connection that only reads a history that must be there. Raises: HistoryError.
+    """Connect read-only to a history that must exist. Raises: HistoryError.
 
     What a crash left half written is rolled back first, if this user may.
     """
@@ -62,7 +62,7 @@ def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
 
 
 def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
-    """The connection, of the right version and set up; closed again if anything is wrong."""
+    """Open a connection of the right version and set it up; close it again if anything is wrong."""
     connection: sqlite3.Connection | None = None
     try:
         connection = _connected(path, wait_s, writes=writes)
@@ -92,14 +92,14 @@ def _connected(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
-    """What a connection that writes promises. Why these: see the docstring of the room."""
+    """Set the pragmas of a connection that writes. Why these: see the docstring of the package."""
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = TRUNCATE")
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) -> int:
-    """The file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
+    """Return the file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
 
     Why before anything else: a file that is not ours is left exactly as it is.
     """
@@ -115,7 +115,7 @@ def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) ->
 
 
 def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """The file's mark, its version, and how many tables and indexes it has."""
+    """Return the file's application id, its version, and its number of tables and indexes."""
     row = connection.execute(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
         " FROM pragma_application_id, pragma_user_version"
@@ -124,7 +124,7 @@ def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
 
 
 def _migrate(connection: sqlite3.Connection, number: int) -> None:
-    """From version `number` to the next in one transaction; nothing if another process was faster."""
+    """Migrate from version `number` to the next in one transaction; do nothing if another process was faster."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _state(connection)[1] == number:
@@ -140,7 +140,7 @@ def _migrate(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _statements(script: str) -> list[str]:
-    """The statements of a script. Why: sqlite3's executescript commits before it begins."""
+    """Split a script into statements. Why: sqlite3's executescript commits before it begins."""
     found, held = [], ""
     for line in script.splitlines(keepends=True):
         held += line
@@ -152,7 +152,7 @@ def _statements(script: str) -> list[str]:
 
 @functools.cache
 def _migrations() -> tuple[str, ...]:
-    """The scripts 0001.sql, 0002.sql …: number n leads to version n."""
+    """Read the scripts 0001.sql, 0002.sql …: number n leads to version n."""
     names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
     scripts = []
     for name in names:
@@ -165,7 +165,7 @@ Row = dict[str, Any]
 
 
 class Door:
-    """Speaks to SQLite for History and Views. Every method raises HistoryError for what SQLite refuses."""
+    """Database session for History and Views. Every method raises HistoryError for what SQLite refuses."""
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self.path = path
@@ -174,13 +174,13 @@ class Door:
         self._depth = 0
 
     def close(self) -> None:
-        """Lets the file go; a transaction that was not ended is rolled back."""
+        """Close the file; an unfinished transaction is rolled back."""
         with self._lock:
             self._connection.close()
 
     @contextmanager
     def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """All statements inside as one transaction: all are remembered, or none. Inside another one: part of it."""
+        """Run all statements inside as one transaction: all are stored, or none. Inside another one: a part of it."""
         with self._lock:
             self._depth += 1
             try:
@@ -193,11 +193,11 @@ class Door:
                 self._depth -= 1
 
     def glance(self) -> Any:
-        """All reads inside see the same moment."""
+        """Open a read transaction: all reads inside see the same moment."""
         return self.together("DEFERRED")
 
     def rows(self, statement: str, /, **values: object) -> list[Row]:
-        """All rows at once. Why: a look held open would make a writer's commit wait."""
+        """Return all rows at once. Why: an open read would make a writer's commit wait."""
         with self._lock:
             self._require_whole()
             with self._plainly():
@@ -205,15 +205,15 @@ class Door:
                 return _rows(cursor.description, cursor.fetchall())
 
     def first(self, statement: str, /, **values: object) -> Row | None:
-        """The first row, if any."""
+        """Return the first row, or None."""
         return next(iter(self.rows(statement, **values)), None)
 
     def add(self, statement: str, /, **values: object) -> int:
-        """Runs an INSERT; the id of the new row."""
+        """Run an INSERT and return the id of the new row."""
         return self._write(statement, values).lastrowid or 0
 
     def change(self, statement: str, /, **values: object) -> int:
-        """Runs an UPDATE, or an INSERT whose id nobody needs; how many rows it touched."""
+        """Run an UPDATE, or an INSERT whose id is not needed; return the number of changed rows."""
         return self._write(statement, values).rowcount
 
     def _write(self, statement: str, values: dict[str, object]) -> sqlite3.Cursor:
@@ -238,7 +238,7 @@ class Door:
             raise
 
     def _require_whole(self) -> None:
-        """Raises: HistoryError if SQLite ended our transaction by itself: the rest must not be remembered alone."""
+        """Check our transaction. Raises: HistoryError if SQLite ended it: the rest must not be stored alone."""
         if self._depth and not self._connection.in_transaction:
             raise broken_off(path=self.path)
 
@@ -252,7 +252,7 @@ class Door:
 
 
 def _bound(values: dict[str, object]) -> dict[str, object]:
-    """What SQLite takes: text as `stored` says, instants as microseconds."""
+    """Convert values for SQLite: text by `stored`, instants to microseconds."""
     return {name: _bindable(value) for name, value in values.items()}
 
 
@@ -267,7 +267,7 @@ def _bindable(value: object) -> object:
 
 
 def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) -> list[Row]:
-    """The rows by column names; columns *_at are instants. `columns`: each name, and what SQLite says of it."""
+    """Build rows by column name; columns *_at become instants. `columns`: each name, and SQLite's description of it."""
     names = tuple((name, name.endswith("_at")) for name in (str(column[0]) for column in columns))
     return [
         {name: _column(value, is_instant) for (name, is_instant), value in zip(names, values, strict=True)}
@@ -280,7 +280,7 @@ def _column(value: object, is_instant: bool) -> object:
 
 
 def backup(source: str, target: str, wait_s: float) -> None:
-    """Copies what is committed at `source` to `target`: written aside, synced, renamed. Raises: HistoryError.
+    """Copy the committed data at `source` to `target`: written aside, synced, renamed. Raises: HistoryError.
 
     Why by a connection of its own: a transaction that is going on is not part of the copy.
     """

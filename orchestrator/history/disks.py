@@ -1,4 +1,4 @@
-"""What is remembered of removable disks: who each is, its visits, and where it was."""
+"""Records of removable disks: the identity of each, its visits, and its places."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,45 +10,45 @@ from orchestrator.history.database import Door, Row
 
 
 class Disks:
-    """A look at it. Every method raises HistoryError."""
+    """A read view of the disk records. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     def known(self) -> tuple[Known, ...]:
-        """All disks, in the order in which they were enrolled."""
+        """Return all disks, in the order of their enrollment."""
         return tuple(sorted(map(_known, self._door.rows("disks")), key=lambda each: (each.enrolled, each.disk)))
 
     def named(self, name: str) -> Known | None:
-        """The disk of that name that was enrolled last."""
+        """Return the disk of that name that was enrolled last."""
         return next((each for each in reversed(self.known()) if each.name == name), None)
 
     def visits(self, disk: str, limit: int) -> tuple[Visit, ...]:
-        """The newest stays of a disk, the last one first."""
+        """Return the newest visits of a disk, the last one first."""
         return tuple(_visit(row) for row in self._door.rows("visits_of_disk", disk=disk, limit=limit))
 
     def being_visited(self) -> tuple[str, ...]:
-        """The disks, by our id of each, whose visit has not ended, or died."""
+        """Return the ids of disks whose visit has no end: it goes on, or its process died."""
         return tuple(disk for disk, visit in self.last_visits().items() if visit.outcome == "open")
 
     def last_visits(self) -> dict[str, Visit]:
-        """The last stay of each disk, by our id of it."""
+        """Return the last visit of each disk, by disk id."""
         return {row["disk"]: _visit(row) for row in self._door.rows("last_visits")}
 
     def last_healths(self) -> dict[str, Visit]:
-        """The last stay in which a disk said how it is, by our id of each that ever did."""
+        """Return the last visit of each disk in which it reported its health, by disk id."""
         return {row["disk"]: _visit(row) for row in self._door.rows("last_healths")}
 
     def whereabouts(self, disk: str, limit: int) -> tuple[Whereabouts, ...]:
-        """Where a disk was, the newest first."""
+        """Return the past places of a disk, the newest first."""
         return tuple(_whereabouts(row) for row in self._door.rows("whereabouts_of_disk", disk=disk, limit=limit))
 
     def places(self) -> dict[str, Whereabouts]:
-        """Where each disk is, by our id of it."""
+        """Return the current place of each disk, by disk id."""
         return {row["disk"]: _whereabouts(row) for row in self._door.rows("disks_are_at")}
 
     def snoozes(self) -> dict[str, Snooze]:
-        """The disks that nobody waits for, those whose time is over among them, by our id of each."""
+        """Return the snoozed disks, by disk id, including expired snoozes."""
         return {
             row["disk"]: Snooze(since=row["since_at"], until=row["until_at"], note=row["note"])
             for row in self._door.rows("snoozes")
@@ -56,58 +56,58 @@ class Disks:
 
 
 class DisksBook(Disks):
-    """The same, to write it."""
+    """A write view of the disk records."""
 
     def keep(self, known: Known) -> None:
-        """A disk was enrolled or readopted; what was known of this id before is replaced, its enrolment apart."""
+        """Record an enrolled or readopted disk; earlier data of this id is replaced, except its enrollment."""
         self._door.change("keep_disk", **{field.name: getattr(known, field.name) for field in fields(known)})
 
     def stands(self, disk: str, standing: Standing) -> None:
-        """A person told what became of it."""
+        """Record the status that a person set for a disk."""
         self._door.change("disk_standing", disk=disk, standing=standing)
 
     def decide_generation(self, disk: str, generation: int) -> None:
-        """Before it is written on the disk: from now on the disk may be at either."""
+        """Record the next generation before it is written on the disk: from now on the disk may have either."""
         self._door.change("next_generation", disk=disk, generation=generation)
 
     def generation_written(self, disk: str, generation: int) -> None:
-        """It is on the disk for certain."""
+        """Record that the generation is on the disk for certain."""
         self._door.change("generation_written", disk=disk, generation=generation)
 
     def begin_visit(self, disk: str, now: datetime) -> int:
-        """A disk is here; the number of its stay."""
+        """Record the start of a visit and return its number."""
         return self._door.add("begin_visit", disk=disk, now=now)
 
     def visit_ended(
         self, visit: int, *, jobs: Sequence[str], outcome: str, why: str, released: datetime | None, safe: bool
     ) -> None:
-        """How the stay ended. `released` None: the disk was not let go."""
+        """Record the end of a visit. `released` None: the disk was not released."""
         self._door.change(
             "visit_ended", visit=visit, jobs=listed(jobs), outcome=outcome, why=why, released=released, safe=safe
         )
 
     def visit_health(self, visit: int, health: str | None) -> None:
-        """What the disk said of itself: see Visit."""
+        """Record the health that the disk reported: see Visit."""
         self._door.change("visit_health", visit=visit, health=health)
 
     def visit_is_slow(self, name: str, why: str) -> None:
-        """In the stay of the disk of that name that goes on, a copy would take too long."""
+        """Record that a copy in the current visit of the disk of that name would take too long."""
         self._door.change("visit_is_slow", name=name, why=why)
 
     def visits_died(self, disk: str, why: str) -> None:
-        """Nobody visits the disk: stays that have no end were cut off."""
+        """Record visits of a disk without an end as cut off, when no visit is going on."""
         self._door.change("visits_died", disk=disk, why=why)
 
     def is_at(self, disk: str, place: str, *, note: str, now: datetime) -> None:
-        """Where a disk is from now on."""
+        """Record the new place of a disk."""
         self._door.change("disk_is_at", disk=disk, place=place, note=note, now=now)
 
     def snooze(self, disk: str, *, until: datetime, note: str, now: datetime) -> None:
-        """Nobody waits for a disk until then; what was told before is replaced."""
+        """Snooze a disk until then; an earlier snooze is replaced."""
         self._door.change("snooze_disk", disk=disk, until=until, note=note, now=now)
 
     def wake(self, disk: str) -> None:
-        """It is waited for again."""
+        """Remove the snooze of a disk."""
         self._door.change("wake_disk", disk=disk)
 
 

@@ -1,4 +1,4 @@
-"""Drills in the history: the evidence that data came back, or did not."""
+"""Restore tests in the history: the evidence that data could be restored, or could not."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ _OUTPUT = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillRecord:
-    """One drill, when it ended, and the run that it was."""
+    """One restore test, its end time, and its run."""
 
     run: int
     job: str
@@ -22,22 +22,22 @@ class DrillRecord:
 
 
 class Drills:
-    """What is kept of drills. Every method raises HistoryError."""
+    """Records of restore tests. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     def of(self, job: str, *, limit: int = 50) -> tuple[DrillRecord, ...]:
-        """The newest drills of a job first."""
+        """Return a job's restore tests, the newest first."""
         return tuple(map(_record, self._door.rows("drills_of_job", job=job, limit=limit)))
 
     def of_run(self, run: int) -> DrillRecord | None:
-        """What a run found that was a drill; None: it was none, or was cut."""
+        """Return the restore test of a run; None when the run was none, or was cut off."""
         row = self._door.first("drill_of_run", run=run)
         return _record(row) if row else None
 
     def keep(self, run: int, job: str, drilled: Drilled, now: datetime) -> None:
-        """The drill has ended."""
+        """Record a restore test that has ended."""
         checked = drilled.checked
         self._door.change(
             "keep_drill", run=run, job=job, place=drilled.place, point=drilled.point, now=now, outcome=drilled.outcome,

@@ -1,4 +1,4 @@
-"""What the clock remembers: owed runs, anchors, beats, pauses, and as much of the past as it decides by."""
+"""Records of the clock: due runs, anchors, heartbeats, pauses, and the past runs that its decisions need."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -9,22 +9,22 @@ from orchestrator.history.database import Door, Row
 
 
 class Owing:
-    """A look at it. Every method raises HistoryError."""
+    """A read view of the clock's records. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     def version(self) -> int:
-        """Another number as soon as somebody else has written; our own writing does not change it."""
+        """Return a number that changes when another connection writes; our own writes do not change it."""
         row = self._door.first("version")
         return int(row["data_version"]) if row else 0
 
     def owed(self) -> dict[str, Owed]:
-        """What is owed, by job."""
+        """Return the due runs, by job."""
         return {row["job"]: _owed(row) for row in self._door.rows("owed")}
 
     def anchors(self) -> dict[str, Anchor]:
-        """Up to where slots have been seen to, by job."""
+        """Return the instants up to which scheduled times are handled, by job."""
         rows = self._door.rows("anchors")
         return {
             row["job"]: Anchor(job=row["job"], at=row["at_at"], schedule=row["schedule"], run=row["run"])
@@ -32,14 +32,14 @@ class Owing:
         }
 
     def pauses(self) -> dict[str, Pause]:
-        """Who rests, by job; a pause whose time is over is still told."""
+        """Return the pauses, by job, including expired ones."""
         return {
             row["job"]: Pause(job=row["job"], since=row["since_at"], until=row["until_at"], why=row["why"])
             for row in self._door.rows("pauses")
         }
 
     def last_beat(self) -> Beat | None:
-        """What the last daemon, or this one, wrote down of itself."""
+        """Return the last heartbeat of the last daemon, or of this one; None when there is none."""
         row = self._door.first("last_beat")
         if row is None:
             return None
@@ -47,7 +47,7 @@ class Owing:
         return Beat(boot=row["boot"], pid=row["pid"], **seen)
 
     def past(self, jobs: Iterable[str], owed: dict[str, Owed]) -> dict[str, JobPast]:
-        """What is known of the runs of each job, at one moment."""
+        """Return what is known of the runs of each job, at one moment."""
         with self._door.glance():
             return {job: self._past(job, owed.get(job)) for job in jobs}
 
@@ -62,16 +62,16 @@ class Owing:
         return JobPast(last=last, last_ended=ended, last_well=well, since=found)
 
     def going_on(self, alive: Callable[[int, int, str], bool]) -> tuple[str, ...]:
-        """The jobs of which something goes on now, whoever began it."""
+        """Return the jobs with something running now, started by anyone."""
         rows = self._door.rows("going_on")
         return tuple(row["job"] for row in rows if alive(row["pid"], row["process_started"], row["boot"]))
 
 
 class OwingBook(Owing):
-    """The same, to write it."""
+    """A write view of the clock's records."""
 
     def write(self, *, owed: Iterable[Owed] = (), over: Iterable[str] = (), anchors: Iterable[Anchor] = ()) -> None:
-        """All of it or nothing: an anchor may never be written without what it stands for."""
+        """Write all changes or none: an anchor must never be stored without its due run."""
         with self._door.together():
             for job in over:
                 self._door.change("owe_no_more", job=job)
@@ -84,33 +84,33 @@ class OwingBook(Owing):
                 self._door.change("anchor", job=anchor.job, at=anchor.at, schedule=anchor.schedule, run=anchor.run)
 
     def try_at_once(self) -> None:
-        """What waits for its next try need not wait any longer: a machine, or a daemon, has just started."""
+        """Clear the wait before the next try: a machine, or a daemon, has just started."""
         self._door.change("try_at_once")
 
     def forget(self, jobs: Iterable[str]) -> None:
-        """Jobs that are declared no more owe nothing; declared again they are new."""
+        """Forget jobs that are no longer declared; declared again they are new."""
         with self._door.together():
             for job in jobs:
                 self._door.change("owe_no_more", job=job)
                 self._door.change("forget_anchor", job=job)
 
     def begin_beat(self, *, boot: str, pid: int, now: datetime) -> int:
-        """A daemon has begun; the number to beat with."""
+        """Record the start of a daemon; return the number for its heartbeats."""
         with self._door.together():
             beat = self._door.add("begin_beat", boot=boot, pid=pid, now=now)
             self._door.change("forget_beats", beat=beat)
         return beat
 
     def beat(self, beat: int, now: datetime, *, orderly: bool = False) -> None:
-        """The daemon still lives; `orderly`: and ends now."""
+        """Record that the daemon still lives; `orderly`: it ends now."""
         self._door.change("beat", beat=beat, now=now, orderly=orderly)
 
     def pause(self, job: str, *, now: datetime, until: datetime | None, why: str) -> None:
-        """The job rests from now on."""
+        """Pause the job from now on."""
         self._door.change("pause", job=job, now=now, until=until, why=why)
 
     def resume(self, job: str) -> bool:
-        """The job rests no more; False: it did not."""
+        """Resume the job; return False when it was not paused."""
         return self._door.change("resume", job=job) > 0
 
 

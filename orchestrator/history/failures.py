@@ -1,4 +1,4 @@
-"""SQLite's errors in plain words: what happened to the history, what it means, and the cure."""
+"""Plain messages for SQLite's errors: what happened to the history, what it means, and the hint."""
 
 from orchestrator.domain.errors import HistoryError
 
@@ -47,7 +47,7 @@ _ALIASES = {"LOCKED": "BUSY", "AUTH": "PERM", "NOLFS": "IOERR", "PROTOCOL": "BUS
 
 
 def explain(*, name: str, words: str, path: str) -> HistoryError:
-    """The error to raise for SQLite's error `name` (such as SQLITE_BUSY; empty if it has none) and its own words."""
+    """Build the error for SQLite's error `name` (such as SQLITE_BUSY; empty if it has none) and its message."""
     kind = name.removeprefix("SQLITE_")
     kind = _ALIASES.get(kind.split("_")[0], kind)
     for start, meaning, cure in _WORDS:
@@ -61,7 +61,7 @@ def explain(*, name: str, words: str, path: str) -> HistoryError:
 
 
 def too_new(*, path: str, version: int, known: int) -> HistoryError:
-    """The error for a database that a newer poolferry wrote."""
+    """Build the error for a database that a newer poolferry wrote."""
     return HistoryError(
         f"the history {path} was written by a newer poolferry (its format is {version}, this one knows {known})",
         cure="use the newer poolferry, or name another place with --state",
@@ -69,7 +69,7 @@ def too_new(*, path: str, version: int, known: int) -> HistoryError:
 
 
 def too_old(*, path: str, version: int, known: int) -> HistoryError:
-    """The error for a reader that meets an older format: it may not migrate."""
+    """Build the error for a reader that meets an older format, which it may not migrate."""
     return HistoryError(
         f"the history {path} has the format {version} of an older poolferry, and a reader may not renew it to {known}",
         cure="it is renewed by the next run; or run any writing command as its owner",
@@ -77,14 +77,14 @@ def too_old(*, path: str, version: int, known: int) -> HistoryError:
 
 
 def of_another(*, path: str) -> HistoryError:
-    """The error for a sound SQLite database that is not ours."""
+    """Build the error for a valid SQLite database of another program."""
     return HistoryError(
         f"{path} is an SQLite database of another program, not a history", cure="name another place with --state"
     )
 
 
 def out_of_reach(*, path: str, words: str) -> HistoryError:
-    """The error for what the operating system refused around the file."""
+    """Build the error for what the operating system refused around the file."""
     return HistoryError(
         f"the history cannot use {path} ({words})",
         cure=f"see whether {path} exists, may be written and has room, or name another place with --state",
@@ -92,12 +92,12 @@ def out_of_reach(*, path: str, words: str) -> HistoryError:
 
 
 def not_there(*, path: str, what: str) -> HistoryError:
-    """The error for a record that belongs to something the history has never heard of."""
+    """Build the error for a record that belongs to something missing in the history."""
     return HistoryError(f"the history {path} knows nothing of {what}", cure=f"report this; {_ASIDE.format(path=path)}")
 
 
 def broken_off(*, path: str) -> HistoryError:
-    """The error for writing on in a transaction that SQLite has already rolled back."""
+    """Build the error for a write in a transaction that SQLite has already rolled back."""
     return HistoryError(
         f"the history {path} rolled back what belonged together, after the error before this one",
         cure="see the error before this one",

@@ -1,4 +1,4 @@
-"""Recovery kits in the history: of each job's source the newest one."""
+"""Recovery kits in the history: the newest one of each job's source."""
 
 from datetime import datetime
 
@@ -9,20 +9,20 @@ from orchestrator.history.database import Door
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitRecord:
-    """A kit, and of when it is."""
+    """A recovery kit and its time."""
 
     made_at: datetime
     kit: Kit
 
 
 class Kits:
-    """What is kept of kits. Every method raises HistoryError."""
+    """Records of recovery kits. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     def of(self, job: str) -> KitRecord | None:
-        """The newest kit of a job's source; None: there was none yet."""
+        """Return the newest kit of a job's source; None when there is none yet."""
         row = self._door.first("kit", job=job)
         if row is None:
             return None
@@ -30,7 +30,7 @@ class Kits:
         return KitRecord(made_at=row["made_at"], kit=Kit(**words))
 
     def keep(self, job: str, kit: Kit, now: datetime) -> None:
-        """From now on this is the newest one."""
+        """Record this kit as the newest one."""
         self._door.change(
             "keep_kit", job=job, now=now, content=kit.content, layout=kit.layout, recovery=kit.recovery, guids=kit.guids
         )

@@ -1,4 +1,4 @@
-"""Pools that are being made anew: what has to be remembered while they are gone."""
+"""Pools that are being recreated: facts to remember while the pools are gone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from orchestrator.history.database import Door
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """A pool on its way. `top_guid`: of its own dataset as it was; `lost`: what may be lost; `kits`: by job, as it was then."""
+    """A pool being recreated. `top_guid`: of its old own dataset; `lost`: what may be lost; `kits`: old kits, by job."""
 
     id: int
     begun_at: datetime
@@ -20,13 +20,13 @@ class Rebuild:
 
 
 class Rebuilds:
-    """What is kept of them. Every method raises HistoryError."""
+    """Records of pool rebuilds. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
 
     def of(self, pool: str) -> Rebuild | None:
-        """The one that has not ended; None: there is none."""
+        """Return the rebuild of a pool that has not ended; None when there is none."""
         row = self._door.first("open_rebuild", pool=pool)
         if row is None:
             return None
@@ -39,7 +39,7 @@ class Rebuilds:
     def keep(
         self, pool: str, *, top_guid: int | None, lost: Sequence[str], kits: Mapping[str, str], now: datetime
     ) -> None:
-        """The pool may go; said again before it went, this is what holds."""
+        """Record that the pool may be destroyed; a repeated call before that replaces the record."""
         told = {
             "top_guid": "" if top_guid is None else str(top_guid),
             "lost": json.dumps(list(lost)),
@@ -53,7 +53,7 @@ class Rebuilds:
                 self._door.change("renew_rebuild", rebuild=known.id, now=now, **told)
 
     def end(self, pool: str, now: datetime) -> None:
-        """All of it is back."""
+        """Record that all of the pool is restored."""
         known = self.of(pool)
         if known is not None:
             self._door.change("end_rebuild", rebuild=known.id, now=now)

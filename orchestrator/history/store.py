@@ -1,4 +1,4 @@
-"""Writing the history down: each method returns once it is on the disk.
+"""Writes to the history: each method returns once the data is on the disk.
 
 A run that finds nothing to do costs two transactions: `begin`; then, inside one `together`, `attempt_begun`,
 `point_current`, `attempt_ended` and `ended`.
@@ -34,12 +34,12 @@ OUTPUT_KEPT = 64 * 1024  # bytes of a hook's output, as the contract of hooks sa
 
 
 def open_history(path: str, *, wait_s: float = 30.0) -> "History":
-    """The history at `path`, made or renewed where needed; `wait_s` for other processes. Raises: HistoryError."""
+    """Open the history at `path`, created or migrated if needed; `wait_s` for other processes. Raises: HistoryError."""
     return History(Door(connect_writer(os.path.abspath(path), wait_s), os.path.abspath(path)), wait_s)
 
 
 class History:
-    """Records runs, points and what was found in them. Use as a context manager; threads may share it.
+    """Recorder of runs, points and what was found in them. Use as a context manager; threads may share it.
 
     Every method raises HistoryError. `now` is an aware instant.
     """
@@ -55,60 +55,60 @@ class History:
         self.close()
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         self._door.close()
 
     @property
     def views(self) -> "Views":
-        """Looks through this same connection: not to be closed by itself. Imported late: few runs look back."""
+        """Return the views on this same connection: do not close them. Imported late: few runs read the past."""
         from orchestrator.history.views import Views
 
         return Views(self._door)
 
     @property
     def owing(self) -> "OwingBook":
-        """What the clock remembers, through this same connection."""
+        """Return the clock's records on this same connection."""
         from orchestrator.history.due_runs import OwingBook
 
         return OwingBook(self._door)
 
     @property
     def kits(self) -> "Kits":
-        """Recovery kits, through this same connection."""
+        """Return the recovery kits on this same connection."""
         from orchestrator.history.kits import Kits
 
         return Kits(self._door)
 
     @property
     def rebuilds(self) -> "Rebuilds":
-        """Pools that are being made anew, through this same connection."""
+        """Return the pool rebuilds on this same connection."""
         from orchestrator.history.rebuilds import Rebuilds
 
         return Rebuilds(self._door)
 
     @property
     def drills(self) -> "Drills":
-        """Drills, through this same connection."""
+        """Return the restore tests on this same connection."""
         from orchestrator.history.drills import Drills
 
         return Drills(self._door)
 
     @property
     def telling(self) -> "Telling":
-        """The notices, through this same connection."""
+        """Return the notices on this same connection."""
         from orchestrator.history.notification_queue import Telling
 
         return Telling(self._door)
 
     @property
     def disks(self) -> "DisksBook":
-        """Removable disks, through this same connection."""
+        """Return the removable disks on this same connection."""
         from orchestrator.history.disks import DisksBook
 
         return DisksBook(self._door)
 
     def together(self) -> AbstractContextManager[None]:
-        """What is recorded inside is one transaction: all of it or nothing, and one wait for the disk."""
+        """Record all inside as one transaction: all of it or nothing, with one wait for the disk."""
         return self._door.together()
 
     # Runs
@@ -128,14 +128,14 @@ class History:
         why: str,
         kind: Kind = Kind.RUN,
     ) -> int:
-        """A run has begun; its number."""
+        """Record the start of a run and return its number."""
         who = {"pid": pid, "process_started": process_started, "boot": boot, "host": host}
         return self._door.add(
             "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, kind=kind, **who
         )
 
     def heal(self, alive: Callable[[int, int, str], bool], now: datetime) -> tuple[int, ...]:
-        """Runs that never ended and whose process is gone become `interrupted`; their numbers.
+        """Mark runs without an end whose process is gone as `interrupted`; return their numbers.
 
         `alive` is asked with the pid, the process's start time and the boot in which it ran.
         """
@@ -150,7 +150,7 @@ class History:
             return tuple(run for run in gone if self._door.change("heal_run", run=run, now=now))
 
     def ended(self, run: int, report: RunReport, now: datetime) -> None:
-        """The run has ended; its steps are known from when they went."""
+        """Record the end of a run; its steps are recorded already."""
         self._known(
             f"run {run}",
             self._door.change(
@@ -171,26 +171,26 @@ class History:
         )
 
     def fold_waits(self, report: RunReport) -> None:
-        """The run waits, as those before it did: of these the first is kept. Why: a disk may be away for months."""
+        """Keep only the first of several waiting runs in a row. Why: a disk may be away for months."""
         self._door.change("fold_waits", job=report.job, run=report.run, why=report.why)
 
     def attempt_begun(self, run: int, number: int, now: datetime) -> None:
-        """An attempt has begun; the first is 1."""
+        """Record the start of an attempt; the first number is 1."""
         self._door.change("begin_attempt", run=run, number=number, now=now)
 
     def attempt_ended(self, run: int, number: int, now: datetime, why: str | None, evidence: Evidence | None) -> None:
-        """An attempt has ended; `why` None: well."""
+        """Record the end of an attempt; `why` None: it ended well."""
         held = evidence_text(evidence)
         touched = self._door.change("end_attempt", run=run, number=number, now=now, why=why, evidence=held)
         self._known(f"attempt {number} of run {run}", touched)
 
     def planned(self, run: int, attempt: int, plan_json: str) -> None:
-        """What the attempt is going to do."""
+        """Record the plan of an attempt."""
         touched = self._door.change("keep_plan", run=run, number=attempt, plan=plan_json)
         self._known(f"attempt {attempt} of run {run}", touched)
 
     def refused(self, run: int, attempt: int, refusal_json: str) -> None:
-        """Why the attempt does nothing."""
+        """Record the refusal of an attempt."""
         touched = self._door.change("keep_refusal", run=run, number=attempt, refusal=refusal_json)
         self._known(f"attempt {attempt} of run {run}", touched)
 
@@ -207,7 +207,7 @@ class History:
         expected: int | None,
         now: datetime,
     ) -> int:
-        """A step has begun; the number to end it with. `commands`: its lines as a person would paste them."""
+        """Record the start of a step; return its number. `commands`: its lines as a person would paste them."""
         about = {"does": does, "why": why, "lane": lane, "commands": listed(commands), "expected": expected}
         return self._door.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
 
@@ -222,18 +222,18 @@ class History:
         last_words: Sequence[str],
         error: str | None,
     ) -> None:
-        """A step has ended. `moved` None: could not be known."""
+        """Record the end of a step. `moved` None: unknown."""
         words = {"exits": listed(exits), "last_words": listed(last_words), "error": error}
         self._known(
             f"step {step}", self._door.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
         )
 
     def step_proved(self, step: int) -> None:
-        """The promise of a step that has ended holds."""
+        """Record that an ended step's expected effect is verified."""
         self._known(f"step {step}", self._door.change("prove_step", step=step))
 
     def said(self, run: int, now: datetime, level: str, text: str) -> None:
-        """The run said something."""
+        """Record a message of the run."""
         self._door.add("say", run=run, now=now, level=level, text=text)
 
     def hook_called(
@@ -246,7 +246,7 @@ class History:
         output: str | bytes,
         now: datetime,
     ) -> None:
-        """A hook was called; the end of its output is kept. `exit` None: it was ended by us, or never began."""
+        """Record a hook call with the end of its output. `exit` None: poolferry ended it, or it never began."""
         about = {"event": event, "argv": listed(argv), "exit": exit, "took_s": took_s}
         self._door.add("call_hook", run=run, now=now, output=tail(output, OUTPUT_KEPT), **about)
 
@@ -264,28 +264,28 @@ class History:
         taken: datetime | None,
         now: datetime,
     ) -> None:
-        """A point has come to be; `taken` is when the source was as the point is; None: a look will tell."""
+        """Record a new point; `taken`: when the source was in this state; None: a survey will find out."""
         held = {"run": run, "entries": entries, "bytes": bytes, "taken": taken}
         self._door.change("make_point", job=job, place=place, name=name, now=now, **held)
 
     def point_current(self, job: str, place: str, name: str, run: int, now: datetime) -> None:
-        """A look found that the point is still as new as the source."""
+        """Record that a survey found the point still as new as the source."""
         with self.together():
             self._know(job, place, name, now)
             self._door.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
 
     def proved(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
-        """The step that made the point was proved."""
+        """Record that the step that made the point was verified."""
         with self.together():
             self._know(job, place, point, now)
             self._door.change("prove_point", job=job, place=place, name=point, run=run, now=now)
 
     def point_gone(self, job: str, place: str, name: str, now: datetime) -> None:
-        """The point was removed."""
+        """Record that the point was removed."""
         self._door.change("lose_point", job=job, place=place, name=name, now=now)
 
     def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
-        """The place holds exactly these points, by name with when each was taken: unknown ones are added, vanished ones gone.
+        """Record exactly these points at the place, by name with when each was taken: add unknown ones, remove vanished ones.
 
         Costs nothing when the history knew it. A listing that failed must not come here as an empty one.
         """
@@ -300,7 +300,7 @@ class History:
                 self.point_gone(job, place, name, now)
 
     def verified(self, job: str, place: str, point: str, *, reading: Reading, now: datetime, scope: str) -> None:
-        """The point was read again, all of it if `scope` is WHOLE.
+        """Record that the point was read again, all of it if `scope` is WHOLE.
 
         Any broken promise makes it unsound; only a good reading of the whole makes it sound again.
         """
@@ -328,7 +328,7 @@ class History:
                 self._door.change("keep_finding", reading=row, number=index, **about)
 
     def _know(self, job: str, place: str, name: str, now: datetime, *, taken: datetime | None = None) -> int:
-        """The row of a point that is there, made if it is new to us; its name may tell when it was taken."""
+        """Return the row of an existing point, created if it is new to us; its name may give its time."""
         taken = taken or (parse_point_name(name) if POINT_NAME.fullmatch(name) else None)
         self._door.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
         row = self._door.first("point_id", job=job, place=place, name=name)
@@ -337,26 +337,26 @@ class History:
     # Memory
 
     def remember(self, job: str, key: str, value: str) -> None:
-        """Keeps a small fact; costs nothing when it is known already."""
+        """Store a small fact; a fact that is known already costs nothing."""
         if self.recall(job, key) != value:
             self._door.change("remember", job=job, key=key, value=value)
 
     def memory(self, job: str) -> dict[str, str]:
-        """All small facts of a job, without importing what a look back needs."""
+        """Return all small facts of a job, without the imports of a history view."""
         return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
 
     def recall(self, job: str, key: str) -> str | None:
-        """The fact kept under this key; None: none."""
+        """Return the fact stored under this key; None when there is none."""
         row = self._door.first("recall", job=job, key=key)
         return None if row is None else str(row["value"])
 
     def backup_to(self, path: str) -> None:
-        """A consistent copy of the history at `path`, whole or not at all; others may go on recording."""
+        """Write a consistent backup of the history to `path`, whole or not at all; others may go on recording."""
         from orchestrator.history.database import backup
 
         backup(self._door.path, path, self._wait_s)
 
     def _known(self, what: str, touched: int) -> None:
-        """Raises: HistoryError if a record belongs to something the history does not hold."""
+        """Check that a record was changed. Raises: HistoryError if its owner is not in the history."""
         if not touched:
             raise not_there(path=self._door.path, what=what)

@@ -1,4 +1,4 @@
-"""What a look into the history returns: texts as they were given, so names may hold surrogates."""
+"""Values that history views return: texts as they were given, so names may hold surrogates."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from orchestrator.domain.run import Kind, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run. `outcome` None: it goes on, or its process died and nobody has healed it yet; then all below is None.
+    """One run. `outcome` None: it goes on, or its process died and that is not recorded; then all below is None.
 
     `ended_at` of a run whose process died is when that was noticed; its `took_s` and `moved_bytes` are unknown.
     """
@@ -42,7 +42,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
-    """All runs of a job that ended in one way: how many, and what they moved and took together."""
+    """Totals of a job's runs with one outcome: their number, bytes moved and time."""
 
     job: str
     outcome: str
@@ -53,7 +53,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One step. `proved` None: it never ended. `moved` and `expected` None: could not be known."""
+    """One step. `proved` None: it never ended. `moved` and `expected` None: unknown."""
 
     id: int
     attempt: int
@@ -74,7 +74,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One attempt of a run: what it decided (plan or refusal, as JSON), and why it ended if not well."""
+    """One attempt of a run: its decision (plan or refusal, as JSON), and why it ended if not well."""
 
     number: int
     begun_at: datetime
@@ -88,7 +88,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """Something the run said."""
+    """One message of a run."""
 
     said_at: datetime
     level: str
@@ -97,7 +97,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRecord:
-    """One call of a hook. `exit` None: it was ended by us, or never began."""
+    """One call of a hook. `exit` None: poolferry ended it, or it never began."""
 
     called_at: datetime
     event: str
@@ -109,7 +109,7 @@ class HookRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStory:
-    """One run with all that happened in it."""
+    """One run with all its attempts, messages and hook calls."""
 
     run: RunRecord
     attempts: tuple[AttemptRecord, ...]
@@ -135,7 +135,7 @@ class ReadingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRecord:
-    """One restore point that is there.
+    """One restore point that exists.
 
     `made_at` None: no run we remember made it. `taken_at` None: its name tells no instant.
     `sound` None: never read again; False: a reading found it broken, and no whole reading has been good since.
@@ -159,7 +159,7 @@ class PointRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointCounts:
-    """The restore points of a job, counted. `unsound`: found broken; `whole_at`: when all of one was last read."""
+    """Counts of a job's restore points. `unsound`: found damaged; `whole_at`: when all of one was last read."""
 
     number: int
     newest: str | None
@@ -169,7 +169,7 @@ class PointCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvedCopy:
-    """The newest proved copy at one place: the source as it was at `current_at` is in the point `name`."""
+    """The newest verified copy at one place: the point `name` holds the source as it was at `current_at`."""
 
     place: str
     name: str
@@ -178,7 +178,7 @@ class ProvedCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFacts:
-    """What is needed to judge a job.
+    """Facts needed to judge the health of a job.
 
     `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
     failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
@@ -199,5 +199,5 @@ class HealthFacts:
 
     @property
     def newest_copy(self) -> datetime | None:
-        """Of when the newest proved copy is, wherever it lies."""
+        """Return the time of the newest verified copy, at any place."""
         return self.copies[0].current_at if self.copies else None

@@ -1,4 +1,4 @@
-"""The history as values: for status, history, show, points, and for deciding what is due."""
+"""History views: for status, history, show, points, and for decisions on due runs."""
 
 import json
 from contextlib import AbstractContextManager
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
-    """A look into the history at `path`; nothing is changed, and no right to write is needed.
+    """Open a read view of the history at `path`; it changes nothing and needs no write permission.
 
     No file yet: a history in which nothing has happened. Raises: HistoryError.
     """
@@ -41,7 +41,7 @@ def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
 
 
 class Views:
-    """Reads the history. Use as a context manager. Every method raises HistoryError."""
+    """Reader of the history. Use as a context manager. Every method raises HistoryError."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -53,43 +53,43 @@ class Views:
         self.close()
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         self._door.close()
 
     @property
     def owing(self) -> "Owing":
-        """What the clock remembers, through this same connection."""
+        """Return the clock's records on this same connection."""
         from orchestrator.history.due_runs import Owing
 
         return Owing(self._door)
 
     def glance(self) -> AbstractContextManager[None]:
-        """All looks inside see the same moment, and ask for the file once. A commit waits meanwhile: be brief."""
+        """Open one read transaction: all reads inside see the same moment. A commit waits meanwhile: be brief."""
         moment: AbstractContextManager[None] = self._door.glance()
         return moment
 
     @property
     def telling(self) -> "Telling":
-        """The notices, through this same connection: to look at."""
+        """Return the notices on this same connection, for reading."""
         from orchestrator.history.notification_queue import Telling
 
         return Telling(self._door)
 
     @property
     def disks(self) -> "Disks":
-        """Removable disks, through this same connection: to look at."""
+        """Return the removable disks on this same connection, for reading."""
         from orchestrator.history.disks import Disks
 
         return Disks(self._door)
 
     def runs(self, job: str | None, limit: int) -> tuple[RunRecord, ...]:
-        """The newest runs first, of one job or of all."""
+        """Return the newest runs first, of one job or of all."""
         if job is None:
             return tuple(map(_run, self._door.rows("runs", limit=limit)))
         return tuple(map(_run, self._door.rows("runs_of_job", job=job, limit=limit)))
 
     def run(self, run: int) -> RunStory | None:
-        """One run with everything that is known of it; None: there is none with that number."""
+        """Return one run with all that is known of it; None when no run has that number."""
         with self._door.glance():
             row = self._door.first("run", run=run)
             if row is None:
@@ -103,51 +103,51 @@ class Views:
             )
 
     def totals(self) -> tuple[RunTotals, ...]:
-        """What all runs come to, by job and outcome."""
+        """Return the totals of all runs, by job and outcome."""
         return tuple(RunTotals(**row) for row in self._door.rows("totals"))
 
     def points(self, job: str | None) -> tuple[PointRecord, ...]:
-        """The restore points that are there, by job, place and name."""
+        """Return the existing restore points, by job, place and name."""
         if job is None:
             return tuple(map(_point, self._door.rows("points_there")))
         return tuple(map(_point, self._door.rows("points_there_of_job", job=job)))
 
     def point_counts(self, job: str) -> PointCounts:
-        """How many restore points of a job are there, without going through them one by one."""
+        """Return the counts of a job's restore points, without reading each of them."""
         row = self._door.rows("point_counts", job=job)[0]
         return PointCounts(**row)
 
     def findings(self, reading: int) -> tuple[Finding, ...]:
-        """What one reading found, as far as it was kept."""
+        """Return the stored findings of one reading."""
         return tuple(map(_finding, self._door.rows("findings", reading=reading)))
 
     @property
     def rebuilds(self) -> "Rebuilds":
-        """Pools that are being made anew, to look at."""
+        """Return the pool rebuilds, for reading."""
         from orchestrator.history.rebuilds import Rebuilds
 
         return Rebuilds(self._door)
 
     @property
     def drills(self) -> "Drills":
-        """Drills, to look at."""
+        """Return the restore tests, for reading."""
         from orchestrator.history.drills import Drills
 
         return Drills(self._door)
 
     @property
     def kits(self) -> "Kits":
-        """Recovery kits, to look at."""
+        """Return the recovery kits, for reading."""
         from orchestrator.history.kits import Kits
 
         return Kits(self._door)
 
     def memory(self, job: str) -> dict[str, str]:
-        """The small facts that runs of a job left for later ones."""
+        """Return the small facts that runs of a job left for later runs."""
         return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
 
     def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
-        """What is known of a job's health, at one moment; `limit` runs of its past.
+        """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
 
         `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
         It is looked for where there is no copy.

@@ -1,1 +1,1 @@
-"""Decisions that belong to no engine: values in, a decision with its reason out."""
+"""Decisions that no engine owns: values in, a decision with its reason out."""

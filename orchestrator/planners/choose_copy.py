@@ -1,4 +1,4 @@
-"""Which of all copies of a source a restore takes: the newest that is proved, sound, and can be reached now."""
+"""Choice of the copy to restore from: the newest that is verified, sound and reachable now."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ _LEAST = 1 << 20  # bytes: what moved less tells of the start of programs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One point at a place. `at`: when the source was last as it is, `taken`: when it was made.
+    """One point at a place. `at`: when the source was last in this state; `taken`: when the point was made.
 
     `sound`: the last word of a reading, None: never read.
     """
@@ -28,11 +28,11 @@ class Held:
 
     @property
     def good(self) -> bool:
-        """Whether a restore may trust it."""
+        """Return True when a restore may trust the point."""
         return self.proved and self.sound is not False
 
     def fits(self, at: datetime | None, name: str | None) -> bool:
-        """Whether it is what was asked for."""
+        """Return True when the point matches the request."""
         return (at is None or self.taken <= at) and (name is None or self.name.startswith(name))
 
 
@@ -51,12 +51,12 @@ class Copy:
     where: str = ""
 
     def newest(self, at: datetime | None = None, name: str | None = None) -> Held | None:
-        """The newest good point, not later than `at`, or the one of that name."""
+        """Return the newest good point, not later than `at`, or the one of that name."""
         fitting = [each for each in self.points if each.good and each.fits(at, name)]
         return fitting[-1] if fitting else None
 
     def gap(self) -> tuple[Held, Held] | None:
-        """The longest time without a point, where it is a day or longer."""
+        """Return the longest time without a point, as its two points; None when it is shorter than a day."""
         pairs = zip(self.points, self.points[1:], strict=False)
         widest = max(pairs, key=_apart, default=None)
         return widest if widest and _apart(widest) >= _GAP else None
@@ -68,7 +68,7 @@ def _apart(pair: tuple[Held, Held]) -> timedelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What to restore from. `copy` None: no copy that can be reached is good. `newer`: copies elsewhere, the newest first."""
+    """Restore choice. `copy` None: no reachable copy is good. `newer`: copies elsewhere, the newest first."""
 
     copy: Copy | None
     point: Held | None
@@ -77,7 +77,7 @@ class Choice:
 
 
 def choose_copy(copies: Sequence[Copy], *, at: datetime | None = None, name: str | None = None) -> Choice:
-    """The best copy now, and the better ones that somebody would have to fetch. `at`, `name`: as a restore was asked."""
+    """Choose the best copy now, and list the newer ones that must be fetched. `at`, `name`: from the restore request."""
     good = [(copy, point) for copy in copies if (point := copy.newest(at, name)) is not None]
     good.sort(key=lambda each: each[1].at, reverse=True)
     here = next((each for each in good if not each[0].away), None)
@@ -109,7 +109,7 @@ def _why_none(copies: Sequence[Copy], at: datetime | None, name: str | None) -> 
 def worth_fetching(
     copies: Sequence[Copy], *, since: datetime, of: datetime | None, but: tuple[str, str]
 ) -> tuple[tuple[Copy, Held, bool], ...]:
-    """Copies that nobody can look into now and that should hold a file as it was, those that are sure of it first.
+    """List the copies to fetch that should hold a file as it was, those that surely hold it first.
 
     `since`: when the file was last changed; `of`: when the point was made that promises it, None: nobody knows. A point between
     the two has the file as it was, unless its time was set back; a later one may have. `but`: job and place of the damaged copy.
@@ -126,7 +126,7 @@ def worth_fetching(
 
 
 def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
-    """What somebody would have to do to restore from a copy that is away."""
+    """Return the sentence that says how to make an unreachable copy available."""
     newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""
     if not copy.disk:
         return f"{copy.place} (job {copy.job}) holds {point.name}{newer}, and cannot be reached: {copy.away}"
@@ -136,7 +136,7 @@ def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Went:
-    """How fast data went once: a restore, a drill, or a run, where nothing else is known."""
+    """Speed of one past transfer: a restore, a restore test, or a run, when nothing else is known."""
 
     kind: str
     run: int
@@ -148,7 +148,7 @@ _TELLING = ("restore", "drill", "run")
 
 
 def estimate(size: int | None, past: Sequence[Went]) -> tuple[Seconds, Went] | None:
-    """How long bringing back so many bytes takes, and by what that is told; None: nobody can tell."""
+    """Estimate the restore time of so many bytes, with the past transfer it is based on; None when there is none."""
     known = [each for each in past if each.bytes >= _LEAST and each.took > 0]
     if size is None or not known:
         return None

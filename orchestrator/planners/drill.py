@@ -1,4 +1,4 @@
-"""When a drill is due, which files it brings back, and how long all of them would take."""
+"""Restore test planning: when a test is due, which files it restores, and how long a full restore takes."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ _SURE_S = 0.5  # what is over sooner tells of the start of programs, and not of 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """One drill of a place, and when it was."""
+    """One restore test of a place, and its time."""
 
     at: datetime
     drilled: Drilled
@@ -47,14 +47,14 @@ def _older(past: Sequence[Past], limit: Seconds, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A file that may be taken."""
+    """A file that a sample may include."""
 
     path: bytes
     size: int
 
 
 def choose_sample(pieces: Iterable[Piece], *, files: int, size: int, seed: int) -> tuple[Piece, ...]:
-    """One file of each folder by turns, in an order that the seed alone decides; never none, where there are any.
+    """Choose sample files folder by folder, in an order that only the seed decides; at least one if there is any.
 
     Folders take turns, so that a large one does not hide the others. What does not fit into `size` any more is passed over.
     """
@@ -95,7 +95,7 @@ def _drawn(entry: tuple[bytes, Piece]) -> bytes:
 
 
 def estimate_whole(drilled: Drilled) -> Seconds | None:
-    """How long all of it would take, at the speed of what came back; None: too little did to tell."""
+    """Estimate the time of a full restore from the speed of this one; None when too little was restored."""
     took, files, whole = drilled.restore_s, drilled.of_files, drilled.of_bytes
     if not took or took < _SURE_S or not drilled.files or not files or whole is None:
         return None

@@ -1,4 +1,4 @@
-"""Which jobs owe a run: slots that came, of all that were missed one run, and what has been served or is over.
+"""Due runs of jobs: one run for all missed scheduled times, and which due runs are served or dropped.
 
 A job owes at most one run; further slots join it, unless a run for the first is already going on. What has been seen is
 told by an anchor per job, so nothing has to be written while nothing happens.
@@ -24,7 +24,7 @@ CHAINED = "after others"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is remembered, by the name of the job. `arrived`: when the target of a job was plugged in, if it is there.
+    """Remembered facts by job name. `arrived`: when the job's target was plugged in, if it is present.
 
     `grace`: how long after its slot a run is not called late yet.
     """
@@ -39,7 +39,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """A job owes no run any more."""
+    """A job whose run is no longer due."""
 
     job: str
     why: str
@@ -47,7 +47,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What is to be written down; nothing in it: all is as it was."""
+    """Changes to record; an empty value means no change."""
 
     owed: tuple[Owed, ...]
     over: tuple[Over, ...]
@@ -56,7 +56,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slots:
-    """Slots that came since the anchor, and the anchor that says so; None where it stays."""
+    """Scheduled times since the anchor, and the new anchor; `anchor` None: it stays."""
 
     first: datetime | None = None
     newest: datetime | None = None
@@ -68,7 +68,7 @@ _NONE, _NO_PAST = _Slots(), JobPast()
 
 
 def decide_due(jobs: Sequence[Job], facts: Facts, now: datetime, calendar: Calendar) -> Due:
-    """What each job owes at `now`."""
+    """Decide which runs are due at `now`."""
     owed: list[Owed] = []
     over: list[Over] = []
     anchors: list[Anchor] = []
@@ -92,7 +92,7 @@ def decide_due(jobs: Sequence[Job], facts: Facts, now: datetime, calendar: Calen
 
 
 def words(job: Job) -> str:
-    """When a job runs, in words."""
+    """Describe a job's schedule in words."""
     chained = f"after {' and '.join(job.after)}" if job.after else ""
     if job.schedule is None:
         return chained or "only by hand"
@@ -135,7 +135,7 @@ def _by_schedule(job: Job, facts: Facts, anchor: Anchor, past: JobPast, now: dat
 
 
 def _first_seen(form: str, here: Anchor, past: JobPast, now: datetime) -> _Slots:
-    """A job at a fixed time waits for its first slot; one that runs every so often begins with its first run."""
+    """Return the first scheduled times of a new job: an `every` job is due at once, others wait for their time."""
     if form.startswith("every ") and past.last is None:
         return _Slots(first=now, newest=now, count=1, anchor=here)
     return _Slots(anchor=here)
@@ -154,7 +154,7 @@ def _by_clock(schedule: Cron | Daily, anchor: Anchor, now: datetime, calendar: C
 
 
 def _by_period(schedule: Every, anchor: Anchor, past: JobPast, now: datetime) -> _Slots:
-    """Why the anchor for a run that began after now: its clock was wrong, and its instant may lie years ahead."""
+    """Return the times of an `every` job. Why the anchor: a run dated after now had a wrong clock, perhaps by years."""
     last, moved = past.last, None
     if last is not None and last.begun <= now:
         base = last.begun
@@ -181,7 +181,7 @@ def _by_arrival(job: Job, facts: Facts, past: JobPast, now: datetime) -> _Slots:
 
 
 def _chained(job: Job, facts: Facts, anchor: Anchor, past: JobPast) -> _Slots:
-    """One run each time that all named jobs have ended well since this one's last run began."""
+    """Return one scheduled time when all named jobs have ended well since this job's last run began."""
     last = past.last
     number, begun = (max(last.id, anchor.run), last.begun) if last else (anchor.run, anchor.at)
     ends: list[datetime] = []
@@ -198,7 +198,7 @@ def _chained(job: Job, facts: Facts, anchor: Anchor, past: JobPast) -> _Slots:
 
 
 def _served(past: JobPast, newest: datetime, now: datetime) -> bool:
-    """Whether a run that began after the slot has ended well already. One that began after now had a wrong clock."""
+    """Return True when a run since the scheduled time ended well. A run dated after now had a wrong clock."""
     well = past.last_well
     return well is not None and newest <= well.begun <= now
 
@@ -206,7 +206,7 @@ def _served(past: JobPast, newest: datetime, now: datetime) -> bool:
 def _joined(
     job: Job, before: Owed | None, came: _Slots, past: JobPast, facts: Facts, now: datetime, calendar: Calendar
 ) -> Owed | None:  # fmt: skip
-    """The owed run with the slots that came; what was owed as it was, when none of them is new."""
+    """Add the new scheduled times to the due run; return it unchanged when none of them is new."""
     first, newest = came.first or now, came.newest or now
     if before is not None and came.anchor is None and newest <= before.newest:
         return before
@@ -227,7 +227,7 @@ def _joined(
 
 
 def _last_before(past: JobPast, slot: datetime, now: datetime) -> int:
-    """The newest run that cannot serve a slot. A run by hand that goes on since the slot may serve it yet."""
+    """Return the newest run that cannot serve a scheduled time. A manual run still going on since then may serve it."""
     last = past.last
     if last is None:
         return 0
@@ -248,7 +248,7 @@ def _why(
 
 
 def _concluded(owed: Owed, past: JobPast, now: datetime) -> Owed | Over:
-    """What is left of an owed run after the runs since: one that ended well serves it, whoever asked for it."""
+    """Return what remains of a due run after later runs; any run that ended well serves it."""
     for run in past.since:
         if run.well:
             return Over(job=owed.job, why=f"run {run.id} served it")
@@ -262,6 +262,6 @@ def _concluded(owed: Owed, past: JobPast, now: datetime) -> Owed | Over:
 
 
 def tried_again(owed: Owed, ended: datetime, told: str, *, run: int | None = None) -> Owed:
-    """The owed run after a try that did not do; the pause before the next one grows from a minute to half an hour."""
+    """Return the due run after a failed try; the pause before the next try grows from a minute to half an hour."""
     pause = min(_FIRST_PAUSE * 2 ** min(owed.tries, 10), _LONGEST_PAUSE)
     return replace(owed, tries=owed.tries + 1, tried=run or owed.tried, not_before=ended + pause, told=told)

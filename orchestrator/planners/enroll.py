@@ -1,4 +1,4 @@
-"""Whether a device may become a disk of a set: the only decision by which anything is ever erased."""
+"""Enrollment check of a device: the only decision by which anything is ever erased."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ KINDS = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asked for. `erase`: the serial that was typed in, as the consent to erase; empty: none.
+    """Enrollment request. `erase`: the serial that the person typed as consent to erase; empty: no consent.
 
     `adopt`: what is on it stays. `inner`: consent to a disk that is not one that can be pulled out.
     """
@@ -27,7 +27,7 @@ class Wish:
 
 
 def refuse(wish: Wish, device: Device, devices: Sequence[Device], disks: Iterable[Disk]) -> Refusal | None:
-    """Why a device is not enrolled; None: it may be."""
+    """Return why a device cannot be enrolled; None when it can."""
     family = [each for each in devices if each.disk == device.disk or each.name in device.above]
     whose = next((disk for disk in disks if device.uuid and device.uuid in (disk.identity, disk.inside)), None)
     if whose is not None:
@@ -74,7 +74,7 @@ def _erasable(wish: Wish, device: Device) -> Refusal | None:
 
 
 def changed(device: Device, again: Device | None, held: Sequence[str] | None) -> Refusal | None:
-    """Why a device is not erased after all; None: it is the one that was judged, by a look right before.
+    """Return why a device must not be erased after all; None when a new survey shows the judged device unchanged.
 
     `held`: the signatures on it and its partitions, None where they cannot be read. Why both looks: a device that is
     not blank is erased only with consent, and then what was consented to must still be what is there.

@@ -1,4 +1,4 @@
-"""Whether a pool may go: is all that it holds elsewhere, by guid; and in which order its parts return.
+"""Check before a pool is destroyed: whether copies hold all its data, by guid, and the order of its restore.
 
 Only what a look found at a target counts; what history remembers of disks that are away counts for those disks alone that
 somebody names. Copies of files alone count for what has no snapshot, and only as long as nothing has changed since.
@@ -27,7 +27,7 @@ def judge_leaving(
     trusted: Iterable[str] = (),
     keeps: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Leaving:
-    """How each dataset of the pool stands. `let_go`: names that may be lost; one with a slash at its end, all below it too.
+    """Judge each dataset of the pool. `let_go`: names that may be lost; a name with a slash at its end includes all below.
 
     `trusted`: disks that are away and count as history knows them. `keeps`: by dataset, the jobs whose copies lie in it.
     """
@@ -39,7 +39,7 @@ def judge_leaving(
 
 
 def _counts(copy: Copy, trusted: frozenset[str]) -> Mapping[str, frozenset[int]] | None:
-    """What a copy counts for; None: for nothing."""
+    """Return the snapshots by which a copy counts; None when it does not count."""
     return copy.told if copy.held is None and copy.disk and copy.place in trusted else copy.held
 
 
@@ -59,17 +59,17 @@ def _standing(one: Held, counted: Sequence[Counted], let_go: tuple[str, ...], ke
 
 
 def made_anew(one: Held) -> bool:
-    """Whether it holds recovery kits alone, which the next run of each job renews."""
+    """Return True when the dataset holds only recovery kits, which each job's next run renews."""
     return one.name.rpartition("/")[2] == KITS and not one.snapshots
 
 
 def may_be_lost(dataset: str, told: str) -> bool:
-    """Whether a name that was told stands for a dataset. Why not always for all below: a pool's own name would say nothing."""
+    """Return True when a given name covers a dataset. Why not always all below: a pool's own name would cover all."""
     return dataset == told.rstrip("/") or (told.endswith("/") and dataset.startswith(told))
 
 
 def _lost(one: Held, counted: Sequence[Counted], files: Sequence[Copy]) -> str:
-    """What of a dataset no copy holds; empty: nothing."""
+    """Return what no copy holds of a dataset; empty when all is held."""
     held = frozenset().union(*(each.get(one.name, frozenset()) for _, each in counted))
     missing = [name for name, guid in one.snapshots if guid not in held]
     if not one.snapshots:
@@ -83,7 +83,7 @@ def _lost(one: Held, counted: Sequence[Counted], files: Sequence[Copy]) -> str:
 
 
 def _lost_files(one: Held, files: Sequence[Copy]) -> str:
-    """What of the files of a dataset without snapshots no copy of files holds."""
+    """Return which files of a dataset without snapshots no copy of files holds; empty when all are held."""
     whys = [copy.files[one.name] for copy in files]
     if "" in whys:
         return ""
@@ -96,7 +96,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def refuse_leaving(pool: PoolSeen, leaving: Leaving) -> Refusal | None:
-    """Why the pool must stay for now; None: all of it is elsewhere, or may be lost."""
+    """Return why the pool must not be destroyed yet; None when all is on copies or may be lost."""
     lost = leaving.lost
     if not lost:
         return None
@@ -115,7 +115,7 @@ def refuse_leaving(pool: PoolSeen, leaving: Leaving) -> Refusal | None:
 
 
 def refuse_guests(pool: PoolSeen) -> Refusal | None:
-    """Why the pool must stay for now: other pools lie on it, and are in use. Exported, they go and come with their datasets."""
+    """Return a refusal while other pools in use lie on this one; exported pools go and return with their datasets."""
     if not pool.guests:
         return None
     names = tuple(dict.fromkeys(one.pool for one in pool.guests))
@@ -139,7 +139,7 @@ def _guest_line(one: Guest, pool: PoolSeen) -> str:
 
 
 def _helps(copy: Copy, one: Standing, pool: PoolSeen) -> bool:
-    """Whether a copy that nobody could look at had something of a dataset, as history knows."""
+    """Return True when history says that an unreachable copy held some snapshot of a dataset."""
     own = next((each.snapshots for each in pool.datasets if each.name == one.dataset), ())
     return bool(copy.told.get(one.dataset, frozenset()) & {guid for _, guid in own})
 
@@ -158,7 +158,7 @@ def _trust(copies: Sequence[Copy]) -> str:
 def as_told(
     pool: PoolSeen, datasets: Iterable[str], points: Iterable[tuple[str, datetime]]
 ) -> dict[str, frozenset[int]]:
-    """The guids of those snapshots that a disk held, by the names and instants of its points. `datasets`: that the job copies.
+    """Return the snapshot guids that a disk held, by the names and instants of its points. `datasets`: of the job.
 
     Why the instant too: a snapshot may have been destroyed, and another one be called the same. A recursive snapshot bears one
     name everywhere, though datasets may get it some seconds apart.
@@ -178,7 +178,7 @@ def as_told(
 
 
 def dataset_of(folder: str, pool: PoolSeen) -> tuple[str, str] | None:
-    """(dataset, where it is mounted) of the pool that a folder lies on; None: it lies elsewhere."""
+    """Return (dataset, mountpoint) of the pool for a folder; None when the folder lies elsewhere."""
     over = [(what, at) for what, at in pool.mounts if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
     if not over:
         return None
@@ -187,7 +187,7 @@ def dataset_of(folder: str, pool: PoolSeen) -> tuple[str, str] | None:
 
 
 def touched_by(folder: str, pool: PoolSeen, *, below: bool) -> dict[str, str]:
-    """The datasets of the pool of which a job of files copies something, with what it does not copy; empty: nothing.
+    """Return the pool's datasets that a file job copies, each with what it leaves out; empty: it leaves out nothing.
 
     `below`: the job goes on into what is mounted below its folder.
     """
@@ -207,17 +207,17 @@ def touched_by(folder: str, pool: PoolSeen, *, below: bool) -> dict[str, str]:
 
 
 def lies_in(job: Job, pool: str) -> bool:
-    """Whether a job's source is a dataset of this machine's pool."""
+    """Return True when a job's source is a dataset of this machine's pool."""
     return is_in(job.source, pool)
 
 
 def is_in(place: Location, pool: str) -> bool:
-    """Whether a place is a dataset of this machine's pool."""
+    """Return True when a location is a dataset of this machine's pool."""
     return place.host is None and f"{place.path}/".startswith(f"{pool}/")
 
 
 def in_order(jobs: Iterable[Job]) -> tuple[tuple[Location, tuple[Job, ...]], ...]:
-    """What has to return, each source once with the jobs that copy it; what lies above others first."""
+    """Return the sources to restore, each once with the jobs that copy it; parents come first."""
     by_source: dict[str, list[Job]] = {}
     for job in jobs:
         by_source.setdefault(job.source.path, []).append(job)
@@ -229,7 +229,7 @@ def _depth(path: str) -> tuple[int, str]:
 
 
 def is_back(source: Location, pool: PoolSeen, copy: Copy) -> bool:
-    """Whether every dataset that a copy holds of a source is in the pool again, by guid, and in use."""
+    """Return True when all datasets that a copy holds of a source are in the pool again, by guid, and in use."""
     there = {one.name: one for one in pool.datasets}
     held = _of(source, copy)
     return bool(held) and all(name in there and _came_back(there[name], guids) for name, guids in held.items())
@@ -240,7 +240,7 @@ def _came_back(one: Held, guids: frozenset[int]) -> bool:
 
 
 def best_copy(source: Location, copies: Sequence[Copy], known: Mapping[str, Sequence[int]]) -> Copy | None:
-    """The copy to bring a source back from: the newest, and of equals the one that holds most; None: none can be used.
+    """Return the copy to restore a source from: the newest, then the one that holds most; None when none is usable.
 
     `known`: the guids of each dataset's snapshots, the oldest first, as the source's own kit has them.
     """
@@ -264,7 +264,7 @@ def _newest(order: Sequence[int], guids: frozenset[int]) -> int:
 
 
 def missing_above(source: Location, pool: PoolSeen) -> Iterator[str]:
-    """The datasets that have to be there before a source can return, and are not."""
+    """Yield the missing parent datasets that must exist before a source can be restored."""
     there = {one.name for one in pool.datasets}
     parts = source.path.split("/")
     yield from (name for end in range(1, len(parts)) if (name := "/".join(parts[:end])) not in there)

@@ -1,4 +1,4 @@
-"""Whether a source has changed so much that a person should say yes first.
+"""Guards: the check whether a source changed so much that a person should confirm first.
 
 Why: a source that is not mounted, was emptied or was encrypted looks like ordinary change to any copying program.
 """
@@ -25,7 +25,7 @@ class _Alarm:
 
 
 def decide_guard(look: Changes, guard: Guard, *, job: str, allowed: frozenset[str]) -> Refusal | None:
-    """A refusal, when a guard that is not in `allowed` sees too much; it names every such guard, the gravest first.
+    """Return a refusal when guards not in `allowed` see too much change; it names each of them, the gravest first.
 
     Why: where the number before is unknown, a percent limit is judged against the least it can have been (what is gone
     plus what is known to remain), which errs towards asking.
@@ -65,7 +65,7 @@ def _moved(look: Changes) -> Iterator[_Alarm]:
 
 
 def _empty(look: Changes) -> Iterator[_Alarm]:
-    """Without a newest point nothing is gone, so an empty source is no alarm then."""
+    """Yield an alarm when the source is empty and the newest point is not. Without a point nothing can be missing."""
     before = _Count(before=look.entries_before, least=_least_before(look))
     if look.entries_now == 0 and before.base:
         why = "the source is empty, and the newest point is not: is it mounted?"
@@ -74,7 +74,7 @@ def _empty(look: Changes) -> Iterator[_Alarm]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Count:
-    """How many there were; `least`: how many there were at least, where that is unknown."""
+    """Number of entries before; `least`: the known minimum when the number is unknown."""
 
     before: int | None
     least: int

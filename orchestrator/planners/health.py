@@ -1,4 +1,4 @@
-"""How a job's copy at a place stands, judged by the age of the newest proved copy, not by how runs ended.
+"""Health of a job's copy at a place, judged by the age of the newest verified copy, not by how runs ended.
 
 The state is what is, and `status` shows it at once. A trouble that may pass by itself is `passing`, and nobody is woken
 for it yet:
@@ -23,7 +23,7 @@ _HOUR = 3600
 
 
 class State(StrEnum):
-    """Only LATE and FAILING need somebody."""
+    """State of a job's copy; only LATE and FAILING need a person."""
 
     NEW = "new"
     UP = "up"
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is remembered of a job. `last`: how the newest run that ended did so, and `last_why`.
+    """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
     A failure that nothing has made good yet comes before it, and then `since` tells how the newest one ended instead.
     `proved`: when a proved copy was last as the source was; a run that finds nothing to do renews it.
@@ -59,18 +59,18 @@ class Facts:
 
     @property
     def newest(self) -> str:
-        """What the age is the age of."""
+        """Return the name of what the age measures: the newest verified copy, or the last good run."""
         return "the newest proved copy" if self.copies else "the last good run"
 
     @property
     def none(self) -> str:
-        """That there is none."""
+        """Return the phrase for a missing verified copy or good run."""
         return "no proved copy" if self.copies else "no good run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """A job's state. `age` of the newest proved copy; None: there is none.
+    """State of a job. `age`: of the newest verified copy; None: there is none.
 
     `passing`: why this trouble may pass by itself; empty when it will not, or is none.
     """
@@ -82,7 +82,7 @@ class Health:
 
 
 def judge(facts: Facts, *, now: datetime, late_after: Seconds | None) -> Health:
-    """The state of a job; paused outranks late, and late how the last run ended. `late_after` None: never late."""
+    """Return a job's state; paused outranks late, and late the last run's outcome. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
     if facts.paused:
         return Health(state=State.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
@@ -97,7 +97,7 @@ def judge(facts: Facts, *, now: datetime, late_after: Seconds | None) -> Health:
 
 
 def _made_up_for(facts: Facts, now: datetime, late_after: Seconds) -> str:
-    """Why a late copy needs nobody yet. An instant after now is a clock's mistake, and excuses nothing."""
+    """Return why a late copy needs no person yet. An instant after now is a clock error and excuses nothing."""
     patience = max(late_after / 2, _HOUR)
     if facts.running and 0 <= (now - facts.running).total_seconds() < patience:
         return "a run is going on"
@@ -107,7 +107,7 @@ def _made_up_for(facts: Facts, now: datetime, late_after: Seconds) -> str:
 
 
 def _may_pass(facts: Facts, age: Seconds | None, late_after: Seconds | None) -> str:
-    """Why a failing run needs nobody yet."""
+    """Return why a failing run needs no person yet; empty when it does."""
     if late_after is None or age is None or facts.last is not Outcome.FAILED or facts.failures > 1 or facts.broken:
         return ""
     return "one run failed, and the next comes before the copy is late" if age < late_after / 2 else ""

@@ -1,4 +1,4 @@
-"""Which disk a device is: by what its filesystem or pool is called by itself, by our marker on it, and by its generation.
+"""Disk recognition: by the identity of the filesystem or pool, by poolferry's marker, and by the generation.
 
 Never by name, label or serial alone: bridges tell the serials of others, and a copy of a disk has its label. Each state
 has its own sentence (what was found, what it means) and cure. Nothing is written on a disk that is not READY.
@@ -22,7 +22,7 @@ _ANOTHER = "plug it in again; if that does not help: in another port, or with an
 
 
 class State(StrEnum):
-    """What a device turned out to be. TO_PROVE: one of ours by its identity; its marker was not read yet."""
+    """Result of recognizing a device. TO_PROVE: an enrolled disk by its identity; its marker is not read yet."""
 
     READY = "ours-ready"
     TO_PROVE = "to-prove"
@@ -47,7 +47,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognised:
-    """A device and what it is. `disk` None: none of ours."""
+    """A device and its recognition. `disk` None: not an enrolled disk."""
 
     state: State
     device: Device
@@ -59,7 +59,7 @@ class Recognised:
 def recognise(
     devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Mapping[str, bool] | None = None
 ) -> tuple[Recognised, ...]:
-    """What each device is that is one of ours, or was plugged in; by a look at its outside alone.
+    """Recognize each device that is an enrolled disk or was plugged in, without opening it.
 
     `held`: names of disks whose pool is still imported, and whether it is being exported.
     """
@@ -116,7 +116,7 @@ def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | N
 
 
 def held_alone(disk: Disk, *, hangs: bool) -> Recognised:
-    """A pool that lost its disk: until the disk is back it can neither be used nor let go. `hangs`: it never can, see HANGS."""
+    """Report a pool that lost its disk: until the disk returns it cannot be used or released. `hangs`: never, see HANGS."""
     device = Device(
         name="", path=f"/dev/mapper/{POOL}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
         read_only=False, external=False, serial="", model="", wwn="",
@@ -135,7 +135,7 @@ def held_alone(disk: Disk, *, hangs: bool) -> Recognised:
 
 
 def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) -> Recognised:
-    """Why not by the serial where the disk itself is here: many a bridge tells one serial for all."""
+    """Describe an unknown device. Why no serial if the known disk is here: many bridges report one serial for all."""
     if not device.answers:
         says = f"unknown disk {device.called}: it cannot be read, and nothing was written to it"
         return _told(State.SILENT, device, None, says, _ANOTHER)
@@ -165,7 +165,7 @@ def _content(device: Device) -> str:
 
 
 def prove(disk: Disk, device: Device, marker: Marker | None, known: Known | None, owner: str) -> Recognised:
-    """Whether an opened disk is the one it is taken for. `owner`: this machine."""
+    """Verify that an opened disk is the expected one. `owner`: this machine."""
     state, says, cure = _judge(disk, marker, known, owner)
     return _told(state, device, disk, says, cure)
 

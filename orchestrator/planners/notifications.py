@@ -1,4 +1,4 @@
-"""What a channel is told of a job's copy at a place, from how it stands now and what was told before.
+"""Notice decisions: what a channel sends about a job's copy, from the current state and earlier notices.
 
 * A trouble (a state that the channel asks for, and that does not pass by itself) is told once, when it begins.
 * The same cause is told once: numbers in the reason do not make another, nor does a failing copy that becomes late
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How a job's copy at a place stands now. `run`: the newest run that ended; `cure`: what it said is to be done.
+    """Current state of a job's copy at a place. `run`: the newest run that ended; `cure`: its hint.
 
     `called`: what it is in its stead, as "disk red"; the job is then one of those that use it. `whole`: it is a whole
     set of disks.
@@ -50,13 +50,13 @@ class Seen:
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Return the name for people."""
         return self.called or self.job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A trouble that was told and has not ended. `unsteady`: it comes and goes, so it ends late; `well_since`: it looks well."""
+    """A reported trouble that has not ended. `unsteady`: it comes and goes, so it ends late; `well_since`: it seems well."""
 
     begun_at: datetime
     told_at: datetime
@@ -68,7 +68,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What a channel was told of a copy. `earlier`: when its last troubles began, those of the last 7 days."""
+    """Earlier notices of a channel about a copy. `earlier`: when its last troubles began, within the last 7 days."""
 
     trouble: Trouble | None = None
     earlier: tuple[datetime, ...] = ()
@@ -76,7 +76,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One thing to tell. `since`: when the trouble was first told; `times`: how often within 7 days, this one included."""
+    """One notice to send. `since`: when the trouble was first reported; `times`: how often in 7 days, with this one."""
 
     kind: Kind
     seen: Seen
@@ -85,7 +85,7 @@ class Notice:
 
 
 def cause_of(state: State, last: Outcome | None, why: str) -> str:
-    """What makes two troubles the same: how the last run failed, without its numbers; else the state alone."""
+    """Return the key that makes two troubles the same: how the last run failed, without numbers; else the state."""
     if last in (Outcome.FAILED, Outcome.REFUSED):
         return _NUMBER.sub("0", f"{last}: {why}")[:500]
     return str(state)
@@ -94,7 +94,7 @@ def cause_of(state: State, last: Outcome | None, why: str) -> str:
 def decide_notice(
     seen: Seen, memory: Memory, *, states: Collection[str], now: datetime
 ) -> tuple[Memory, Notice | None]:
-    """What is remembered from now on, and what is told, if anything. The rules: see the module."""
+    """Decide what to remember from now on, and which notice to send, if any. The rules: see the module."""
     if seen.state is State.PAUSED and State.PAUSED not in states:
         return memory, None
     bad = seen.state in states and not seen.passing
@@ -107,7 +107,7 @@ def decide_notice(
 
 
 def _in_time(trouble: Trouble | None, now: datetime) -> Trouble | None:
-    """The trouble with no instant after now: a clock that was wrong once must not keep us silent for years."""
+    """Return the trouble without instants after now: one wrong clock must not silence notices for years."""
     if trouble is None or max(trouble.told_at, trouble.begun_at, trouble.well_since or now) <= now:
         return trouble
     well = trouble.well_since and min(trouble.well_since, now)
@@ -148,24 +148,24 @@ def _goes_on(seen: Seen, memory: Memory, trouble: Trouble, *, bad: bool, now: da
 
 
 def digest_day(local: datetime, weekday: int, at: time) -> date:
-    """The newest day whose digest is due at this local time. `weekday`: 0 is Monday."""
+    """Return the newest day whose digest is due at this local time. `weekday`: 0 is Monday."""
     today = local.date()
     back = (today.weekday() - weekday) % 7
     return today - timedelta(days=7 if back == 0 and local.time() < at else back)
 
 
 def is_digest_due(day: date, last: date | None) -> bool:
-    """Whether the digest of this day is to be sent; `last`: that of the last one sent, None: counting begins now."""
+    """Return True when the digest of this day is due; `last`: the last one sent, None: counting begins now."""
     return last is not None and last < day
 
 
 def is_last_believable(day: date, last: date | None) -> bool:
-    """Whether `last` can be true; one that lies ahead was noted by a wrong clock."""
+    """Return True when `last` is plausible; a day far ahead was recorded by a wrong clock."""
     return last is not None and last <= day + timedelta(days=7)
 
 
 def is_ping_due(last: datetime | None, every: Seconds, now: datetime) -> bool:
-    """Whether the ping goes out; one that was noted after now was noted by a wrong clock."""
+    """Return True when the ping is due; a ping recorded after now came from a wrong clock."""
     return last is None or last > now or (now - last).total_seconds() >= every
 
 
@@ -174,7 +174,7 @@ GIVE_UP = timedelta(days=7)
 
 
 def next_try(tries: int, made: datetime, now: datetime) -> datetime | None:
-    """When a message that did not get through is tried again after so many tries; None: never."""
+    """Return when to retry an undelivered message after so many tries; None when it is given up."""
     if now - made > GIVE_UP:
         return None
     return now + timedelta(seconds=WAITS[min(max(tries, 1), len(WAITS)) - 1])

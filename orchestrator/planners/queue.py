@@ -1,4 +1,4 @@
-"""Which owed runs begin now, and why each of the others waits: one run per place, so many at once, the rest in order.
+"""Run queue: the due runs that begin now, and why others wait; one run per place, a limit in parallel, then by order.
 
 First the higher priority, then what came with a disk that may leave again, then the older slot. A run that cannot begin
 holds up none behind it.
@@ -16,7 +16,7 @@ from orchestrator.domain.units import show_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What there is to choose from. `running`: the jobs that run now, whoever began them, by job with the place's name."""
+    """Input of the decision. `running`: the jobs that run now, started by anyone, by job with the place's name."""
 
     jobs: Mapping[str, Job]
     owed: Sequence[Owed]
@@ -28,7 +28,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An owed run that does not begin now, and why. `until`: when that changes by itself, if it does."""
+    """A due run that does not begin now, and the reason. `until`: when that changes by itself, if it does."""
 
     owed: Owed
     why: str
@@ -37,14 +37,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Who begins now, in this order, and who waits."""
+    """Due runs that begin now, in this order, and those that wait."""
 
     begin: tuple[Owed, ...]
     waiting: tuple[Waiting, ...]
 
 
 def decide_turn(queue: Queue, now: datetime, calendar: Calendar) -> Turn:
-    """The next runs. Asked again whenever a run has ended or begun, or something else has changed."""
+    """Decide the next runs. Call it again when a run has ended or begun, or something else has changed."""
     begin: list[Owed] = []
     waiting: list[Waiting] = []
     running = dict(queue.running)
@@ -67,7 +67,7 @@ def _rank(owed: Owed, queue: Queue) -> tuple[int, bool, datetime, str]:
 def _held_back(
     job: Job, owed: Owed, queue: Queue, running: Mapping[str, str], now: datetime, calendar: Calendar
 ) -> Waiting | None:
-    """Why a run does not begin; what only the owner changes is told first."""
+    """Return why a run does not begin; reasons that only the owner can change come first."""
     pause = queue.paused.get(job.name)
     if pause is not None and (pause.until is None or now < pause.until):
         until = f" until {calendar.show(pause.until)}" if pause.until else ""
@@ -93,7 +93,7 @@ def _held_back(
 
 
 def _unfinished(job: Job, queue: Queue, running: Mapping[str, str]) -> str:
-    """Which of the jobs before this one have not ended well; empty: all have."""
+    """Return why a job must wait for the jobs before it; empty when all of them ended well."""
     for name in job.after:
         ended = queue.past[name].last_ended if name in queue.past else None
         if name in running:

@@ -1,4 +1,4 @@
-"""What to read again when there is room for some of it only: what is suspected first, then what was never read, then the oldest.
+"""Order of rereading when there is time for only a part: suspects first, then what was never read, then the oldest.
 
 Why not by chance: a sample never reads everything; the oldest first does, with visits however short.
 """
@@ -11,7 +11,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What is read as a whole: a point, or a dataset with its snapshots. `read_at`: when it was last; None: never."""
+    """One item that is read as a whole: a point, or a dataset with its snapshots. `read_at`: last time; None: never."""
 
     name: str
     read_at: datetime | None
@@ -19,7 +19,7 @@ class Unit:
 
 
 def next_to_read(units: Iterable[Unit], since: datetime) -> Unit | None:
-    """The unit to read next; None: all were read since then."""
+    """Return the item to read next; None when all were read since then."""
     left = [unit for unit in units if unit.read_at is None or unit.read_at < since]
     return min(
         left,
@@ -29,6 +29,6 @@ def next_to_read(units: Iterable[Unit], since: datetime) -> Unit | None:
 
 
 def oldest(units: Iterable[Unit]) -> datetime | None:
-    """The instant since which all was read; None: something never was."""
+    """Return the instant since which all items were read; None when one was never read."""
     instants = [unit.read_at for unit in units]
     return None if None in instants else min((each for each in instants if each), default=None)

@@ -1,4 +1,4 @@
-"""What a pool names as damaged beyond its own repair, and which jobs have the same data elsewhere: the command for each."""
+"""Repair of data that a pool cannot repair itself: the command of each job that has the same data elsewhere."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ DAMAGED = "damaged: "  # before each name, in the evidence of a pool's watch
 
 
 def heal_pool(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> tuple[str, ...]:
-    """A line for each name and job that can heal it. `evidence`: as a run of the pool's watch left it."""
+    """Return a line for each damaged name and job that can repair it. `evidence`: from a run of the pool's watch."""
     names = [line.removeprefix(DAMAGED) for line in evidence if line.startswith(DAMAGED)]
     copying = [job for job in jobs if job.copies]
     lines = [line for name in names for line in _of_name(name, copying, pool)]
@@ -18,7 +18,7 @@ def heal_pool(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> t
 
 
 def _of_name(name: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
-    """A name as `zpool status -v` writes it: "tank/photos@a:/one", "tank/photos:/one", or the path of a mounted file."""
+    """Yield repair lines of a `zpool status -v` name: "tank/photos@a:/one", "tank/photos:/one", or a file's path."""
     if name.startswith("/"):
         yield from _of_path(name, jobs, pool)
         return
@@ -54,14 +54,14 @@ def _of_path(path: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
 
 
 def _under(path: str, place: Location, pool: Location) -> str | None:
-    """The path as seen from a folder that holds it."""
+    """Return the path relative to the folder that holds it; None when it lies elsewhere."""
     if place.host != pool.host or not place.path.startswith("/") or not path.startswith(place.path.rstrip("/") + "/"):
         return None
     return path[len(place.path.rstrip("/")) + 1 :]
 
 
 def _below(dataset: str, place: Location, pool: Location) -> str | None:
-    """The dataset as seen from one that it is, or lies in: "/sub"."""
+    """Return the dataset relative to one that it is or lies in, such as "/sub"; None when it lies elsewhere."""
     if place.host != pool.host or not f"{dataset}/".startswith(f"{place.path}/"):
         return None
     return dataset[len(place.path) :]

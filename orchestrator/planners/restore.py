@@ -1,4 +1,4 @@
-"""Which point a restore takes, and what it does with what already lies at the destination: never overwrite."""
+"""Restore decisions: the point to restore, and what to do with existing data at the destination: never overwrite."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _NEAREST = 3
 
 
 def choose_point(points: Sequence[Point], *, point: str | None, at: datetime | None) -> Point | Refusal:
-    """The point that a name, the unambiguous beginning of one, "latest" (or nothing), or an instant means.
+    """Find the point for a name, an unambiguous beginning of a name, "latest" (or nothing), or an instant.
 
     `at`: the newest point not later than that. Refuses: none fits, or several; the evidence lists the nearest.
     """
@@ -56,12 +56,12 @@ def _unfit(why: str, names: Sequence[str]) -> Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """Nothing is there, or an empty directory."""
+    """A destination that does not exist, or an empty directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """What an earlier restore left, with our marker of what it was bringing back."""
+    """Remains of an earlier restore, with poolferry's marker of what it restored."""
 
     job: str
     point: str
@@ -69,7 +69,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """A directory with entries that are not ours; `examples`: the first ones."""
+    """A directory with foreign entries; `examples`: the first ones."""
 
     entries: int
     examples: tuple[bytes, ...]
@@ -77,7 +77,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDirectory:
-    """Something else than a directory; `kind`: "a file", "a symbolic link"."""
+    """A destination that is no directory; `kind`: "a file", "a symbolic link"."""
 
     kind: str
 
@@ -87,17 +87,17 @@ Found = Absent | Unfinished | Holds | NotDirectory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fresh:
-    """Begin with nothing."""
+    """A restore that begins with nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Go on with what an earlier restore of the same point left."""
+    """A restore that continues an earlier restore of the same point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveAside:
-    """Rename what is there to `path` first (without replacing anything), then begin with nothing."""
+    """A restore that first renames what is there to `path` (without replacing anything), then begins with nothing."""
 
     path: str
 
@@ -105,7 +105,7 @@ class MoveAside:
 def decide_destination(
     found: Found, *, job: str, point: str, destination: str, aside: bool, now: datetime
 ) -> Fresh | Resume | MoveAside | Refusal:
-    """How to begin. An unfinished restore of the same point is resumed, with `aside` too: so one command, repeated
+    """Decide the start. An unfinished restore of the same point resumes, with `aside` too: so one command, repeated
     after an interruption, goes on. Refuses: something else is there and `aside` was not told.
     """
     if isinstance(found, Absent):
@@ -124,7 +124,7 @@ def decide_destination(
 
 
 def refuse_mounts(mounts: Sequence[Mounted], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
-    """Why files cannot return to where something else is mounted: files lie there, and the point has some for it too.
+    """Refuse to restore files into a mount point that holds files when the point has files for it too.
 
     What is mounted and empty is filled; what the point has nothing for stays as it is. `filling`: what an earlier, cut restore
     of the same point has begun to fill.

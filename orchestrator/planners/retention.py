@@ -1,4 +1,4 @@
-"""Which restore points stay and which go, each with its reason.
+"""Retention: which restore points are kept and which are removed, each with its reason.
 
 Why: hours, days, ISO weeks, months and years are those of UTC, so that a point never changes its day with the machine's
 time zone or with summer time. Only spans that hold points count: after a month switched off, "7 daily" are still the
@@ -15,7 +15,7 @@ from orchestrator.domain.point import Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What becomes of one point, and why."""
+    """Decision on one point, and its reason."""
 
     point: Point
     keep: bool
@@ -46,7 +46,7 @@ _RULES = (
 def decide_retention(
     points: Sequence[Point], keep: Keep, *, now: datetime, protected: Mapping[str, str]
 ) -> tuple[Decision, ...]:
-    """What becomes of every point, oldest first. `protected`: names of points that stay in any case, with the reason.
+    """Decide for every point, oldest first. `protected`: names of points to keep in any case, with the reason.
 
     A point dated after `now` stays, and takes no place in any span: it was made while a clock was wrong, and would
     else push out good points that are dated right. A protected point does take its place.
@@ -69,7 +69,7 @@ def decide_retention(
 
 
 def _kept_by(rule: _Rule, number: int, past: Sequence[Point]) -> dict[str, str]:
-    """The points one rule keeps, with its reason: the newest of each of the `number` newest spans that hold points."""
+    """Return the points one rule keeps, with the reason: the newest of each of the `number` newest used spans."""
     newest: dict[str, str] = {}
     for point in reversed(past):
         newest.setdefault(rule.label(point.taken.astimezone(UTC)), point.name)

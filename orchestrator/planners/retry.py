@@ -1,4 +1,4 @@
-"""Whether a failed attempt is followed by another one in the same run, and after how long.
+"""Retry decision: whether a run tries again after a failed attempt, and after how long.
 
 Why: a transfer that gets further each time over a bad line should go on all night; one that gets nowhere should say so
 soon. So attempts that moved bytes are not counted, and only the last cap ends them.
@@ -17,7 +17,7 @@ AT_ONCE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Look again and try again after `wait`."""
+    """Decision to survey and try again after `wait`."""
 
     wait: Seconds
     why: str
@@ -25,7 +25,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveUp:
-    """The run ends here."""
+    """Decision to end the run."""
 
     why: str
 
@@ -40,7 +40,7 @@ def decide_retry(
     seen_before: bool,
     least: Seconds,
 ) -> Again | GiveUp:
-    """Again or not, after attempt number `attempt` of this run failed with `error`.
+    """Decide whether to try again after attempt number `attempt` of this run failed with `error`.
 
     `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes.
     `jitter`: 0 to 1, takes up to half off the wait, so that many jobs do not knock together.
@@ -85,6 +85,6 @@ def _again(wait: Seconds, *, fruitless: int, attempts: int) -> Again:
 
 
 def _wait(rules: Retrying, *, fruitless: int, jitter: float) -> Seconds:
-    """Doubles with each fruitless attempt; progress starts it anew."""
+    """Return the wait, which doubles with each attempt without progress; progress resets it."""
     whole = min(rules.wait * 2 ** max(fruitless - 1, 0), rules.wait_at_most)
     return Seconds(whole * (1 - jitter / 2))

@@ -1,4 +1,4 @@
-"""Which disk of a set to ask for, who is overdue, and how a set stands. The order is advice: any member is accepted.
+"""Rotation decisions: the disk to request, overdue disks, and the health of a set. Any member is accepted anyway.
 
 An absent disk is waited for and not a failure; absent for too long it is late, by name.
 """
@@ -13,7 +13,7 @@ from orchestrator.domain.units import show_count, show_duration, show_size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What is remembered of a disk of a set. `filled`: of when its copies of all jobs are; None: it has not all of them.
+    """Remembered state of a disk. `filled`: the instant of its copies of all jobs; None: some copies are missing.
 
     `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow"); None: nothing is known.
     """
@@ -28,13 +28,13 @@ class Member:
     ails: Mapping[str, str] | None = None
 
     def sleeps(self, now: datetime) -> bool:
-        """Whether a person told not to wait for it, until later than `now`."""
+        """Return True when a person snoozed the disk until later than `now`."""
         return self.snooze is not None and now < self.snooze.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Which disk is asked for; None: none at the moment. `others`: accepted too, in the order they would be asked for."""
+    """Request for a disk; `disk` None: none at the moment. `others`: also accepted, in the order of request."""
 
     disk: Disk | None
     others: tuple[Disk, ...]
@@ -43,7 +43,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHealth:
-    """How a set stands. `late`, `overdue`, `ailing` (by the name of the disk) and `all_here` are sentences; empty: all is well.
+    """Health of a set. `late`, `overdue`, `ailing` (by disk name) and `all_here` are sentences; empty: all is well.
 
     `sleeping`: the same of disks that nobody waits for at the moment.
     """
@@ -57,7 +57,7 @@ class SetHealth:
 
 
 def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
-    """The disk to ask for at `now`, which is in the machine's own time."""
+    """Return the disk to request at `now`, which is in the machine's own time."""
     active = [
         member for member in members if member.standing is Standing.ACTIVE and not left_alone(rotation, member, now)
     ]
@@ -85,7 +85,7 @@ def _chosen(
 
 
 def _next_in_order(rotation: RotationSet, members: Sequence[Member], ranked: Sequence[Member]) -> Member:
-    """The next one after the disk that was filled last, round and round."""
+    """Return the disk after the one that was filled last, in a cycle."""
     filled = {member.disk.name: member.filled for member in members if member.filled}
     last = max(filled, key=lambda name: filled[name], default=None)
     at = rotation.order.index(last) + 1 if last in rotation.order else 0
@@ -103,7 +103,7 @@ def _by_weekday(ranked: Sequence[Member], now: datetime) -> tuple[Member | None,
 
 
 def _by_month(members: Sequence[Member], ranked: Sequence[Member], now: datetime) -> tuple[Member | None, str]:
-    """One disk for each month, from its last day on until one was written."""
+    """Return the disk for the newest month end, until one disk was written since then."""
     begun = month_end(now)
     taken = next((member for member in members if member.filled and member.filled >= begun), None)
     if taken is not None:
@@ -112,7 +112,7 @@ def _by_month(members: Sequence[Member], ranked: Sequence[Member], now: datetime
 
 
 def month_end(now: datetime) -> datetime:
-    """The begin of the newest last day of a month that has begun."""
+    """Return the start of the newest last day of a month that has begun."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if (midnight + timedelta(days=1)).day == 1:
         return midnight
@@ -120,7 +120,7 @@ def month_end(now: datetime) -> datetime:
 
 
 def left_alone(rotation: RotationSet, member: Member, now: datetime) -> str:
-    """Why a disk takes no copy now; empty: it does. What was written for a month's end is kept."""
+    """Return why a disk takes no copy now; empty when it does. A copy written for a month's end is kept."""
     if rotation.expect != "month-end" or member.filled is None or rotation.keep_for is None:
         return ""
     until = member.filled + timedelta(seconds=rotation.keep_for)
@@ -130,7 +130,7 @@ def left_alone(rotation: RotationSet, member: Member, now: datetime) -> str:
 
 
 def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -> SetHealth:
-    """How a set stands at `now`. Disks that are lost or retired count for nothing."""
+    """Judge the health of a set at `now`. Lost and retired disks are ignored."""
     active = [member for member in members if member.standing is Standing.ACTIVE]
     filled = [member.filled for member in active if member.filled]
     newest = max(filled, default=None)
@@ -182,7 +182,7 @@ def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:
 
 
 def request(rotation: RotationSet, asked: Ask, health: SetHealth, now: datetime, here: Collection[str] = ()) -> str:
-    """What a person is asked to do, and why. `here`: names of disks that are plugged in."""
+    """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks."""
     if asked.disk is None:
         return f"The set {rotation.name} asks for no disk: {asked.why}."
     others = [disk.name for disk in asked.others]
@@ -194,7 +194,7 @@ def request(rotation: RotationSet, asked: Ask, health: SetHealth, now: datetime,
 
 
 def arrived(disk: Disk, asked: Ask) -> str:
-    """What is said when a disk begins its visit, expected or not."""
+    """Return the message for a disk that begins its visit, expected or not."""
     if asked.disk is None or asked.disk.name == disk.name:
         return f"disk {disk.called} is plugged in"
     return f"disk {disk.called} is plugged in, expected was {asked.disk.name}; going on with {disk.name}"
@@ -205,7 +205,7 @@ def _or(names: Sequence[str]) -> str:
 
 
 def forecast(disk: Disk, bases: Sequence[Base], *, new: bool = False) -> str:
-    """What the next copy to a disk will be, told before it is plugged in. `new`: of files, a job has no copy on it yet."""
+    """Forecast the next copy to a disk before it is plugged in. `new`: a file job has no copy on the disk yet."""
     if disk.content != "zfs":
         return "a full copy: there is none yet" if new else "files that changed"
     if not bases:

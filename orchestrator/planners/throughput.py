@@ -1,4 +1,4 @@
-"""How fast something goes, and how long it still takes: from what was moved when."""
+"""Speed and remaining time, computed from the bytes moved over time."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _WINDOW = 30.0
 
 
 class Pace:
-    """The pace of one step over a window of time, half a minute when not told. Units: seconds of a monotonic clock, bytes."""
+    """Speed of one step over a time window, half a minute by default. Units: seconds of a monotonic clock, bytes."""
 
     def __init__(self, begun: float, window: float = _WINDOW) -> None:
         self.begun = begun
@@ -20,7 +20,7 @@ class Pace:
         self._seen: deque[tuple[float, int]] = deque([(begun, 0)])
 
     def moved(self, at: float, done: int, expected: int | None) -> None:
-        """Takes in how far it is."""
+        """Record the progress at an instant."""
         self.done = done
         self.expected = expected
         if at > self._seen[-1][0]:
@@ -30,18 +30,18 @@ class Pace:
 
     @property
     def rate(self) -> float | None:
-        """Bytes per second; None: nothing is known yet."""
+        """Return the speed in bytes per second; None while unknown."""
         (first, before), (last, after) = self._seen[0], self._seen[-1]
         return (after - before) / (last - first) if last > first and after > before else None
 
     @property
     def percent(self) -> int | None:
-        """How much is done, never more than all; None: nobody knows how much there is."""
+        """Return the progress in percent, at most 100; None when the total is unknown."""
         return min(100, self.done * 100 // self.expected) if self.expected else None
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the end at this pace; None: unknown."""
+        """Return the seconds until the end at this speed; None when unknown."""
         rate = self.rate
         return max(0, self.expected - self.done) / rate if self.expected and rate else None
 
@@ -58,7 +58,7 @@ class Pace:
 
 
 class Count:
-    """The pace of what is counted now: one step, or all copying steps of a run, whose count goes on from step to step."""
+    """Speed of the current count: one step, or all copying steps of a run, which are counted across steps."""
 
     def __init__(self, monotonic: Callable[[], float], window: float = _WINDOW) -> None:
         self._monotonic = monotonic
@@ -67,18 +67,18 @@ class Count:
         self.pace = Pace(monotonic(), window)
 
     def restart(self) -> None:
-        """Something else is counted from now on."""
+        """Start a new count."""
         self._whole = False
         self.pace = Pace(self._monotonic(), self._window)
 
     def step_begun(self) -> bool:
-        """Whether a step's begin begins a count."""
+        """Restart the count at a step unless the whole run is counted; return True when it was restarted."""
         if not self._whole:
             self.restart()
         return not self._whole
 
     def moved(self, event: Moved) -> Pace:
-        """The pace with what was moved by now."""
+        """Record the bytes moved so far and return the speed."""
         if (self._whole and not event.whole) or event.done < self.pace.done:
             self.restart()
         self._whole = event.whole

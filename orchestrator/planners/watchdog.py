@@ -1,4 +1,4 @@
-"""Whether a run is stuck: it ends its own transfers that stall, so one that does not is held up by something worse."""
+"""Detection of stuck runs: a run ends its own stalled transfers, so one that does not is blocked by something worse."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ _NOISE = 128
 
 
 def patience(job: Job) -> Seconds:
-    """How long a run of this job may show no sign of life."""
+    """Return how long a run of this job may show no sign of life."""
     waits = max(job.retry.wait_at_most, job.hooks.timeout) + _BESIDES
     return Seconds(max(2 * job.pipe.stall_after, waits, LEAST))
 
 
 def lives(before: Sequence[Vitals], after: Sequence[Vitals], passed: float) -> bool:
-    """Whether anything was done between two looks, `passed` seconds apart: bytes, work, or a new process."""
+    """Return True when something was done in the `passed` seconds between two checks: bytes, work, or a new process."""
     known = {each.pid: each for each in before}
     if any(each.pid not in known for each in after):
         return True

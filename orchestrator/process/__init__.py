@@ -1,1 +1,1 @@
-"""The only room that starts programs: two keys (Reader, Writer), no shell, and a stop that always ends."""
+"""The only package that starts programs: two executors (Reader, Writer), no shell, and a stop that always ends."""

@@ -1,8 +1,8 @@
-"""The clean environment of children, and where their programs are.
+"""The clean environment of child processes, and the search for their programs.
 
-A command for a host as argv here, and the remote shell for rsync.
+Command lines that run on a host through ssh, and the remote shell for rsync.
 
-The exact lines that run, as a person would paste them into a shell.
+The exact command lines that run, as a person would paste them into a shell.
 """
 
 import os
@@ -19,7 +19,7 @@ _SETPRIV = "/usr/bin/setpriv"
 
 
 def environment(command: Command) -> dict[str, str]:
-    """All variables of the child: nothing leaks from ours. A remote command's own travel in its remote line."""
+    """Build the clean environment of the child. A remote command's own variables travel in its remote line."""
     ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
     clean = {
         "PATH": ":".join(dict.fromkeys((*ours, *_PATH))),
@@ -31,13 +31,13 @@ def environment(command: Command) -> dict[str, str]:
 
 
 def is_missing(program: str, variables: dict[str, str]) -> bool:
-    """True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
+    """Return True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
     places = [program] if "/" in program else [f"{folder}/{program}" for folder in variables["PATH"].split(":")]
     return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 
 
 def leash() -> tuple[str, ...]:
-    """What to put before an argv so that the child is told to end when the thread that started it dies.
+    """Return the argv prefix by which the kernel signals the child to end when the thread that started it dies.
 
     Why: after a kill -9 nobody is left to stop the sender. The kernel forgets it for programs that gain privileges
     (sudo) and for the child's own children, which end by their closed pipes.
@@ -56,7 +56,7 @@ _LOCALE = "LC_ALL=C.UTF-8"
 
 
 def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What to run here for the command: its own argv, or ssh with one remote command line.
+    """Return the argv to run here for the command: its own argv, or ssh with one remote command line.
 
     Why: ssh joins all it is given with spaces for the remote login shell, so quoting is ours. `env` sets the variables
     because csh and old fish know no `NAME=value program`.
@@ -71,7 +71,7 @@ def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The words of rsync's -e for a host; " ".join(words) is its value. Host and user come from rsync's own argument.
+    """Return the words of rsync's -e for a host; " ".join(words) is its value. rsync's argument holds host and user.
 
     Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
     word with a space or a quote is wrapped in single quotes, its single quotes doubled.
@@ -97,7 +97,7 @@ _SECRET = r"PASSWORD|PASSPHRASE|SECRET"
 
 
 def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
-    """The whole pipeline as one line, ssh and its options written out."""
+    """Return the whole pipeline as one line, with ssh and its options."""
     head = f" < {quoted(pipeline.reads)}" if pipeline.reads else ""
     tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
     first, *rest = (command_line(stage, ssh_options) for stage in pipeline.stages)
@@ -127,7 +127,7 @@ def is_script(command: Command) -> bool:
 
 
 def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
-    """One command as a line; values of variables named as secrets are masked."""
+    """Return one command as a line; values of variables named like secrets are masked."""
     masked = tuple((name, "***" if re.search(_SECRET, name) else value) for name, value in command.environment)
     shown = Command(argv=command.argv, effect=command.effect, host=command.host, environment=masked)
     settings = [] if command.host else [f"{name}={quoted(value)}" for name, value in masked]
@@ -135,7 +135,7 @@ def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
 
 
 def quoted(word: str) -> str:
-    r"""The word for a shell: as shlex does it, and unprintable bytes as $'\xff', which bash, zsh and ksh read back."""
+    r"""Quote a word for a shell as shlex does, with unprintable bytes as $'\xff', which bash, zsh and ksh read back."""
     if word.isprintable() or not re.search(_UNPRINTABLE, word):
         return shlex.quote(word)
     return "$'" + re.sub(_UNPRINTABLE, _escaped, word.replace("\\", "\\\\").replace("'", "\\'")) + "'"

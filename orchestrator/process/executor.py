@@ -1,4 +1,4 @@
-"""The two keys: a Reader only looks, a Writer may change things. Both run pipelines, and nobody else does."""
+"""The two executors: a Reader only reads, a Writer may change things. Only they run pipelines."""
 
 import contextlib
 from collections.abc import Callable, Generator
@@ -24,7 +24,7 @@ def _no_log(_: str) -> None:
 
 
 class Reader:
-    """Runs pipelines that only read.
+    """Executor of pipelines that only read.
 
     `log` gets the exact line of each before it runs; `inherit`: descriptors all children hold (the lock file: a stray
     child keeps the lock); `stop` ends readings too. Children die with the thread that calls: call from one that stays.
@@ -44,7 +44,7 @@ class Reader:
         self._stop = stop
 
     def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
-        """The result with the whole output. Exit statuses raise nothing: ask `well` before believing `stdout`.
+        """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
 
         Refuses: what does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`, ends
         it, and `stopped` says so.
@@ -63,7 +63,7 @@ class Reader:
         return flow.result(bytes(kept))
 
     def records(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
-        """The output cut into records as it comes, in constant memory; use it in a `with`, or read it to the end.
+        """Return an iterator of output records in constant memory; use it in a `with`, or read it to the end.
 
         Raises: Broken at the end when any stage failed, so an empty answer is never a failure. Refuses: what does
         more than read (Forbidden).
@@ -97,7 +97,7 @@ class Reader:
 
 
 class Records:
-    """An iterator of records. Leaving the `with` early ends the pipeline, and nothing is said of its exits."""
+    """An iterator of records. Leaving the `with` early ends the pipeline without a check of its exit statuses."""
 
     def __init__(self, records: Generator[bytes, None, None]) -> None:
         self._records = records
@@ -118,7 +118,7 @@ class Records:
 
 
 class Writer(Reader):
-    """Also runs pipelines that change things. Several streams may run side by side, each in its own thread."""
+    """Executor of pipelines that may change things. Several streams may run in parallel, each in its own thread."""
 
     def stream(
         self,
@@ -133,7 +133,7 @@ class Writer(Reader):
         on_start: Callable[[tuple[int, ...]], None] | None = None,
         manners: Manners = GENTLE,
     ) -> Result:
-        """Runs it to its end and tells how it ended; exit statuses raise nothing.
+        """Run a pipeline to its end and return its result; exit statuses raise nothing.
 
         `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
         appended; with neither it joins the last words. With both the program writes into the file itself, and
@@ -170,6 +170,6 @@ class Writer(Reader):
 
 
 def only_reads(pipeline: Pipeline) -> None:
-    """Refuses (Forbidden) a pipeline that a Reader may not run."""
+    """Refuse (Forbidden) a pipeline that a Reader may not run."""
     if pipeline.effect is not Effect.READS or pipeline.keeps is not None:
         raise Forbidden(f"a Reader was asked to change things: {pipeline}", cure="this is a mistake in poolferry")

@@ -1,4 +1,4 @@
-"""The flow of a running pipeline: drains it, hears the stop, waits for its end, ends it when it must.
+"""The loop of a running pipeline: reads its output, sees stop requests, waits for its end, ends it by force.
 
 One loop in one thread polls everything, so no stage ever blocks because we are busy with another.
 """
@@ -24,7 +24,7 @@ Heard = Callable[[int], bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """When to end a pipeline, in which manner, and who hears how it goes, at each tick."""
+    """Limits of a running pipeline: when to end it, in which manner, and the progress callbacks of each tick."""
 
     manners: Manners
     stop: Stop | None = None
@@ -59,11 +59,11 @@ class Flow:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The process of each stage."""
+        """Return the process id of each stage."""
         return tuple(stage.group for stage in self._stages)
 
     def chunks(self) -> Generator[bytes, None, None]:
-        """The output as it comes, to the end of the pipeline. Left early, or by an error, it ends the pipeline."""
+        """Yield the output as it arrives, until the pipeline ends. Leaving early, or an error, ends the pipeline."""
         try:
             while not self._over():
                 yield from self._turn()
@@ -74,13 +74,13 @@ class Flow:
             self._finish()
 
     def end(self, reason: StopReason | None, manners: Manners | None = None) -> None:
-        """Begins to end the pipeline. `reason` None: its stages have ended, and only their children are left."""
+        """Begin to end the pipeline. `reason` None: its stages have ended, and only their children are left."""
         if self._ending is None:
             self._stopped = reason
             self._ending = Ending(self._stages, manners or self._limits.manners, time.monotonic())
 
     def result(self, stdout: bytes = b"") -> Result:
-        """What it left, once `chunks` has ended."""
+        """Return the pipeline's result, once `chunks` has ended."""
         return Result(
             exits=tuple(stage.status for stage in self._stages),
             stdout=stdout,
@@ -91,7 +91,7 @@ class Flow:
         )
 
     def _turn(self) -> Iterator[bytes]:
-        """Waits for something to happen, and sees to it."""
+        """Wait for events and handle them; yield the output."""
         for descriptor, event in self._poll.poll(1000 * self._patience()):
             heard = self._heard.get(descriptor)
             chunk = heard(event) if heard else None
@@ -107,7 +107,7 @@ class Flow:
             self._ending.press(now)
 
     def _judge(self, now: float) -> None:
-        """Begins to end what must end. What has ended by itself meanwhile has ended well or badly, not stopped."""
+        """Begin to end a pipeline that must end. One that ended by itself meanwhile does not count as stopped."""
         limits = self._limits
         if not self._running():
             if now - self._last_exit > LINGER:
@@ -120,7 +120,7 @@ class Flow:
             self.end(StopReason.STALLED, PATIENT)
 
     def _patience(self) -> float:
-        """How long nothing may happen before we look up."""
+        """Return how long to wait for an event before the next check."""
         if self._ending is not None or not self._running():
             return _LOOK
         whens = [self._ticked + TICK]
@@ -146,7 +146,7 @@ class Flow:
         return any(stage.alive for stage in self._stages)
 
     def _over(self) -> bool:
-        """True from the end on: once true, it stays so."""
+        """Return True from the end on: once true, it stays true."""
         if not self._ended:
             if self._ending is not None and self._ending.gave_up:
                 self._ended = True
@@ -156,7 +156,7 @@ class Flow:
         return self._ended
 
     def _nobody_left(self) -> bool:
-        """True when no child of a stage is left.
+        """Return True when no child of a stage is left.
 
         Why not the end of their outputs: a connection that ssh shares with later runs holds them open, from a session
         of its own.
@@ -240,7 +240,7 @@ class Flow:
         return None
 
     def _relay(self, relay: Relay) -> None:
-        """Listens to the ends that matter now, and again after each turn, as they change."""
+        """Poll the ends of the relay that matter now, and again after each turn, as they change."""
 
         def heard(event: int) -> None:
             self._ask(relay, failed=event & select.POLLERR != 0)

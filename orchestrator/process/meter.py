@@ -1,4 +1,4 @@
-"""Silence: whether anything still moves in the processes of a pipeline."""
+"""Silence detection: the check whether the processes of a pipeline still move data."""
 
 import os
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ _SHORTEST, _LONGEST = 0.1, 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A process of a pipeline, children of its stages included. `state`: the kernel's letter, Z for a dead one."""
+    """A process of a pipeline, or a child of its stages. `state`: the kernel's letter, Z for a dead process."""
 
     pid: int
     state: str
@@ -21,7 +21,7 @@ class Member:
 
     @property
     def moved(self) -> int | None:
-        """Bytes it has read and written in its life; None where we may not know (it runs as somebody else)."""
+        """Return the bytes that it read and wrote in its life; None when unknown (it runs as another user)."""
         try:
             with open(f"/proc/{self.pid}/io", "rb") as file:
                 lines = file.read().split()
@@ -31,18 +31,18 @@ class Member:
 
 
 def members(groups: Collection[int]) -> tuple[Member, ...]:
-    """Every process whose process group or session is one of the groups."""
+    """Return every process whose process group or session is one of the groups."""
     found = (_member(name, groups) for name in os.listdir("/proc") if name.isdigit())
     return tuple(member for member in found if member)
 
 
 def living(groups: Collection[int]) -> tuple[Member, ...]:
-    """Those of them that still run."""
+    """Return those processes of the groups that still run."""
     return tuple(member for member in members(groups) if member.state not in "ZX")
 
 
 def _member(pid: str, groups: Collection[int]) -> Member | None:
-    """Source: proc_pid_stat(5). The program's name may hold spaces and brackets: counting begins after the last one."""
+    """Parse a process's stat. Source: proc_pid_stat(5). The name may hold spaces and brackets: count after the last."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b") ")[2].split()
@@ -54,7 +54,7 @@ def _member(pid: str, groups: Collection[int]) -> Member | None:
 
 
 class Silence:
-    """Decides whether nothing has moved for `after` seconds: no byte of ours, and no bytes of any member.
+    """Detector of silence: no byte through our hands and no bytes of any member for `after` seconds.
 
     `seen`: the bytes that went through our own hands so far.
     Why: looking into /proc is left for when our own hands are still, and then a few times within `after`.
@@ -70,11 +70,11 @@ class Silence:
         self._looked = self._moved = now
 
     def next_look(self) -> float:
-        """When to ask again, on the caller's clock."""
+        """Return when to check again, on the caller's clock."""
         return self._looked + self._every
 
     def lasts(self, now: float) -> bool:
-        """True once the silence has lasted long enough."""
+        """Return True once the silence has lasted long enough."""
         ours = self._seen()
         if ours != self._ours:
             self._ours, self._moved = ours, now
@@ -90,7 +90,7 @@ class Silence:
 
 
 def _movement(before: dict[int, tuple[int | None, int]], after: dict[int, tuple[int | None, int]]) -> float:
-    """Bytes moved between two looks. Where bytes may not be known, work of the processor counts as movement."""
+    """Return the bytes moved between two checks. Where bytes are unknown, processor time counts as movement."""
     total = 0.0
     for pid, (moved, ticks) in after.items():
         earlier, ticks_earlier = before.get(pid, (0, 0))

@@ -1,16 +1,16 @@
-"""Starts a pipeline: looks its programs up, wires them, starts each in a session of its own.
+"""Start of a pipeline: looks up its programs, connects them, and starts each in a session of its own.
 
-What a pipeline left behind, and the exceptions of this room.
+Results of a pipeline, and the exceptions of this package.
 
-Which stage broke the pipe.
+Search for the stage that broke a pipeline.
 
-The last words of a stage: bounded, and safe to print and to store.
+The last words of a stage: its last output, limited in size and safe to print and to store.
 
-A counted joint between two stages: bytes pass inside the kernel and are counted exactly.
+A counted pipe between two stages: bytes pass inside the kernel and are counted exactly.
 
 The pipes and files between the stages of a pipeline.
 
-One running program of a pipeline: its last words, its end, signals to its whole group.
+One running program of a pipeline: its last words, its exit, and signals to its whole group.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from orchestrator.process.meter import living
 
 
 class StopReason(StrEnum):
-    """Why we ended a pipeline ourselves."""
+    """Reason why poolferry ended a pipeline."""
 
     STOPPED = "stopped"  # somebody asked
     STALLED = "stalled"  # nothing moved for too long
@@ -43,7 +43,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The end of a pipeline. `exits`: per stage, negative for signals, None where unknown; nothing when `stopped`.
+    """Result of a pipeline. `exits`: per stage, negative for signals, None if unknown; without meaning if `stopped`.
 
     `moved`: bytes that went on from the counted stage, else what was added to `keeps`, else None (unknown).
     """
@@ -57,23 +57,23 @@ class Result:
 
     @property
     def culprit(self) -> int | None:
-        """The stage to blame; None when all is well, and after our own kill."""
+        """Return the stage to blame; None when all is well, and after a kill by poolferry."""
         return None if self.stopped else culprit(self.exits)
 
     @property
     def well(self) -> bool:
-        """True when every stage ended well by itself: only then the output is the whole output."""
+        """Return True when every stage ended well by itself: only then the output is complete."""
         return self.stopped is None and culprit(self.exits) is None
 
 
 class Forbidden(OrchestratorError):
-    """A key was tried on a lock it does not fit: a mistake in our own code, like a TypeError."""
+    """A pipeline that its executor may not run: a mistake in our own code, like a TypeError."""
 
     retry = Retry.NEVER
 
 
 class Broken(Exception):
-    """A pipeline failed and nobody has explained it yet: engines turn its evidence into an OutsideError."""
+    """A failed pipeline without an explanation yet: engines turn its evidence into an OutsideError."""
 
     def __init__(self, pipeline: Pipeline, result: Result, evidence: Evidence) -> None:
         stage = result.culprit
@@ -86,7 +86,7 @@ class Broken(Exception):
 
 
 def broken(pipeline: Pipeline, result: Result, ssh_options: tuple[str, ...] = ()) -> Broken:
-    """The exception for a failed pipeline, with its evidence; `host` is the culprit's, or the first one involved."""
+    """Build the exception for a failed pipeline, with its evidence; `host`: of the blamed stage, or the first host."""
     hosts = [stage.host for stage in pipeline.stages]
     blamed = hosts[result.culprit] if result.culprit is not None else next((host for host in hosts if host), None)
     evidence = Evidence(
@@ -103,7 +103,7 @@ _PIPE_CLOSED = (-signal.SIGPIPE.value, 128 + signal.SIGPIPE.value)
 
 
 def culprit(exits: tuple[int | None, ...]) -> int | None:
-    """The index of the stage to blame; None when every stage ended well.
+    """Return the index of the stage to blame; None when every stage ended well.
 
     The rightmost status that is neither 0 nor a SIGPIPE; if only SIGPIPEs remain, the stage after the last of them
     (it stopped reading too early), or that one itself where none comes after. A status nobody knows (None: the stage
@@ -125,21 +125,21 @@ _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
 
 
 class Tail:
-    """The last 8 KiB of what a stage said; `seen` counts all of it."""
+    """The last 8 KiB of a stage's output; `seen` counts all of it."""
 
     def __init__(self) -> None:
         self.seen = 0
         self._kept = bytearray()
 
     def add(self, said: bytes) -> None:
-        """Takes in more, and forgets what is too old."""
+        """Add output and drop what is too old."""
         self.seen += len(said)
         self._kept += said
         del self._kept[:-LAST]
 
     @property
     def text(self) -> str:
-        """The words, whole lines where there are any; "…" in front when earlier ones were dropped."""
+        """Return the text, in whole lines where possible; "…" in front when earlier text was dropped."""
         kept = bytes(self._kept)
         if self.seen <= LAST:
             return readable(kept)
@@ -148,7 +148,7 @@ class Tail:
 
 
 def readable(said: bytes) -> str:
-    r"""Text of any bytes, printable anywhere: carriage returns end lines, what is no UTF-8 shows as \xff."""
+    r"""Convert any bytes to printable text: carriage returns end lines, bytes that are no UTF-8 show as \xff."""
     text = said.decode("utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
     return _UNSAFE.sub(_escaped, text).strip("\n")
 
@@ -165,7 +165,7 @@ _SHORTEST_REST, _LONGEST_REST = 0.01, 0.1  # seconds
 
 
 def wide_pipe() -> tuple[int, int]:
-    """A pipe of 1 MiB, or as wide as the system lets us; (to read, to write), neither inherited.
+    """Return (read end, write end) of a pipe of 1 MiB, or as wide as the system allows; neither is inherited.
 
     Why: 64 KiB pipes carry 1.2 GiB/s, 1 MiB pipes 4.5.
     """
@@ -177,7 +177,7 @@ def wide_pipe() -> tuple[int, int]:
 
 
 class Relay:
-    """Moves bytes from one pipe into the next by splice and counts them. It never blocks: `wants` says what to poll.
+    """A pump from one pipe into the next by splice that counts the bytes. It never blocks: `wants` says what to poll.
 
     `rests_until`: when it wants to be asked again, by the monotonic clock; until then it lets the pipes fill and drain. Why:
     a turn costs 0.1 ms of processor, and a stream of 10 MB/s asked for 80 turns a second.
@@ -195,7 +195,7 @@ class Relay:
         os.set_blocking(sink, False)
 
     def wants(self) -> dict[int, int]:
-        """Which ends to poll for what; the sink always, as a reader that left shows there without being asked for."""
+        """Return the ends to poll and their events; always the sink, which shows on its own that a reader left."""
         if self.rests_until:
             return {self.sink: 0}
         if self._full:
@@ -203,7 +203,7 @@ class Relay:
         return {self.source: select.POLLIN, self.sink: 0}
 
     def turn(self, failed: bool = False) -> None:
-        """Moves what can be moved now. `failed`: the poll saw that nobody reads the sink any more."""
+        """Move what can be moved now. `failed`: the poll saw that nobody reads the sink any more."""
         if failed:
             return self.close()
         before, self.rests_until = self.moved, 0.0
@@ -222,7 +222,7 @@ class Relay:
         return None
 
     def _rest(self, moved: int) -> None:
-        """As long as the next half pipe takes at the pace of this turn."""
+        """Set the rest to the time that the next half pipe takes at the speed of this turn."""
         now = time.monotonic()
         took, self._turned = now - self._turned, now
         if moved and self.moved >= _BEGUN:
@@ -230,7 +230,7 @@ class Relay:
             self.rests_until = now + rest if rest >= _SHORTEST_REST else 0.0
 
     def close(self) -> None:
-        """Lets both ends go: the stage before feels SIGPIPE, the one after the end of its input."""
+        """Close both ends: the stage before gets SIGPIPE, the stage after sees the end of its input."""
         if not self.closed:
             self.closed = True
             os.close(self.source)
@@ -248,7 +248,7 @@ JOINED = -1  # as an output: it goes where the stage's errors go
 
 
 class Wires:
-    """Input and output of every stage in `ends`; `output`, `kept` and `relay` stay with us.
+    """Input and output of every stage in `ends`; `output`, `kept` and `relay` belong to this process.
 
     `output`: the last stage's output for us to read. `kept`: the file that collects it, without passing through our
     hands. With neither, nobody wants that output, and it joins the stage's last words.
@@ -270,24 +270,24 @@ class Wires:
             raise
 
     def let_go(self) -> None:
-        """Closes our copies of what the children hold: only so do they see the end of their input."""
+        """Close our copies of the children's descriptors; only then do the children see the end of their input."""
         self._theirs.close()
 
     def close(self) -> None:
-        """Closes what is ours."""
+        """Close our own descriptors."""
         if self.relay:
             self.relay.close()
         self._ours.close()
 
     @property
     def moved(self) -> int | None:
-        """Bytes that were counted, else those added to the file that collects the output; None: not known."""
+        """Return the counted bytes, else those added to the output file; None when unknown."""
         if self.relay is not None:
             return self.relay.moved
         return None if self.kept is None else os.fstat(self.kept).st_size - self._kept_before
 
     def kept_since(self) -> Iterator[bytes]:
-        """What was added since the last call to the file that collects the output, in pieces."""
+        """Yield the data added to the output file since the last call, in pieces."""
         while self.kept is not None and (piece := os.pread(self.kept, CHUNK, self._kept_told)):
             self._kept_told += len(piece)
             yield piece
@@ -305,7 +305,7 @@ class Wires:
         self.ends.append((source, self._last_sink(output)))
 
     def _joint(self, counted: bool) -> tuple[int, int]:
-        """(where the next stage reads, where this one writes)."""
+        """Create a pipe; return (where the next stage reads, where this one writes)."""
         after, sink = self._pipe(self._theirs, self._theirs) if not counted else wide_pipe()
         if counted:
             self._hold(self._theirs, sink)
@@ -337,7 +337,7 @@ _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 
 
 class Stage:
-    """One program and its children. It stays unreaped up to the last, so that its pid, its group's name, stays its own.
+    """One program and its children. It is reaped last, so that its pid, the name of its group, stays its own.
 
     `errors`: where to read what it says; `exit_bell`: readable once it has ended.
     """
@@ -354,7 +354,7 @@ class Stage:
         os.set_blocking(errors, False)
 
     def note_exit(self) -> None:
-        """Remembers how it ended; None where nobody can know.
+        """Record the exit status; None when it cannot be known.
 
         Why not Popen's own word: where our parent made us ignore SIGCHLD it says 0, whatever happened.
         """
@@ -365,7 +365,7 @@ class Stage:
                 self.status = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
     def send(self, number: signal.Signals) -> None:
-        """Signals the group, and wakes it, as a stopped process hears nothing; SIGKILL finds the whole session."""
+        """Send a signal to the group and wake it, as a stopped process gets none; SIGKILL goes to the whole session."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.group, number)
             os.killpg(self.group, signal.SIGCONT)
@@ -375,19 +375,19 @@ class Stage:
                     os.kill(member.pid, number)
 
     def left_behind(self) -> str:
-        """One line about those of it that do not end; empty when there are none."""
+        """Return one line about its processes that do not end; empty when there are none."""
         left = ", ".join(f"{member.pid} (state {member.state})" for member in living({self.group}))
         return f"{self.command.argv[0]}: does not end even when killed: process {left}" if left else ""
 
     def end_now(self) -> None:
-        """Kills it and lets it go."""
+        """Kill the program and release it."""
         self.send(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_NOW)
         self.let_go()
 
     def let_go(self) -> None:
-        """Reaps it and closes what we hold of it."""
+        """Reap the process and close our descriptors of it."""
         if self._process.poll() is None:
             _LEFT_BEHIND.append(self._process)
         os.close(self.exit_bell)
@@ -395,7 +395,7 @@ class Stage:
 
 
 def _exit_bell(pid: int) -> int:
-    """Readable once the process has ended; from the start for one that is gone already, because SIGCHLD is ignored."""
+    """Return a descriptor that is readable once the process ended; at once if SIGCHLD is ignored and it is gone."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
@@ -403,7 +403,7 @@ def _exit_bell(pid: int) -> int:
 
 
 def reap_left_behind() -> None:
-    """Lets go of those that have ended since."""
+    """Reap left-behind processes that have ended since."""
     for process in tuple(_LEFT_BEHIND):
         if process.poll() is not None:
             with contextlib.suppress(ValueError):
@@ -411,7 +411,7 @@ def reap_left_behind() -> None:
 
 
 class NotStarted(Exception):
-    """Some stage could not be started, and none runs; `result` says what a shell would have said."""
+    """A pipeline of which a stage could not be started, so none runs; `result` says what a shell would have said."""
 
     def __init__(self, exits: tuple[int | None, ...], last_words: tuple[str, ...]) -> None:
         super().__init__("\n".join(last_words))
@@ -420,7 +420,7 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fittings:
-    """How to start: the job's ssh options, descriptors that children inherit, who wants the output and the count."""
+    """Start options: the job's ssh options, descriptors that children inherit, and requests for output and count."""
 
     ssh_options: tuple[str, ...] = ()
     inherit: tuple[int, ...] = ()
@@ -437,7 +437,7 @@ class Started:
 
 
 def start(pipeline: Pipeline, fittings: Fittings) -> Started:
-    """Starts every stage, or none. Raises: NotStarted.
+    """Start every stage, or none. Raises: NotStarted.
 
     Call it from a thread that lives as long as the pipeline: children are told to end when that thread does.
     """
@@ -461,7 +461,7 @@ def start(pipeline: Pipeline, fittings: Fittings) -> Started:
 
 
 def _look_up(pipeline: Pipeline, fittings: Fittings) -> None:
-    """Refuses half a pipeline. Why: through the leash a missing program would show as a failure of the leash."""
+    """Check that every program exists. Why: through setpriv a missing one would show as a failure of setpriv."""
     programs = [ssh_argv(stage, fittings.ssh_options)[0] for stage in pipeline.stages]
     missing = [is_missing(name, environment(at)) for name, at in zip(programs, pipeline.stages, strict=True)]
     if any(missing):

@@ -1,4 +1,4 @@
-"""An executor that answers from a script and starts nothing: for tests of those who look and decide."""
+"""An executor that answers from a script and starts nothing: for tests of surveys and decisions."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
@@ -13,12 +13,12 @@ Question = str | Callable[[Pipeline], bool]
 
 
 def answer(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,), words: str = "") -> Result:
-    """A result; the words are the last stage's."""
+    """Build a result; `words` is the error output of the last stage."""
     return Result(exits=exits, stdout=stdout, last_words=("",) * (len(exits) - 1) + (words,))
 
 
 class Scripted(Writer):
-    """Answers each pipeline by its line, `str(pipeline)`, or by the first question that says yes.
+    """Executor that answers each pipeline by its line, `str(pipeline)`, or by the first predicate that matches.
 
     `asked` holds what was asked, in order. Raises: KeyError for a pipeline the script does not know.
     """

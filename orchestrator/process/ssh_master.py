@@ -1,4 +1,4 @@
-"""One ssh connection that all commands of a run share: a login costs more than most of what is asked."""
+"""One ssh connection that all commands of a run share, because a login costs more than most commands."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _PATIENCE = 5.0
 
 @contextlib.contextmanager
 def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The ssh options with which commands inside share a connection to each host; it ends with the block.
+    """Yield ssh options with which commands share one connection to each host; the connection ends with the block.
 
     `options` come first, so that a ControlPath of the owner's own wins. Why a folder of our own: a socket's path may
     hold 107 bytes, and only we may use it.
@@ -43,13 +43,13 @@ def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -
 
 
 def _short() -> str:
-    """Where sockets may lie: a folder whose path is short. Source: unix(7), sun_path; ssh adds 58 bytes of its own."""
+    """Return a folder with a short path for sockets. Source: unix(7), sun_path; ssh adds 58 bytes of its own."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) <= 30 else "/tmp"  # noqa: S108 - the folder inside is ours alone
 
 
 def _end(host: Host, options: tuple[str, ...]) -> None:
-    """Asks the connection to end; one that does not hear ends by itself, with its link or soon after."""
+    """Ask the connection to end; one that does not answer ends by itself, with its link or soon after."""
     command = Command(argv=("true",), effect=Effect.READS, host=host)
     argv = ssh_argv(command, ("-Oexit", *options))
     with contextlib.suppress(subprocess.TimeoutExpired, OSError):

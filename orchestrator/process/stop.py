@@ -10,7 +10,7 @@ from orchestrator.domain.units import Seconds
 
 
 class Stop:
-    """One request to stop for any number of threads; safe to call from a signal handler, as it takes no lock.
+    """One stop request for any number of threads; safe to call from a signal handler, as it takes no lock.
 
     `deadline`: seconds from now after which it is requested by itself, with `because` as the reason; a suspended
     machine's sleep counts.
@@ -25,19 +25,19 @@ class Stop:
         self._ends = math.inf if deadline is None else _boot_time() + deadline
 
     def request(self, reason: str) -> None:
-        """Asks everybody to stop. The first reason stays."""
+        """Request a stop of all threads. The first reason stays."""
         self._reasons.append(reason)
         os.eventfd_write(self._bell, 1)
 
     @property
     def reason(self) -> str | None:
-        """Why to stop; None: go on."""
+        """Return why to stop; None to go on."""
         if not self._reasons and _boot_time() >= self._ends:
             self.request(self._because)
         return self._reasons[0] if self._reasons else None
 
     def wait(self, seconds: float) -> bool:
-        """Waits at most so long; True as soon as a stop is requested."""
+        """Wait at most `seconds`; return True as soon as a stop is requested."""
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         until = time.monotonic() + seconds
@@ -47,7 +47,7 @@ class Stop:
         return self.reason is not None
 
     def fileno(self) -> int:
-        """Readable from the request on, for ever."""
+        """Return a descriptor that is readable from the request on, for ever."""
         return self._bell
 
 

@@ -1,4 +1,4 @@
-"""How a pipeline is ended that does not end by itself: whom to signal when, and when to leave it behind."""
+"""Forced end of a pipeline: which signal goes to which stage at what time, and when a stage is left behind."""
 
 import signal
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _FIRST, _ALL = slice(1), slice(None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """Steps as (seconds from the wish, signal, to whom), and when to leave behind what does not end."""
+    """Steps of a forced end as (seconds after the request, signal, stages), and when to leave the rest behind."""
 
     steps: tuple[tuple[float, signal.Signals, slice], ...]
     give_up: float
@@ -29,7 +29,7 @@ QUICK = Manners(steps=((0.0, signal.SIGTERM, _ALL), (0.5, signal.SIGKILL, _ALL))
 
 
 class Ending:
-    """One ending under way; `gave_up` once what is left of the stages is left behind."""
+    """A forced end in progress; `gave_up` once the remaining stages are left behind."""
 
     def __init__(self, stages: Sequence[Stage], manners: Manners, now: float) -> None:
         self.gave_up = False
@@ -39,7 +39,7 @@ class Ending:
         self._steps = list(manners.steps)
 
     def press(self, now: float) -> None:
-        """Does what is due."""
+        """Send the signals that are due, and give up when it is time."""
         while self._steps and now - self._began >= self._steps[0][0]:
             _, number, whom = self._steps.pop(0)
             for stage in self._stages[whom]:

@@ -1,4 +1,4 @@
-"""Signs of life of a process and all that it started, from /proc."""
+"""Signs of life of a process and its descendants, from /proc."""
 
 import os
 
@@ -8,7 +8,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def vitals(first: int) -> tuple[Vitals, ...]:
-    """The process and all that descend from it; none: they are gone.
+    """Return the process and all its descendants; none when they are gone.
 
     Why by parents and not by group or session: each stage of a run has a session of its own.
     """
@@ -27,7 +27,7 @@ def vitals(first: int) -> tuple[Vitals, ...]:
 
 
 def _stat(pid: str) -> list[bytes] | None:
-    """The fields after the program's name, which may hold anything. Source: proc_pid_stat(5)."""
+    """Return the fields after the program's name, which may hold any text. Source: proc_pid_stat(5)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2].split()

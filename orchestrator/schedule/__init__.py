@@ -1,1 +1,1 @@
-"""The only room that knows APScheduler and cronsim: schedules as instants, and timers that only wake."""
+"""The only package that uses APScheduler and cronsim: schedules as instants, and timers that only wake the daemon."""

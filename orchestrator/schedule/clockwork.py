@@ -1,4 +1,4 @@
-"""Timers on APScheduler: at each slot, and every so often in between, they call `look`, and do nothing else.
+"""Timers on APScheduler: at each scheduled time, and periodically in between, they call `look`, and do nothing else.
 
 What is owed is decided elsewhere, from history; so it does not matter here what a timer misses.
 """
@@ -18,19 +18,19 @@ EVERY_S = 20
 
 
 class SlotTrigger(BaseTrigger):  # type: ignore[misc]
-    """Fires at each slot of a schedule."""
+    """A trigger that fires at each scheduled time."""
 
     def __init__(self, schedule: Schedule, calendar: Calendar) -> None:
         self._schedule = schedule
         self._calendar = calendar
 
     def get_next_fire_time(self, _: datetime | None, now: datetime) -> datetime | None:
-        """The first slot from now on. Why not from the one before: what a clock that was set skips is not rung for."""
+        """Return the first scheduled time from now on. Why not from the last one: a set clock skips times."""
         return self._calendar.next_after(self._schedule, now.astimezone(UTC))
 
 
 class Clockwork:
-    """The timers. `tick` is called from a thread of its own every 20 s, `look` at each slot; both must be quick."""
+    """The timers. `tick` runs in its own thread every 20 s, `look` at each scheduled time; both must be quick."""
 
     def __init__(self, look: Callable[[], None], tick: Callable[[], None]) -> None:
         self._look = look
@@ -43,7 +43,7 @@ class Clockwork:
         self._scheduler.start()
 
     def ring_at(self, schedules: Iterable[Schedule], calendar: Calendar) -> None:
-        """From now on `look` is called at the slots of these schedules, and of no others."""
+        """Set the timers that call `look`: at the times of these schedules, and at no others."""
         wanted = {f"slot {schedule!r}": schedule for schedule in schedules}
         for job in self._scheduler.get_jobs():
             if job.id.startswith("slot "):
@@ -52,9 +52,9 @@ class Clockwork:
             self._scheduler.add_job(self._look, SlotTrigger(schedule, calendar), id=name)
 
     def wake(self) -> None:
-        """Compares the timers with the clock. Why: they count a time that stands still while the machine sleeps."""
+        """Compare the timers with the clock. Why: they count a time that stands still while the machine sleeps."""
         self._scheduler.wakeup()
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Stop all timers."""
         self._scheduler.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""The instants of schedules: cron as Debian's cron means it, in one zone, through cronsim."""
+"""The instants of schedules in one zone: cron as Debian's cron means it, through cronsim."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
@@ -22,7 +22,7 @@ class Calendar:
         self._known: dict[tuple[str, datetime], datetime | None] = {}
 
     def next_after(self, schedule: Schedule, instant: datetime) -> datetime | None:
-        """The first slot after an instant; None: this schedule has none of its own."""
+        """Return the first scheduled time after an instant; None when the schedule has no times of its own."""
         match schedule:
             case Every(period=period):
                 return instant + timedelta(seconds=period)
@@ -40,7 +40,7 @@ class Calendar:
         return self._known[key]
 
     def _cron_after(self, fields: str, after: datetime) -> datetime | None:
-        """Why in a zone without changes, and again after one: cronsim loses slots where clocks move by half an hour."""
+        """Return the next cron time. Why with fixed offsets: cronsim loses times where clocks move by half an hour."""
         if not Cron(fields=fields).follows_the_clock:
             return _first(fields, after, self.zone)
         slot = _first(fields, after, timezone(self._offset(after)))
@@ -53,7 +53,7 @@ class Calendar:
         return instant.astimezone(self.zone).utcoffset() or timedelta()
 
     def _change(self, begin: datetime, end: datetime) -> datetime:
-        """When the offset of `begin` ends, to the second; it is another one at `end`."""
+        """Return when the offset of `begin` ends, to the second; `end` has another offset."""
         offset = self._offset(begin)
         begin, end = begin.replace(microsecond=0), end.replace(microsecond=0)
         while end - begin > timedelta(seconds=1):
@@ -62,7 +62,7 @@ class Calendar:
         return end
 
     def last_until(self, schedule: Schedule, after: datetime, until: datetime) -> datetime | None:
-        """The last slot in (after, until]; None: there is none."""
+        """Return the last scheduled time in (after, until]; None when there is none."""
         for days in _SPANS:
             begin = max(after, until - timedelta(days=days))
             slot = self.next_after(schedule, begin)
@@ -75,29 +75,29 @@ class Calendar:
         return None
 
     def count(self, schedule: Schedule, after: datetime, until: datetime) -> int:
-        """How many slots lie in (after, until], at most MOST."""
+        """Count the scheduled times in (after, until], at most MOST."""
         number, slot = 0, self.next_after(schedule, after)
         while slot is not None and slot <= until and number < MOST:
             number, slot = number + 1, self.next_after(schedule, slot)
         return number
 
     def show(self, instant: datetime) -> str:
-        """The instant in local time, with its zone where the hour comes twice."""
+        """Return the instant in local time, with its zone where the hour comes twice."""
         local = instant.astimezone(self.zone)
         twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
         return f"{local:%Y-%m-%d %H:%M %Z}" if twice else f"{local:%Y-%m-%d %H:%M}"
 
     def is_open(self, window: Window, instant: datetime) -> bool:
-        """Whether the window is open at an instant."""
+        """Return True when the window is open at an instant."""
         return window.holds(instant.astimezone(self.zone).time())
 
     def opens(self, window: Window, instant: datetime) -> datetime:
-        """When the window opens next after an instant."""
+        """Return when the window opens next after an instant."""
         return self.next_after(Daily(at=window.begin), instant) or instant
 
 
 def _first(fields: str, after: datetime, zone: tzinfo) -> datetime | None:
-    """The first slot after an instant.
+    """Return the first scheduled time after an instant.
 
     Why the comparison: where an hour comes twice, what comes next by the clock may lie before the instant.
     """

@@ -1,6 +1,6 @@
-"""Makes the manifest of a new point from what is known without reading: a merge of three sorted streams.
+"""Build of a new point's manifest from known data, without reading files: a merge of three sorted streams.
 
-Sorts more records than memory holds: what is too much lies in nameless files of a folder meanwhile.
+Sorting of more records than memory holds, with nameless temporary files in a folder.
 """
 
 import heapq
@@ -32,7 +32,7 @@ _CHUNK_BYTES = 32 << 20
 
 
 def sorted_records(records: Iterable[bytes], *, chunk: int = 200_000, folder: str) -> Iterator[bytes]:
-    """The records (without NUL in them) in byte order, equal ones in the order they came."""
+    """Yield the records (without NUL in them) in byte order, equal ones in the order they came."""
     spills: list[IO[bytes]] = []
     held: list[bytes] = []
     try:
@@ -84,7 +84,7 @@ def _unspill(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def sorted_moves(moves: Iterable[tuple[bytes, str]], *, folder: str) -> Iterator[tuple[bytes, str]]:
-    """Names and digests in the order of manifests; of several for one name the last one told."""
+    """Yield names and digests in the order of manifests; of several digests for one name the last one."""
     told = (b"%b//%015d\t%b" % (path, number, digest.encode()) for number, (path, digest) in enumerate(moves))
     name, digest = None, ""
     for record in chain(sorted_records(told, folder=folder), (None,)):
@@ -95,7 +95,7 @@ def sorted_moves(moves: Iterable[tuple[bytes, str]], *, folder: str) -> Iterator
 
 
 class Spool:
-    """Keeps the digests that workers tell in any order, on disk, and gives them back in the manifest's order."""
+    """Store on disk for digests that workers report in any order; it returns them in the manifest's order."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -108,15 +108,15 @@ class Spool:
         self._file.close()
 
     def take(self, number: int, digest: str, path: bytes) -> None:
-        """Keeps one digest."""
+        """Store one digest."""
         self._file.write(b"%015d\t%b\t%b\0" % (number, digest.encode(), path))
 
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Numbers in the manifest and digests."""
+        """Return the digests with their numbers in the manifest."""
         return ((int(number), digest.decode()) for number, digest, _ in self._records())
 
     def named(self) -> Iterator[tuple[bytes, str]]:
-        """Paths and digests."""
+        """Return the digests with their paths."""
         return ((path, digest.decode()) for _, digest, path in self._records())
 
     def _records(self) -> Iterator[list[bytes]]:
@@ -134,7 +134,7 @@ _NO_ENTRY = Entry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a draft knows. `unknown`: files still to be read, with their bytes.
+    """Summary of a draft manifest. `unknown`: files still to be read, with their bytes.
 
     `findings`: the first files moved again with the old size and time but another digest: they rotted at one end.
     """
@@ -146,7 +146,7 @@ class Built:
 
 
 def draft_of(manifest: str) -> str:
-    """Where the draft of a manifest is written."""
+    """Return the path of a manifest's draft."""
     return f"{manifest}.draft"
 
 
@@ -160,7 +160,7 @@ def build_manifest(
     unread: Iterable[bytes] = (),
     itself: bool = False,
 ) -> Built:
-    """Writes the draft of a manifest; `finish_manifest` makes it the manifest.
+    """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
     `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
     `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
@@ -181,7 +181,7 @@ def build_manifest(
 
 
 def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Line]:
-    """The lines, and between them those of what is missing because nobody could read it."""
+    """Yield the lines, merged with lines for what is missing because it could not be read."""
     name = next(unread, _BEHIND)
     for line in lines:
         while order(name) < line[0]:
@@ -200,7 +200,7 @@ def _unread(name: bytes) -> Line:
 
 
 def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str]] = ()) -> Totals:
-    """Makes the draft the manifest; `filled`: for entries by their number in the draft, rising, the digests read.
+    """Turn the draft into the manifest; `filled`: the digests read, by entry number in the draft, in rising order.
 
     Raises: ValueError when an entry is still unknown or `filled` names another: nothing is written then.
     """
@@ -229,7 +229,7 @@ def _filled(entries: Iterable[Entry], filled: Iterator[tuple[int, str]]) -> Iter
 
 
 class _Merge:
-    """The three-way merge; holds what it counts on the way."""
+    """The three-way merge, with its counts."""
 
     def __init__(
         self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Entry], *, itself: bool
@@ -262,7 +262,7 @@ class _Merge:
             yield line or line_of(self._known(parse_listing(record), digest, old if old_key == key else _NO_ENTRY))
 
     def _known(self, entry: Entry, fresh: str, old: Entry) -> Entry:
-        """The entry; a file with the digest that is known of it."""
+        """Return the entry; a file with its known digest."""
         if entry[1] != "f":
             return entry
         digest = fresh or UNKNOWN
@@ -290,7 +290,7 @@ class _Merge:
 
 
 class _Followers:
-    """Further names of a file whose digest another name has: rsync tells only the first."""
+    """Further names of a file whose digest another name has: rsync reports only the first."""
 
     def __init__(self, draft: str, wanted: set[int]) -> None:
         self._draft = draft

@@ -1,4 +1,4 @@
-"""Judges one entry of a tree against its promise, by reading it.
+"""Judgement of one entry of a tree against its manifest entry, by reading it.
 
 Before a file is accused it is read once more from the disk: what changed meanwhile is told as such, and two readings
 that differ point at the disk, the cable or the memory.
@@ -25,7 +25,7 @@ _REMEMBERED = 8192
 
 
 class Task(NamedTuple):
-    """What to do with each entry.
+    """Work to do with each entry.
 
     `mode`: "check" compares; "fill" reads what has no digest yet; "digest" compares and makes digests of `algorithm`.
     `since_ns`: when the manifest was written.
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What an entry turned out to be; no `verdict`: as promised. `digest`: as the task asked, "" when there is none."""
+    """Result of judging an entry; no `verdict`: as in the manifest. `digest`: as the task requests, "" without one."""
 
     verdict: str
     detail: str
@@ -49,7 +49,7 @@ _SOUND = Judgement("", "", "")
 
 
 class Judge:
-    """Judges entries of one tree."""
+    """Judge of the entries of one tree."""
 
     def __init__(self, tree: Tree, reader: Reader, task: Task) -> None:
         self._tree = tree
@@ -60,7 +60,7 @@ class Judge:
         self._seen: dict[tuple[int, str], str] = {}
 
     def judge(self, entry: Entry) -> Judgement:
-        """The judgement of one entry."""
+        """Judge one entry."""
         if entry[1] != "f":
             return self._name(entry) if self._checks else _SOUND
         if entry[10][0] == UNREAD or (self._task.mode == "check" and entry[10][0] == UNKNOWN):
@@ -97,7 +97,7 @@ class Judge:
         return self._sound(entry, before, made)
 
     def _sound(self, entry: Entry, found: os.stat_result, made: str) -> Judgement:
-        """The bytes are as promised: what of the rest?"""
+        """Judge the metadata of a file whose bytes match the manifest."""
         if (
             found.st_mtime_ns == entry[3]
             and found.st_mode & 0o7777 == entry[4]
@@ -113,7 +113,7 @@ class Judge:
         return Judgement(METADATA, "; ".join(told), made) if told else Judgement("", "", made)
 
     def _accuse(self, entry: Entry, fd: int, before: os.stat_result, first: tuple[str, ...]) -> Judgement:
-        """The verdict on a file whose digest was another than promised."""
+        """Return the verdict on a file whose digest differs from the manifest."""
         promised = entry.digest.removeprefix(UNKNOWN)
         algorithm, _, wanted = promised.partition(":")
         kept = promised if self._task.mode == "fill" else ""
@@ -131,7 +131,7 @@ class Judge:
         return Judgement(ROTTEN, f"{what}; {self._how(entry, after)}", kept)
 
     def _how(self, entry: Entry, found: os.stat_result) -> str:
-        """What the inode tells of bytes that changed while size and time did not."""
+        """Explain from the inode how bytes changed while size and time did not."""
         if found.st_ino != entry.inode:
             return "size and time as promised, in another inode: replaced with its time kept, or wrong from the start"
         if found.st_ctime_ns <= self._task.since_ns:
@@ -139,7 +139,7 @@ class Judge:
         return "size and time as promised: it rotted, or an edit put its time back"
 
     def _name(self, entry: Entry) -> Judgement:
-        """The judgement of an entry without content."""
+        """Judge an entry without content."""
         try:
             found = self._tree.stat(entry.path)
             target = self._tree.target(entry.path) if stat.S_ISLNK(found.st_mode) else b""
@@ -158,7 +158,7 @@ class Judge:
         return Judgement(UNPROVED, "it could not be read when it was copied", "")
 
     def _closed(self, entry: Entry, error: OSError) -> Judgement:
-        """The judgement of an entry that does not open."""
+        """Judge an entry that cannot be opened."""
         if error.errno in _GONE:
             return Judgement(MISSING, "not there", self._none())
         try:
@@ -170,11 +170,11 @@ class Judge:
         return Judgement(UNREADABLE, f"it does not open: {error.strerror}", self._none())
 
     def _none(self) -> str:
-        """In place of a digest where there can be none."""
+        """Return the value in place of a digest where there can be none."""
         return UNREAD if self._task.mode == "fill" else ""
 
     def _makers_for(self, promised: str) -> Makers | None:
-        """The hashes to make: first the promised one, last the wanted one. None: the promised one is foreign."""
+        """Return the hashes to make: first the manifest's, last the requested one. None: the manifest's is unknown."""
         algorithm = promised.partition(":")[0]
         if algorithm not in self._makers:
             names = [algorithm] if self._task.mode == "check" else [algorithm, self._task.algorithm]
@@ -191,7 +191,7 @@ class Judge:
 
 
 def as_entry(path: bytes, found: os.stat_result, target: bytes = b"") -> Entry:
-    """What stat tells, as an entry."""
+    """Convert a stat result to an entry."""
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "D")
     return Entry(
         path, kind, found.st_size if kind == "f" else 0, found.st_mtime_ns, stat.S_IMODE(found.st_mode), found.st_uid,

@@ -1,4 +1,4 @@
-"""Compares a listing with a manifest, name by name, and tells what differs.
+"""Comparison of a listing with a manifest, name by name, with all differences.
 
 When digests of the tree are at hand, bytes are judged too:
 
@@ -27,7 +27,7 @@ def compare(
     digests: Iterable[tuple[bytes, str]] | None = None,
     tolerance: Tolerance = EXACT,
 ) -> Iterator[Finding]:
-    """Everything that differs, in order. All come sorted; `digests`: of the tree's files, by the promised algorithm."""
+    """Yield all differences, in order. All input is sorted; `digests`: of the tree, by the manifest's algorithm."""
     told = iter(digests or ())
     path, digest = next(told, _NO_DIGEST)
     for promise, here in joined(promised, found):
@@ -46,7 +46,7 @@ def compare(
 
 
 def extras(promised: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
-    """The paths that the manifest does not have: the rest is the workers' to find."""
+    """Yield the paths that the manifest does not have; the workers find the other differences."""
     names = iter(promised)
     last = b""
     for path in found:
@@ -64,7 +64,7 @@ def _extra(path: bytes) -> Finding:
 
 
 def judge(promise: Entry, here: Entry, digest: str = "", tolerance: Tolerance = EXACT) -> Finding | None:
-    """The finding on one entry that both sides have. `digest` "": nobody read it."""
+    """Return the finding on one entry that both sides have. `digest` "": the file was not read."""
     told = differences(promise, here, tolerance)
     if promise.kind != here.kind:
         return _finding(promise.path, Verdict.EDITED, *told)
@@ -80,7 +80,7 @@ def judge(promise: Entry, here: Entry, digest: str = "", tolerance: Tolerance = 
 
 
 def joined(left: Iterable[Entry], right: Iterable[Entry]) -> Iterator[tuple[Entry | None, Entry | None]]:
-    """The entries of two sorted streams, side by side; None where one side has none."""
+    """Yield the entries of two sorted streams, side by side; None where one side has none."""
     lefts, rights = iter(left), iter(right)
     one, two = next(lefts, None), next(rights, None)
     while one is not None or two is not None:

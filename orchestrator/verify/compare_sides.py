@@ -1,4 +1,4 @@
-"""Compares one snapshot as both sides list it, name by name, when neither side has a manifest.
+"""Comparison of one snapshot as both sides list it, name by name, when neither side has a manifest.
 
 Records are those of `listing`, all of one path together, and between them `path//=algorithm:digest`, `//!words` for what
 could not be read, and `//~` when the listing came to its end.
@@ -18,7 +18,7 @@ _TROUBLE = re.compile(rb".*?'?\./(.*?)'?: ([^:]+)", re.DOTALL)
 
 
 class Side:
-    """One side's sorted records as entries with digests, passing by.
+    """A stream of one side's sorted records as entries with digests.
 
     `troubles`: why something could not be read, by its path; complete once the first entry is there.
     Raises: ProofFailed for a listing that did not come to its end; ValueError for what is none.
@@ -44,7 +44,7 @@ class Side:
             )
 
     def trouble(self, path: bytes) -> str | None:
-        """Why a path, or a folder above it, could not be read."""
+        """Return why a path, or a folder above it, could not be read; None when it could."""
         while True:
             if path in self.troubles:
                 return self.troubles[path]
@@ -53,7 +53,7 @@ class Side:
             path = path.rpartition(b"/")[0]
 
     def why_unread(self, path: bytes) -> str:
-        """Why a file has no digest."""
+        """Return why a file has no digest."""
         return self.troubles.get(path, self._other)
 
     def _entry(self, path: bytes, records: Iterable[bytes]) -> Entry | None:
@@ -83,7 +83,7 @@ class Side:
 
 
 def compare_sides(source: Side, target: Side) -> Iterator[tuple[Finding, bool]]:
-    """Everything that differs, in order; True: it is the source that cannot be read, which is no fault of the copy."""
+    """Yield all differences, in order; True: the source cannot be read, which is no fault of the copy."""
     for promise, here in joined(source, target):
         if promise is None:
             if here is not None:

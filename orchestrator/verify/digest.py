@@ -1,4 +1,4 @@
-"""Reads files past the page cache and fingerprints them.
+"""Reading of files past the page cache, with their digests.
 
 Before a file is read its cached pages are dropped, so that the disk answers and not the memory; behind the reading they
 are dropped again, so that a verification leaves the cache to others. Pages not yet written stay: settle the tree first.
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 class Hash(Protocol):
-    """What every fingerprint can do."""
+    """Interface of all hash objects."""
 
     def update(self, data: Any, /) -> object: ...
 
@@ -30,7 +30,7 @@ Makers = tuple[Callable[[], Hash], ...]
 
 
 def hash_maker(algorithm: str) -> Callable[[], Hash]:
-    """Makes hashes of one algorithm. Raises: ValueError when nobody here knows it."""
+    """Return a maker of hashes of one algorithm. Raises: ValueError when it is unknown here."""
     if algorithm == "xxh128":
         import xxhash
 
@@ -60,7 +60,7 @@ class Tree:
         self._noatime = os.O_NOATIME
 
     def open(self, path: bytes) -> int:
-        """Opens for reading, without following a symlink, and without leaving a new access time where we may."""
+        """Open an entry for reading, without following a symlink, and without a new access time where permitted."""
         try:
             return self._open(path, _FLAGS | self._noatime)
         except PermissionError:
@@ -69,11 +69,11 @@ class Tree:
             return fd
 
     def stat(self, path: bytes) -> os.stat_result:
-        """What the entry itself is."""
+        """Return the status of the entry itself, without following a symlink."""
         return self._deep(path, lambda name, fd: os.stat(name, dir_fd=fd, follow_symlinks=False))
 
     def target(self, path: bytes) -> bytes:
-        """Where a symlink points."""
+        """Return the target of a symlink."""
         return self._deep(path, lambda name, fd: os.readlink(name, dir_fd=fd))
 
     def _open(self, path: bytes, flags: int) -> int:
@@ -82,7 +82,7 @@ class Tree:
         return os.open(path or self._self, flags, dir_fd=self.fd)
 
     def _deep(self, path: bytes, act: Callable[[bytes, int], _Result]) -> _Result:
-        """Acts on an entry whose path may be longer than the system takes at once."""
+        """Act on an entry whose path may be longer than the system accepts at once."""
         if len(path) <= _PATH_MAX:
             return act(path or self._self, self.fd)
         cut = path.rindex(b"/", 0, _PATH_MAX)
@@ -96,7 +96,7 @@ class Tree:
 
 
 class Reader:
-    """Reads open files with one buffer, and gives their digests in the order asked for. `told` hears of bytes read."""
+    """Reader of open files with one buffer, which returns their digests in order. `told` receives the bytes read."""
 
     def __init__(self, told: Callable[[int], None], *, drop: bool = True) -> None:
         self._buffer = bytearray(BUFFER)
@@ -105,7 +105,7 @@ class Reader:
         self._drop = drop
 
     def digest(self, fd: int, size: int, makers: Makers) -> tuple[str, ...]:
-        """Reads to the end of the file, wherever that is. `size`: as the inode says. Raises: OSError."""
+        """Read to the end of the file, wherever that is; return its digests. `size`: by the inode. Raises: OSError."""
         if self._drop:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         if size >= BUFFER:
@@ -146,7 +146,7 @@ class Reader:
         return tuple([one.hexdigest() for one in hashes])
 
     def again(self, fd: int, makers: Makers) -> tuple[str, ...]:
-        """Reads once more, from the disk in any case."""
+        """Read the file once more, from the disk in any case."""
         with contextlib.suppress(OSError):  # some filesystems refuse it for reading
             os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

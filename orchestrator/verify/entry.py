@@ -1,11 +1,11 @@
-"""One entry of a tree as a manifest promises it, and its line in the manifest. The order of everything is `order`.
+"""One entry of a tree in a manifest, and its line there. Everything is sorted by `order`.
 
 A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between.
 In names only \\, newline, TAB and CR are escaped; every other byte stands as it is.
 
 Why no dataclass: the worker imports this module and must start at once.
 
-How a tree is listed, here or on a host: the command, and what its records mean.
+Listing of a tree, here or on a host: the command, and the meaning of its records.
 
 GNU find ends each record with NUL and begins it with the path and `//`, which no path holds, so that sorting the raw
 records sorts the entries.
@@ -55,12 +55,12 @@ class Entry(NamedTuple):
 
 
 def never_here(entry: Entry) -> bool:
-    """Whether the manifest names it only to say that it could not be read at the source, so that it is missing."""
+    """Return True when the manifest lists an entry only as unreadable at the source, so that it is missing."""
     return entry.digest == UNREAD and not entry.inode
 
 
 def with_digest(entry: Entry, digest: str) -> Entry:
-    """The entry with another digest."""
+    """Return the entry with another digest."""
     return new_entry(Entry, (*entry[:10], digest))
 
 
@@ -69,7 +69,7 @@ Line = tuple[bytes, int, bytes]
 
 
 class Tolerance(NamedTuple):
-    """What a comparison overlooks. `grain_ns`: how coarsely the coarser filesystem keeps times."""
+    """Differences that a comparison ignores. `grain_ns`: time resolution of the coarser filesystem."""
 
     owner: bool = False
     mode: bool = False
@@ -81,24 +81,24 @@ EXACT = Tolerance()
 
 
 def order(path: bytes) -> bytes:
-    """The sort key of a path: no key begins another, so raw records that begin with it sort alike."""
+    """Return the sort key of a path: no key begins another, so raw records that begin with it sort alike."""
     return path + b"//"
 
 
 def below(path: bytes, prefix: bytes) -> bytes | None:
-    """`path` as seen from `prefix`; None when it lies elsewhere."""
+    """Return `path` relative to `prefix`; None when it lies elsewhere."""
     if not prefix or path == prefix:
         return b"" if prefix else path
     return path[len(prefix) + 1 :] if path.startswith(prefix + b"/") else None
 
 
 def escape(name: bytes) -> bytes:
-    """A name as it stands in a line."""
+    """Return a name as it is written in a line."""
     return _SPECIAL.sub(lambda match: _SHORT[match[0]], name) if _SPECIAL.search(name) else name
 
 
 def unescape(text: bytes) -> bytes:
-    """The name that `escape` wrote. Raises: ValueError."""
+    """Return the name that `escape` wrote. Raises: ValueError."""
     return _ESCAPED.sub(_long, text) if b"\\" in text else text
 
 
@@ -110,7 +110,7 @@ def _long(match: re.Match[bytes]) -> bytes:
 
 
 def format_line(entry: Entry) -> bytes:
-    """The entry's line, newline included."""
+    """Return the entry's line, newline included."""
     path, kind, size, mtime_ns, mode, uid, gid, nlink, inode, target, digest = entry
     line = f"{digest}\t{kind}\t{size}\t{mtime_ns}\t{mode:o}\t{uid}\t{gid}\t{nlink}\t{inode}\t".encode("ascii")
     if kind == "l":
@@ -119,12 +119,12 @@ def format_line(entry: Entry) -> bytes:
 
 
 def line_of(entry: Entry) -> Line:
-    """The entry as it is written."""
+    """Return the entry as it is written."""
     return entry[0] + b"//", entry[2] if entry[1] == "f" else -1, format_line(entry)
 
 
 def parse_line(line: bytes) -> Entry:
-    """The entry of a line without its newline. Raises: ValueError."""
+    """Parse a line without its newline into an entry. Raises: ValueError."""
     digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path, *rest = line.split(b"\t")
     if len(rest) != (kind == b"l") or kind not in KINDS:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
@@ -135,7 +135,7 @@ def parse_line(line: bytes) -> Entry:
 
 
 def differences(promised: Entry, found: Entry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
-    """What differs in kind, size, time, mode, owner or link target; "mode 600, promised 644"."""
+    """Return the differences in kind, size, time, mode, owner or link target; such as "mode 600, promised 644"."""
     if found.kind != promised.kind:
         return (f"a {KIND_NAMES[found.kind]}, promised a {KIND_NAMES[promised.kind]}",)
     told = []
@@ -153,7 +153,7 @@ def differences(promised: Entry, found: Entry, tolerance: Tolerance = EXACT) -> 
 
 
 def same_time(promised_ns: int, found_ns: int, tolerance: Tolerance) -> bool:
-    """Whether two times are one, as far as the coarser filesystem can tell."""
+    """Return True when two times are equal within the resolution of the coarser filesystem."""
     return tolerance.mtime or abs(found_ns - promised_ns) < tolerance.grain_ns
 
 
@@ -178,7 +178,7 @@ def listing_command(
     one_filesystem: bool = False,
     names: bool = False,
 ) -> Command:
-    """Lists every entry of a directory, itself first; `exclude`: names (no patterns) left out with all below them,
+    """Build the command that lists a directory, itself first; `exclude`: names (no patterns) left out with all below,
     wherever they are; `apart`: those left out in the root only.
 
     `one_filesystem`: what is mounted inside is left out, as rsync -x does. `names`: only the paths, a quarter of the
@@ -210,7 +210,7 @@ def listing_command(
 
 
 def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The NUL-terminated records of an output that comes in pieces. Raises: ValueError when the last one is cut."""
+    """Split output that comes in pieces into NUL-terminated records. Raises: ValueError when the last one is cut."""
     rest = b""
     for chunk in chunks:
         pieces = (rest + chunk).split(b"\0")
@@ -221,7 +221,7 @@ def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def parse_listing(record: bytes) -> Entry:
-    """The entry that one record tells; a regular file's digest is still unknown. Raises: ValueError."""
+    """Parse one record into an entry; a regular file's digest is still unknown. Raises: ValueError."""
     path, _, rest = record.partition(b"//")
     kind, size, mtime, mode, uid, gid, nlink, inode, target = rest.split(b"\t", 8)
     seconds, nanos = mtime[:-11], mtime[-10:-1]  # find writes ten decimals, the last is 0
@@ -236,7 +236,7 @@ def parse_listing(record: bytes) -> Entry:
 
 
 def plain_line(record: bytes, digest: str) -> Line | None:
-    """The file of one record with its digest, as it is written; None where that takes more than moving text.
+    """Return the written line of a regular file with its digest; None where that takes more than moving text.
 
     Why: most files of a copy are such, and a line of text is half the work of an entry.
     """

@@ -1,4 +1,4 @@
-"""Digests as a file for sha256sum -c, so that a copy can be proved where poolferry is not installed."""
+"""Digests as a file for sha256sum -c, so that a copy can be verified where poolferry is not installed."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
 
 
 def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
-    """Writes a file as sha256sum does, for `sha256sum -c` in the root of the tree; returns how many lines.
+    """Write a file as sha256sum does, for `sha256sum -c` in the root of the tree; return the number of lines.
 
     `digests`: paths and "sha256:…". Raises: ValueError for another algorithm · OSError.
     """
@@ -28,7 +28,7 @@ def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
 
 
 def format_sum(name: bytes, digest: str) -> bytes:
-    """One line, newline included; a backslash in front says that the name is escaped."""
+    """Return one line, newline included; a backslash in front marks an escaped name."""
     algorithm, _, plain = digest.partition(":")
     if algorithm != "sha256":
         raise ValueError(f"sha256sum knows nothing of {algorithm}")

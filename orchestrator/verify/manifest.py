@@ -1,4 +1,4 @@
-"""Manifests on disk: what each entry of a point was, readable with zless, sorted, whole or refused."""
+"""Manifests on disk: every entry of a point, readable with zless, sorted, whole or refused."""
 
 import os
 import zlib
@@ -18,7 +18,7 @@ _BATCH = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a manifest says of itself. `digest`: the algorithm of the point's own choice."""
+    """Header of a manifest. `digest`: the algorithm that the point uses."""
 
     job: str
     source: str
@@ -29,7 +29,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """How much a manifest promises."""
+    """Totals of a manifest."""
 
     entries: int
     files: int
@@ -37,12 +37,12 @@ class Totals:
 
 
 def write_manifest(path: str, header: Header, entries: Iterable[Entry]) -> Totals:
-    """Writes the entries, which come sorted, as one whole file that appears at once. Raises: ValueError · OSError."""
+    """Write the sorted entries as one whole file that appears at once. Raises: ValueError · OSError."""
     return write_lines(path, header, map(line_of, entries))
 
 
 def write_lines(path: str, header: Header, lines: Iterable[Line]) -> Totals:
-    """The same of entries as they are written. They are packed in a thread while the next ones are made."""
+    """Write entries in their written form in the same way. A thread compresses them while the next ones are made."""
     part = f"{path}.part"
     pack = zlib.compressobj(1, wbits=31)
     counts = _Counts()
@@ -62,7 +62,7 @@ def write_lines(path: str, header: Header, lines: Iterable[Line]) -> Totals:
 
 
 class _Counts:
-    """Counts lines on their way, and sees that they come in order."""
+    """Counter of lines on their way that also checks their order."""
 
     def __init__(self) -> None:
         self._entries = self._files = self._bytes = 0
@@ -72,7 +72,7 @@ class _Counts:
         return Totals(entries=self._entries, files=self._files, bytes=self._bytes)
 
     def batches(self, lines: Iterable[Line]) -> Iterator[bytes]:
-        """The lines, many at once. Raises: ValueError."""
+        """Yield the lines, many at once. Raises: ValueError."""
         last, batch = b"", list[bytes]()
         for key, content, line in lines:
             if key <= last:
@@ -91,7 +91,7 @@ class _Counts:
 
 
 def rename_whole(old: str, new: str) -> None:
-    """Renames so that the new name survives a power cut."""
+    """Rename a file so that the new name survives a power cut."""
     os.rename(old, new)
     folder = os.open(os.path.dirname(new) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -101,7 +101,7 @@ def rename_whole(old: str, new: str) -> None:
 
 
 def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[Header, Iterator[Entry]]:
-    """The heading, and the entries as they are read; `prefix`: only what lies there, as seen from there.
+    """Return the header, and the entries as they are read; `prefix`: only what lies there, as seen from there.
 
     Raises: ProofFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
     """
@@ -118,7 +118,7 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[Header, Iterator[E
 
 
 def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
-    """The paths alone, for a third of the work. Raises: ProofFailed (also at the end) · OSError."""
+    """Yield only the paths, for a third of the work. Raises: ProofFailed (also at the end) · OSError."""
     last = b""
     inside = prefix + b"/"
     try:
@@ -172,7 +172,7 @@ def _heading(header: Header) -> bytes:
 
 
 def _read_heading(lines: Iterator[bytes]) -> tuple[dict[str, str], list[bytes]]:
-    """What the heading tells, and the line that was read too far."""
+    """Return the values of the heading, and the first line after it."""
     told: dict[str, str] = {}
     for line in lines:
         if not line.startswith(b"#"):

@@ -1,4 +1,4 @@
-"""The lines of a packed manifest, whole or not at all. What a worker needs of a manifest and no more."""
+"""The lines of a compressed manifest, whole or not at all; only as much code as a worker needs."""
 
 import re
 import zlib
@@ -9,11 +9,11 @@ _END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
 
 
 class Damaged(ValueError):
-    """A manifest that is cut, torn or none."""
+    """A manifest that is cut, damaged, or none at all."""
 
 
 def packed_lines(path: str) -> Iterator[bytes]:
-    """Every line without its newline, the heading ones first; the `# end` line is checked and kept back.
+    """Yield every line without its newline, headings first; the `# end` line is checked and not yielded.
 
     Raises: Damaged (at the end at the latest: what came before is then worth nothing) · OSError.
     """

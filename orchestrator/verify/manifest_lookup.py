@@ -1,4 +1,4 @@
-r"""What manifests on a host promise of a few files, asked with one command: gunzip and grep find the lines there."""
+r"""Look-up of a few files in manifests on a host, with one command: gunzip and grep find the lines there."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _SPECIAL = re.compile(rb"[\\.\[*^$]")  # of grep's basic patterns
 
 
 def lookup_command(host: Host, manifests: Sequence[str], paths: Iterable[bytes]) -> Command:
-    """Prints the lines of regular files that these manifests of a host have for the paths."""
+    """Build the command that prints the lines of regular files that these manifests of a host have for the paths."""
     patterns = (b"\t" + _SPECIAL.sub(rb"\\\g<0>", escape(path)) + b"$" for path in paths)
     return Command(
         argv=("sh", "-c", _LOOK, "sh", os.fsdecode(b"\n".join(patterns)), *manifests), effect=Effect.READS, host=host
@@ -30,7 +30,7 @@ def lookup_command(host: Host, manifests: Sequence[str], paths: Iterable[bytes])
 
 
 def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]) -> Mapping[str, dict[bytes, Entry]]:
-    """By manifest, what it promises of the paths. Raises: ValueError for an output that did not come to its end."""
+    """Return the entries of the paths, by manifest. Raises: ValueError for an output that is cut short."""
     found: dict[str, dict[bytes, Entry]] = {manifest: {} for manifest in manifests}
     wanted, lines = set(paths), output.splitlines()
     if not lines or lines[-1] != b"=end":
@@ -47,14 +47,14 @@ def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]
 
 
 def sizes_command(tree: Location, paths: Iterable[bytes]) -> Command:
-    """Prints size and time of each of these files of a tree that is there."""
+    """Build the command that prints size and time of each of these files that exists in the tree."""
     names = (os.fsdecode(path) for path in paths)
     argv = ("sh", "-c", _SIZES, "sh", tree.path, *names)
     return Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
 
 
 def parse_sizes(output: bytes) -> dict[bytes, tuple[int, int]]:
-    """By path (size, time in nanoseconds)."""
+    """Return (size, time in nanoseconds), by path."""
     found = {}
     for record in output.split(b"\0")[:-1]:
         size, time, path = record.split(b"\t", 2)

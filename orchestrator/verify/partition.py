@@ -1,4 +1,4 @@
-"""Which entries of a manifest each of several workers reads: every one finds the same answer for itself."""
+"""Distribution of manifest entries to workers: every worker finds the same answer for itself."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ _UNKNOWN = UNKNOWN.encode()
 def share(
     lines: Iterable[bytes], *, worker: int, of: int, prefix: bytes = b"", unknown_only: bool = False
 ) -> Iterator[list[tuple[int, Entry]]]:
-    """The blocks of one worker, each in the order of inodes: entries with their number in the manifest.
+    """Yield the blocks of one worker, each in inode order: entries with their number in the manifest.
 
     Every block goes to the worker with the least before it, so that a few large files are spread as well as many small.
     Why inodes: on many filesystems their order is nearly that of the disk.

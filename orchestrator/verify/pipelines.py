@@ -1,4 +1,4 @@
-"""The programs of this room as values: settle a tree, read it by several workers."""
+"""Pipelines of this package as values: sync a tree, read it with several workers."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 def settle_pipeline(tree: Location) -> Pipeline:
-    """Writes out what memory still holds of the tree's filesystem; before that a reading proves nothing."""
+    """Build the pipeline that writes the tree's filesystem out to disk; before that a reading verifies nothing."""
     return alone("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
@@ -26,7 +26,7 @@ def worker_pipelines(
     tolerance: Tolerance = EXACT,
     keep_cache: bool = False,
 ) -> tuple[Pipeline, ...]:
-    """One pipeline for each worker, to run side by side; their outputs go to a `Collector`.
+    """Build one pipeline for each worker, to run in parallel; their outputs go to a `Collector`.
 
     `mode`: "check" compares; "fill" reads what a draft does not know, as `algorithm`; "digest" compares, and makes
     digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe memory.

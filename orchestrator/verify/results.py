@@ -1,4 +1,4 @@
-"""Puts together what the workers tell: progress, findings, digests, and the reading at the end."""
+"""Collection of worker output: progress, findings, digests, and the final reading."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ Taken = Callable[[int, str, bytes], object]
 
 
 class Collector:
-    """Takes what all workers of one reading tell, as it comes; workers count from 0.
+    """Receiver of all workers' output for one reading, as it comes; workers count from 0.
 
     Each worker may be heard in a thread of its own. `taken` hears of every digest that was asked for: number in the
     manifest, digest, path. `few`: how many findings are held.
@@ -29,34 +29,34 @@ class Collector:
 
     @property
     def entries(self) -> int:
-        """Entries judged so far."""
+        """Return the number of entries judged so far."""
         return sum(entries for entries, _, _ in self._sofar)
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read so far."""
+        """Return the number of bytes read so far."""
         return sum(size for _, _, size in self._sofar)
 
     def feed(self, worker: int, chunk: bytes) -> None:
-        """Takes a piece of one worker's output, cut anywhere. Raises: ProofFailed for what no worker writes."""
+        """Take a piece of one worker's output, cut anywhere. Raises: ProofFailed for what no worker writes."""
         *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
         for record in records:
             self.take(worker, record)
 
     def take(self, worker: int, record: bytes) -> None:
-        """Takes one record without its NUL. Raises: ProofFailed for what no worker writes."""
+        """Take one record without its NUL. Raises: ProofFailed for what no worker writes."""
         try:
             self._take(worker, record)
         except ValueError as error:
             raise ProofFailed(f"a reader told what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Takes findings from elsewhere, such as a comparison of names."""
+        """Add findings from elsewhere, such as a comparison of names."""
         for finding in findings:
             self._found[-1].add(finding, self._few)
 
     def reading(self, *, took_s: float, entries: int | None = None) -> Reading:
-        """The whole. `entries`: how many must have been judged.
+        """Return the whole reading. `entries`: the number of entries that must have been judged.
 
         Raises: ProofFailed when a worker did not come to its end.
         """
@@ -108,7 +108,7 @@ class Collector:
 
 
 class _Found:
-    """The findings of one worker: all counted, the first ones held."""
+    """Findings of one worker: all are counted, the first ones are stored."""
 
     def __init__(self) -> None:
         self.counts: Counter[Verdict] = Counter()
@@ -126,7 +126,7 @@ def _three(text: bytes) -> tuple[int, int, int]:
 
 
 def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> Reading:
-    """The reading that the records of all workers tell, one iterable for each. Raises: ProofFailed."""
+    """Build the reading from the records of all workers, one iterable for each. Raises: ProofFailed."""
     collector = Collector(len(outputs))
     for worker, records in enumerate(outputs):
         for record in records:

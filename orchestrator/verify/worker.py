@@ -22,7 +22,7 @@ _TELL_ENTRIES = 512
 
 
 class Report:
-    """Counts what was read and writes the records."""
+    """Counter of what was read, and writer of the records."""
 
     def __init__(self, out: int) -> None:
         self._out = out
@@ -31,13 +31,13 @@ class Report:
         self._told_entries = self._told_bytes = 0
 
     def add_bytes(self, count: int) -> None:
-        """Bytes were read."""
+        """Count bytes that were read."""
         self.bytes += count
         if self.bytes - self._told_bytes >= _TELL_BYTES:
             self._progress()
 
     def add(self, number: int, entry: Entry, judgement: Judgement) -> None:
-        """An entry was judged."""
+        """Record one judged entry."""
         self.entries += 1
         self.files += entry.kind == "f"
         if judgement.digest:
@@ -52,7 +52,7 @@ class Report:
             self._progress()
 
     def end(self) -> None:
-        """Everything was read."""
+        """Write the final record: everything was read."""
         sums = (self.entries, self.files, self.bytes, self.findings, self.digests)
         self._held.append(b"S\t%d\t%d\t%d\t%d\t%d\0" % sums)
         self._flush()
@@ -70,7 +70,7 @@ class Report:
 
 
 def work(options: dict[str, str], out: int) -> None:
-    """Reads the share that the options tell, and reports it. Raises: Damaged · OSError · ValueError."""
+    """Read the share that the options name, and report it. Raises: Damaged · OSError · ValueError."""
     report = Report(out)
     lines = packed_lines(options["manifest"])
     since_ns, first = _heading(lines)
@@ -101,7 +101,7 @@ def _task(options: dict[str, str], since_ns: int) -> Task:
 
 
 def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
-    """When the manifest was written, and the line that was read too far."""
+    """Return when the manifest was written, and the first line after the heading."""
     since_ns = 0
     for line in lines:
         if not line.startswith(b"#"):
@@ -112,7 +112,7 @@ def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
 
 
 def main(words: list[str]) -> int:
-    """The exit status: 0 when all was read, whatever was found."""
+    """Run the worker and return the exit status: 0 when all was read, whatever was found."""
     names = [word.removeprefix("--") for word in words[::2]]
     try:
         work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Job files out of a sanoid.conf and the syncoid lines of a crontab, and what became of each line."""
+"""Import of job files from a sanoid.conf and the syncoid lines of a crontab, with the result of each line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _LET_GO = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The files to write, by their path in a configuration's directory; what became of each line; what to do then."""
+    """Result of an import: the files to write, by relative path; the result of each line; the remaining manual work."""
 
     files: Mapping[str, str]
     told: tuple[Told, ...]
@@ -42,7 +42,7 @@ File = tuple[str, str]
 
 
 def import_all(crontabs: Sequence[File], conf: File | None) -> Imported:
-    """Everything of these files. Raises: ValueError for a sanoid.conf that cannot be read."""
+    """Import all of these files. Raises: ValueError for a sanoid.conf that cannot be read."""
     policies = parse_sanoid_conf(conf[1]) if conf else ()
     work = Work(policies, conf[0] if conf else "")
     made = {file: _replications(work, file, text) for file, text in crontabs}
@@ -59,7 +59,7 @@ def import_all(crontabs: Sequence[File], conf: File | None) -> Imported:
 
 
 def _replications(work: Work, file: str, text: str) -> list[int]:
-    """Makes a job of each call of syncoid; the numbers of the lines that became one."""
+    """Make a job of each call of syncoid; return the numbers of the lines that became one."""
     made: list[tuple[int, str]] = []
     for call in parse_calls(text, "syncoid"):
         line = call.line if isinstance(call, Call) else call[0]
@@ -74,7 +74,7 @@ def _replications(work: Work, file: str, text: str) -> list[int]:
 
 
 def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
-    """Makes a job of one call; its name. Raises: ValueError."""
+    """Make a job of one call and return its name. Raises: ValueError."""
     told = parse_syncoid(call.words)
     parent, last = _parent(told)
     keys, notes = carry_options(told)
@@ -100,7 +100,7 @@ def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
 
 
 def _parent(told: Replication) -> tuple[Location, str]:
-    """The dataset above the copy, and the copy's own name in it. Raises: ValueError."""
+    """Return the dataset above the copy, and the copy's own name in it. Raises: ValueError."""
     parent, _, last = told.target.path.rpartition("/")
     if told.source.host and told.target.host:
         raise ValueError("poolferry carries data between this machine and one other, not between two others")
@@ -132,7 +132,7 @@ def _timing(call: Call) -> list[str]:
 
 
 def _targets(places: Mapping[str, Location]) -> str:
-    """targets.toml; it must name a place, even where no job copies."""
+    """Return the text of targets.toml; it must name a place, even when no job copies."""
     if not places:
         return '# No job here copies anything yet.\n[place.copies]\ndataset = "vault/copies"\n'
     tables = (f"[place.{_key(name)}]\ndataset = {written(str(where))}\n" for name, where in places.items())
@@ -144,7 +144,7 @@ def _key(name: str) -> str:
 
 
 def _then(made: Mapping[str, Sequence[int]], conf: str | None) -> tuple[str, ...]:
-    """What remains to be done by hand, in order."""
+    """List the remaining manual work, in order."""
     found = [_LET_GO] if any(made.values()) else []
     for file, lines in made.items():
         if lines:

@@ -1,4 +1,4 @@
-"""Lines of a crontab as values: when, and which commands; a person's own form, and that of /etc/cron.d with a user."""
+"""Crontab lines as values: time and commands; in a user's own form, and in the form of /etc/cron.d with a user."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ class Call:
 
 
 def parse_calls(text: str, program: str) -> Iterator[Call | tuple[int, str]]:
-    """Each call of a program; or (line, why) where a line names it and cannot be read."""
+    """Yield each call of a program; or (line, why) for a line that names it and cannot be read."""
     for number, line in enumerate(text.splitlines(), start=1):
         bare = line.strip()
         if not re.search(rf"(?:^|[\s/]){program}(?=\s|$)", bare) or bare.startswith("#") or _SETTING.match(bare):
@@ -50,7 +50,7 @@ def parse_calls(text: str, program: str) -> Iterator[Call | tuple[int, str]]:
 
 
 def _when(line: str) -> tuple[str, str]:
-    """The time as it stands there, and the rest; ("", "") for what has none."""
+    """Split the time from the rest of a line; ("", "") for a line without a time."""
     if line.startswith("@"):
         when, _, rest = line.partition(" ")
         return when, rest
@@ -61,7 +61,7 @@ def _when(line: str) -> tuple[str, str]:
 
 
 def parse_when(when: str) -> str | None:
-    """Five fields that a job file takes; None: there are none for it."""
+    """Return five fields that a job file accepts; None when there are none."""
     fields = _SPECIAL.get(when, when)
     try:
         return parse_cron(fields).removeprefix("cron ")
@@ -70,7 +70,7 @@ def parse_when(when: str) -> str | None:
 
 
 def _unescaped(command: str) -> str:
-    r"""The command as cron hands it to the shell: after a bare % comes its input, and \% is one."""
+    r"""Return the command as cron gives it to the shell: after a bare % comes its input, and \% is one."""
     return re.split(r"(?<!\\)%", command)[0].replace("\\%", "%")
 
 
@@ -99,7 +99,7 @@ def _calls(number: int, when: str, command: str, program: str) -> Iterator[Call 
 
 
 def _parts(words: list[str]) -> Iterator[tuple[bool, list[str]]]:
-    """The simple commands of a line, without redirections; and whether each waits for the good end of the one before."""
+    """Yield the simple commands of a line, without redirections, and whether each needs the one before to succeed."""
     part: list[str] = []
     waits = skip = False
     for word in words:

@@ -1,4 +1,4 @@
-"""A job file as it is put together, and its text."""
+"""A job file under construction, and its text."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +10,7 @@ Value = str | bool | int | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobText:
-    """A job file to be. `origin`: the line it comes from; `sections`: the keys before the first one under ""."""
+    """A future job file. `origin`: its source line; `sections`: the keys before the first one are under ""."""
 
     name: str
     origin: str
@@ -23,7 +23,7 @@ class JobText:
 
 
 def written(value: Value) -> str:
-    """A value as TOML."""
+    """Return a value as TOML."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -35,7 +35,7 @@ def written(value: Value) -> str:
 
 
 def unique(wanted: str, taken: Iterable[str]) -> str:
-    """The name, or the first of name-2, name-3 … that is free."""
+    """Return the name, or the first of name-2, name-3 … that is free."""
     names = set(taken)
     return (
         wanted

@@ -1,4 +1,4 @@
-"""Where sanoid's rules go: into the job that copies the dataset, where that runs often enough, else into one of their own."""
+"""Placement of sanoid's rules: into the job that copies the dataset if it runs often enough, else into a job of their own."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _DAILY = "0 0 * * *"
 
 
 def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
-    """The rules for the very source of a replication that can be its [snapshots]."""
+    """Return the rules for a replication's own source that can become its [snapshots]; None when there are none."""
     policy = None if told.source.host else work.policies.get(told.source.path)
     if policy is None or policy.unlike or policy.inside or not policy.autosnap or not policy.kinds:
         return None
@@ -27,7 +27,7 @@ def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
 
 
 def taken_elsewhere(work: Work, told: Replication) -> bool:
-    """Whether sanoid's rules on this machine make snapshots of the source, in whichever job they end up."""
+    """Return True when sanoid's rules on this machine make snapshots of the source, in any job."""
     path = told.source.path
     return not told.source.host and any(
         each.autosnap and each.kinds and (each.dataset == path or (each.below and path.startswith(f"{each.dataset}/")))
@@ -36,7 +36,7 @@ def taken_elsewhere(work: Work, told: Replication) -> bool:
 
 
 def copy_rules(work: Work, told: Replication) -> Policy | None:
-    """The rules by which sanoid prunes the copy on this machine: they can be its [keep]."""
+    """Return the rules by which sanoid prunes the copy on this machine, as its [keep]; None when there are none."""
     policy = None if told.target.host else work.policies.get(told.target.path)
     if policy is None or policy.autosnap or not policy.autoprune or not set(policy.kinds) - {"frequently"}:
         return None
@@ -44,19 +44,19 @@ def copy_rules(work: Work, told: Replication) -> Policy | None:
 
 
 def snapshots_section(policy: Policy) -> Mapping[str, Value]:
-    """The rules as [snapshots]."""
+    """Return the rules as [snapshots]."""
     section = numbers(policy)
     words = (("recursive", policy.below), ("autosnap", policy.autosnap), ("autoprune", policy.autoprune))
     return section | {name: False for name, yes in words if not yes}
 
 
 def numbers(policy: Policy, *, without: tuple[str, ...] = ()) -> dict[str, Value]:
-    """How many stay of each kind."""
+    """Return how many snapshots of each kind are kept."""
     return {kind: policy.numbers[kind] for kind in KINDS if policy.numbers[kind] and kind not in without}
 
 
 def import_policy(work: Work, policy: Policy) -> None:
-    """Makes a job of the engine sanoid out of rules that went into no other job."""
+    """Make a job of the engine sanoid from rules that no other job took."""
     where = work.at(policy)
     if policy.dataset in work.used:
         return
@@ -85,7 +85,7 @@ def import_policy(work: Work, policy: Policy) -> None:
 
 
 def _often_enough(kind: str, schedule: str | None) -> bool:
-    """Whether a job with this schedule runs in every quarter, hour or day that is to have a snapshot."""
+    """Return True when a job with this schedule runs in every quarter, hour or day that needs a snapshot."""
     minute, hour, *days = (schedule or "- - - - -").split()
     if days != ["*", "*", "*"]:
         return False

@@ -1,4 +1,4 @@
-"""What of a call of syncoid becomes which key of a job, and what of it does not, each with the reason."""
+"""Conversion of a syncoid call to job keys, with the reason for each option that is not converted."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _SEND_DEFAULTS = set("Lcep")
 
 
 def carry_options(told: Replication) -> tuple[Keys, Notes]:
-    """The keys by section, and a note for each thing that is another way or not at all."""
+    """Return the keys by section, and a note for each option that is converted differently or not at all."""
     keys: Keys = {"zfs": {"recursive": told.has("recursive")}, "pipe": {}}
     notes = [f"--{name} is not carried over: {why}" for name, why in _DIFFERENT.items() if told.has(name)]
     if told.has("no-stream"):
@@ -64,7 +64,7 @@ def _excludes(told: Replication, keys: Keys) -> Iterator[str]:
 
 
 def _below(source: str, regex: str) -> list[str]:
-    """Patterns for names below the source that mean what the expression means for whole names; none: there are none."""
+    """Return patterns for names below the source, equal to the expression for whole names; empty when none exist."""
     pattern = parse_pattern(regex)
     if pattern is None:
         return []
@@ -136,7 +136,7 @@ def _ssh(told: Replication, keys: Keys) -> Iterator[str]:
 
 
 def _sudo(told: Replication, keys: Keys) -> Iterator[str]:
-    """syncoid runs `sudo zfs` wherever it is not root; a host without a user may be either."""
+    """Set `sudo` as syncoid uses it: `sudo zfs` wherever it is not root; a host without a user may be either."""
     hosts = [place.host for place in (told.source, told.target) if place.host]
     if any(host.user not in (None, "root") for host in hosts) and not told.has("no-privilege-elevation"):
         keys["zfs"]["sudo"] = True

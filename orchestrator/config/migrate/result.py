@@ -1,4 +1,4 @@
-"""What an import gathers: jobs, places, and what became of each line."""
+"""Collected results of an import: jobs, places, and the result of each line."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from orchestrator.domain.place import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What became of one line. `job`: the one it went into, None where nothing did; `text`: what is to be said of it."""
+    """Result of one line. `job`: the job that took it, None when none did; `text`: the message about it."""
 
     where: str
     job: str | None
@@ -19,7 +19,7 @@ class Told:
 
 
 class Work:
-    """Gathers while the lines are read. `conf`: how the sanoid.conf is called."""
+    """Collector of results while the lines are read. `conf`: the name of the sanoid.conf."""
 
     def __init__(self, policies: Iterable[Policy] = (), conf: str = "") -> None:
         self.jobs: list[JobText] = []
@@ -31,11 +31,11 @@ class Work:
         self._conf = conf
 
     def say(self, where: str, text: str, job: str | None = None) -> None:
-        """Something about one line."""
+        """Record a message about one line."""
         self.told.append(Told(where=where, job=job, text=text))
 
     def clash(self, dataset: str) -> str | None:
-        """The job whose [snapshots] rule this dataset, one above it or one below: a job file may tell no second ones."""
+        """Return the job whose [snapshots] rule this dataset, a parent or a child: second rules are not allowed."""
         near = (
             name
             for ruled, name in self.ruled.items()
@@ -44,29 +44,29 @@ class Work:
         return next(near, None)
 
     def use(self, policy: Policy, section: str, job: str) -> None:
-        """The rules of one dataset went into a section of a job that copies it."""
+        """Record that the rules of a dataset went into a section of a job that copies it."""
         self.used.add(policy.dataset)
         if section == "snapshots":
             self.ruled[policy.dataset] = job
         self.say(self.at(policy), f"became [{section}] in jobs/{job}.toml", job)
 
     def at(self, policy: Policy) -> str:
-        """Where a policy stands."""
+        """Return the file and line of a policy."""
         return f"{self._conf}:{policy.line}"
 
     def add(self, where: str, job: JobText, notes: Iterable[str]) -> None:
-        """A job that a line became, and what is not as it was."""
+        """Add a job made from a line, with notes on what is different."""
         self.jobs.append(job)
         self.say(where, f"became jobs/{job.name}.toml", job.name)
         for note in notes:
             self.say(where, note, job.name)
 
     def name(self, dataset: str, more: str = "") -> str:
-        """A free name for a job about this dataset."""
+        """Return a free name for a job about this dataset."""
         return unique(slug(dataset.rpartition("/")[2]) + more, (job.name for job in self.jobs))
 
     def place(self, parent: Location) -> str:
-        """The name of the place that is this dataset."""
+        """Return the name of this dataset's place; add the place if it is new."""
         known = next((name for name, location in self.places.items() if location == parent), None)
         if known is None:
             known = unique(slug(f"{parent.host.name}-{parent.path}" if parent.host else parent.path), self.places)
@@ -75,5 +75,5 @@ class Work:
 
 
 def slug(text: str) -> str:
-    """The text as a name for a job or a place."""
+    """Convert a text to a name for a job or a place."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:80] or "job"

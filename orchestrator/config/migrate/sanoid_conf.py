@@ -1,4 +1,4 @@
-"""The sanoid.conf of a machine as rules, by dataset: templates, recursion and overrides worked out.
+"""The sanoid.conf of a machine as rules by dataset, with templates, recursion and overrides resolved.
 
 Source: sanoid 2.1 and 2.2: a section starts from the built-in defaults and [template_default] (unless a recursive section
 before it holds its dataset: then from that one's values), then come its templates in order, then its own keys.
@@ -23,7 +23,7 @@ _FALSE = {"", "0", "false", "no", "off"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What sanoid does with one dataset. `below`: and with all below it; `unlike`: keys that have no like in a job file."""
+    """Rules of sanoid for one dataset. `below`: includes all below it; `unlike`: keys that a job file cannot express."""
 
     line: int
     dataset: str
@@ -36,7 +36,7 @@ class Policy:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that stay, the most frequent first."""
+        """Return the kinds that are kept, the most frequent first."""
         return tuple(kind for kind in KINDS if self.numbers[kind])
 
 
@@ -44,7 +44,7 @@ Section = tuple[int, str, dict[str, str]]
 
 
 def parse_sanoid_conf(text: str) -> tuple[Policy, ...]:
-    """The policies in the order of the file. Raises: ValueError with the line that cannot be read."""
+    """Parse the policies in the order of the file. Raises: ValueError with the line that cannot be read."""
     sections = _sections(text)
     templates = {name: keys for _, name, keys in sections if name.startswith("template_")}
     found: list[Policy] = []
@@ -77,7 +77,7 @@ def _policy(line: int, dataset: str, told: Mapping[str, str], keys: Mapping[str,
 
 
 def _sections(text: str) -> list[Section]:
-    """(line, name, keys) of each section; the first of a key that is told twice. Raises: ValueError."""
+    """Return (line, name, keys) of each section; of a repeated key the first value. Raises: ValueError."""
     found: list[Section] = []
     for number, line in enumerate(text.splitlines(), start=1):
         bare = line.strip()

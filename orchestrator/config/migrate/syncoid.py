@@ -1,4 +1,4 @@
-"""One command line of syncoid as values, read as its own option parser reads it.
+"""One syncoid command line as values, parsed like syncoid's own option parser.
 
 Source: syncoid(8) of sanoid 2.1 to 2.3: options may be shortened as long as they are unique, begin with one or two dashes,
 in any case of letters, and stand anywhere.
@@ -26,23 +26,23 @@ _SHORT = {"r": "recursive", "c": "sshcipher", "o": "sshoption"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """What a call of syncoid copies, and how: each option by its full name, with the value or ""."""
+    """Source, target and options of a syncoid call: each option by its full name, with the value or ""."""
 
     source: Location
     target: Location
     options: tuple[tuple[str, str], ...]
 
     def of(self, name: str) -> tuple[str, ...]:
-        """All values of an option, in order."""
+        """Return all values of an option, in order."""
         return tuple(value for told, value in self.options if told == name)
 
     def has(self, name: str) -> bool:
-        """Whether an option was told."""
+        """Return True when an option is given."""
         return bool(self.of(name))
 
 
 def parse_syncoid(words: tuple[str, ...]) -> Replication:
-    """The replication of these arguments. Raises: ValueError with what cannot be read."""
+    """Parse these arguments into a replication. Raises: ValueError with what cannot be read."""
     places: list[str] = []
     options: list[tuple[str, str]] = []
     rest = list(words)
@@ -69,7 +69,7 @@ def parse_syncoid(words: tuple[str, ...]) -> Replication:
 
 
 def _full_name(told: str) -> str:
-    """The option that a shortened name means. Raises: ValueError."""
+    """Return the full name of a shortened option. Raises: ValueError."""
     name = told.lower()
     if name in _SHORT or name in (*_FLAGS, *_VALUED):
         return _SHORT.get(name, name)
@@ -80,7 +80,7 @@ def _full_name(told: str) -> str:
 
 
 def _location(place: str, port: int | None) -> Location:
-    """The dataset that a place names: "pool/data", "host:pool/data" or "user@host:pool/data". Raises: ValueError."""
+    """Parse a dataset as "pool/data", "host:pool/data" or "user@host:pool/data". Raises: ValueError."""
     match = re.fullmatch(r"(?:([^@:/]*)@)?([^@:/]+):(.+)", place)
     if match is None:
         found = Location(path=place)
@@ -93,7 +93,7 @@ def _location(place: str, port: int | None) -> Location:
 
 
 def parse_special(text: str) -> Iterator[tuple[str, str]]:
-    """The letters of --sendoptions and --recvoptions, each with its value or "": "Lce", "u x recordsize o canmount=off"."""
+    """Yield the letters of --sendoptions and --recvoptions, each with its value or "": "Lce", "u x recordsize o canmount=off"."""
     words = text.split()
     while words:
         letters = words.pop(0).lstrip("-")
@@ -103,7 +103,7 @@ def parse_special(text: str) -> Iterator[tuple[str, str]]:
 
 
 def parse_pattern(regex: str) -> str | None:
-    """The pattern with * that means the same as a simple regular expression, searched anywhere; None: there is none."""
+    """Convert a simple regular expression, searched anywhere, to a pattern with *; None when there is none."""
     start, end = not regex.startswith("^"), not re.search(r"(?<!\\)\$$", regex)
     body = regex.removeprefix("^").removesuffix("" if end else "$")
     parts = re.findall(r"\.\*|\\[./_:-]|[A-Za-z0-9/_:. -]", body)

@@ -1,4 +1,4 @@
-"""zfs: datasets with their snapshots, carried as streams from snapshot to snapshot, proved by guid."""
+"""The zfs engine: datasets and their snapshots, replicated as zfs streams and confirmed by guid."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ZfsEngine:
-    """The contract's face of this folder: each call goes straight to the module that knows.
+    """The zfs implementation of the engine contract: each call goes to the module that does the work.
 
     What nothing needs before the look is imported in the call, as `later` tells.
     """
@@ -91,13 +91,13 @@ class ZfsEngine:
         return plan(job, world, asked)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        """The plan with the sizes that dry sends tell."""
+        """Return the plan with the sizes that dry-run sends report."""
         from orchestrator.engines.zfs.survey.confirm import weigh
 
         return weigh(plan, reader)
 
     def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        """The plan, or why its target has no room for it."""
+        """Return the plan, or a refusal when the target has too little free space for it."""
         from orchestrator.engines.zfs.space.check import check_room
 
         return check_room(job, world, plan, asked, reader)
@@ -106,7 +106,7 @@ class ZfsEngine:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        """Nothing: what stays of snapshots is for the one who takes and prunes them."""
+        """Return no steps: the program that takes the snapshots also prunes them."""
         return ()
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
@@ -153,7 +153,7 @@ class ZfsEngine:
         return Both(world=world, able=(source, target))
 
     def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
-        """The copy alone, for a drill. Raises: OrchestratorError."""
+        """Return a survey of the copy alone, for a restore test. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.survey.survey import survey_copy
         from orchestrator.engines.zfs.verify.checksum import Both
 
@@ -208,19 +208,19 @@ class ZfsEngine:
     def plan_try(
         self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
     ) -> Plan | Refusal:
-        """The clones of a point. Raises: OrchestratorError."""
+        """Plan the clones of a restore point. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.drill.scratch_clone import plan_try
 
         return plan_try(job, below, until, keep, asked, reader)
 
     def survey_scratch(self, job: Job, reader: Reader) -> "tuple[Scratch, ...]":
-        """The scratch copies in a job's place. Raises: OrchestratorError."""
+        """Return the scratch copies beside a job's copy. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.drill.scratch_clone import survey_scratch
 
         return survey_scratch(job, reader)
 
     def drop_scratch(self, job: Job, scratch: "Scratch") -> Step:
-        """Destroys one."""
+        """Build the step that destroys one scratch copy."""
         from orchestrator.engines.zfs.drill.scratch_clone import drop_step
 
         return drop_step(job, scratch)
@@ -228,7 +228,7 @@ class ZfsEngine:
     def heal(
         self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
-        """Which good data heal what was found, with the exact commands."""
+        """Return lines that name the good data for each finding, with the exact repair commands."""
         from orchestrator.engines.zfs.plan.context import Case
         from orchestrator.engines.zfs.restore.repair import heal
 
@@ -237,25 +237,25 @@ class ZfsEngine:
     def plan_rehearsal(
         self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None
     ) -> "Rehearsal | Refusal":
-        """What a drill makes of the copy."""
+        """Plan the restore test of a copy."""
         from orchestrator.engines.zfs.drill.drill import plan_rehearsal
 
         return plan_rehearsal(job, seen, asked, whole=whole, kit=kit)
 
     def rehearsal_check(self, job: Job, rehearsal: "Rehearsal", folder: str, owner: "Command") -> "Command | Refusal":
-        """The owner's own look at what came back."""
+        """Build the command that runs the owner's own check on the restored data."""
         from orchestrator.engines.zfs.drill.drill import check_command
 
         return check_command(job, rehearsal, folder, owner)
 
     def rehearsal_listing(self, job: Job, rehearsal: "Rehearsal", part: "Part", keeps: str) -> Step:
-        """Lists the files of a part."""
+        """Build the step that lists the files of a part."""
         from orchestrator.engines.zfs.drill.drill import listing_step
 
         return listing_step(job, rehearsal, part, keeps)
 
     def rehearsal_harm(self, job: Job, rehearsal: "Rehearsal", part: "Part", names: str) -> Step:
-        """Damages files of a part."""
+        """Build the step that damages files of a part."""
         from orchestrator.engines.zfs.drill.drill import harming_step
 
         return harming_step(job, rehearsal, part, names)
@@ -263,19 +263,19 @@ class ZfsEngine:
     def plan_rehearsal_reading(
         self, job: Job, seen: Any, rehearsal: "Rehearsal", names: Mapping[int, str], notes: str
     ) -> Comparison:
-        """Reads what was chosen on both sides."""
+        """Plan the steps that read the chosen files on both sides."""
         from orchestrator.engines.zfs.drill.drill import plan_reading
 
         return plan_reading(job, seen, rehearsal, names, notes)
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "Kit":
-        """What is needed to build the source again. Raises: OrchestratorError."""
+        """Return the recovery kit: the data needed to build the source again. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.recovery.kit import survey_kit
 
         return survey_kit(job, now, reader)
 
     def store_kit(self, job: Job, archive: str) -> "Pipeline":
-        """Carries an archive of the kit's files beside the copy."""
+        """Build the pipeline that stores an archive of the kit's files beside the copy."""
         from orchestrator.engines.zfs.recovery.kit import store_pipeline
 
         return store_pipeline(job, archive)
@@ -343,7 +343,7 @@ class ZfsEngine:
 
 
 def _no_trees(point: Point) -> NoReturn:
-    """Raises: OrchestratorError."""
+    """Raise an error, as a snapshot is not restored as a tree of files. Raises: OrchestratorError."""
     dataset, _, name = point.tree.path.partition("@")
     raise OrchestratorError(
         f"{point.tree} is a snapshot, and not brought back as a tree of files",

@@ -1,4 +1,4 @@
-"""What the zfs engine sees, decides and does, as values.
+"""The model of the zfs engine: its surveys, decisions and actions, as values.
 
 A dataset is named by where it lies below the job's root: "" is the root itself, "a/b" lies two below. Snapshots and
 bookmarks are told apart by guid and ordered by createtxg, never by name and never by time.
@@ -17,7 +17,7 @@ PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that 
 
 
 class Kind(StrEnum):
-    """What a dataset is."""
+    """The type of a dataset."""
 
     FILESYSTEM = "filesystem"
     VOLUME = "volume"
@@ -33,7 +33,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """As it stands behind its dataset's name."""
+        """Return the part with @ that follows the dataset's name."""
         return f"@{self.name}"
 
 
@@ -47,13 +47,13 @@ class Bookmark:
 
     @property
     def mark(self) -> str:
-        """As it stands behind its dataset's name."""
+        """Return the part with # that follows the dataset's name."""
         return f"#{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """How a chain is sent: frozen with its first send, since ZFS refuses some changes later. `raw`: encrypted as it lies.
+    """The flags of a chain: fixed with its first send, as ZFS refuses some changes later. `raw`: encrypted as stored.
 
     `backup`: a copy on its way back, with the properties that were its source's. A dataset with that flag is not whole yet.
     """
@@ -70,7 +70,7 @@ class Flags:
 
 
 def parse_flags(text: str) -> Flags | None:
-    """The flags that a dataset's property tells; None for what is none of ours."""
+    """Parse the flags of a dataset's property; None for a value that is not ours."""
     if text != "-" and (not text or set(text) - set("wLceb")):
         return None
     return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text, backup="b" in text)
@@ -78,7 +78,7 @@ def parse_flags(text: str) -> Flags | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """One dataset as a look found it; snapshots and bookmarks by createtxg, the oldest first. None: not told, or none.
+    """One dataset in a survey; snapshots and bookmarks by createtxg, oldest first. None: not reported, or none.
 
     `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
     `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
@@ -107,13 +107,13 @@ class Dataset:
 
     @property
     def newest(self) -> Snapshot | None:
-        """The newest snapshot."""
+        """Return the newest snapshot."""
         return self.snapshots[-1] if self.snapshots else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """The addresses that an ssh connection joins, as its far end sees them."""
+    """The addresses of an ssh connection, as its remote end sees them."""
 
     here: str
     there: str
@@ -121,7 +121,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """mbuffer's own connection: from the sender, by the address that the receiver sees, to the receiver."""
+    """An mbuffer connection: from the sender, by the address that the receiver sees, to the receiver."""
 
     sender: str
     receiver: str
@@ -130,7 +130,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One side as a look found it. `root`: the dataset that the job names; `datasets`: by name below it.
+    """One side in a survey. `root`: the dataset that the job names; `datasets`: by name below it.
 
     `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
     whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
@@ -150,13 +150,13 @@ class Side:
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
-        """The dataset's whole name."""
+        """Return the dataset's full name."""
         return f"{self.root.path}/{name}" if name else self.root.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a resume token says of the stream that was cut. `to_name`: whole name with its snapshot, as it was then."""
+    """The content of a resume token. `to_name`: the full name of the snapshot, as it was then."""
 
     text: str
     to_guid: int
@@ -170,7 +170,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything a plan needs to know. `tokens`: what each token of the target says; None: it could not be read.
+    """The input of a plan. `tokens`: the content of each token of the target; None: it could not be read.
 
     `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
     `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
@@ -193,7 +193,7 @@ class World:
 
 
 class Encryption(StrEnum):
-    """What a dataset that does not come raw gets below an encrypted one.
+    """The encryption of a dataset that is not sent raw, below an encrypted one.
 
     Why: by itself it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
     """
@@ -204,7 +204,7 @@ class Encryption(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullSend:
-    """The whole of a snapshot, into a dataset that is not there, or is our placeholder."""
+    """A send of a full snapshot, into a dataset that does not exist, or is our placeholder."""
 
     dataset: str
     snapshot: Snapshot
@@ -215,7 +215,7 @@ class FullSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalSend:
-    """From a base that both sides hold to a newer snapshot; `between`: with all snapshots between (-I).
+    """A send from a base that both sides hold to a newer snapshot; `between`: with all snapshots between (-I).
 
     `origin`: the base is a snapshot of this other dataset, and the copy becomes a clone of that one's copy.
     """
@@ -231,7 +231,7 @@ class IncrementalSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedSend:
-    """The rest of a stream that was cut. Its flags are the token's own. `vain`: what is remembered where it fails."""
+    """A send of the rest of an interrupted stream, with the token's flags. `vain`: what is recorded if it fails."""
 
     dataset: str
     token: Token
@@ -243,7 +243,7 @@ class ResumedSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
-    """Throw away what a cut receive left (`zfs receive -A`): it can never go on. `told`: what is remembered of it then."""
+    """An action that discards an unresumable partial receive (`zfs receive -A`). `told`: what is recorded then."""
 
     dataset: str
     why: str
@@ -252,7 +252,7 @@ class Abort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReceive:
-    """End the process that still receives from a link that is dead, so that its token can be used."""
+    """An action that ends the process that still receives from a dead link, so that its token can be used."""
 
     dataset: str
     pid: int
@@ -261,7 +261,7 @@ class EndReceive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollBack:
-    """Back to a snapshot that both sides hold; `dies`: the target's own snapshots and bytes that this destroys."""
+    """An action that rolls back to a snapshot on both sides; `dies`: the target's snapshots and bytes it destroys."""
 
     dataset: str
     to: Snapshot
@@ -271,7 +271,7 @@ class RollBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """Rename the target's dataset, with all below it, so that the name is free. `to`: its whole new name."""
+    """An action that renames the target's dataset and all below it, to free its name. `to`: its full new name."""
 
     dataset: str
     to: str
@@ -280,7 +280,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakePlaceholder:
-    """Make a dataset that is never mounted, only so that others can lie below it.
+    """An action that creates a dataset that is never mounted, only so that others can lie below it.
 
     `above`: it lies above the root, and `dataset` is its whole name.
     """
@@ -292,7 +292,7 @@ class MakePlaceholder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepBases:
-    """Before the sends: bookmarks that remember what is sent to this copy, and holds on what a cut stream would need.
+    """Actions before the sends: bookmarks of what is sent to this copy, and holds on what a resume would need.
 
     Each is (dataset, snapshot). `between`: held too, as part of one stream of several; the bookmarks around tell of them.
     """
@@ -304,7 +304,7 @@ class KeepBases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGoBases:
-    """After the proof: bookmarks of this copy that newer ones replace, and holds that no token needs any more.
+    """Actions after the confirmation: release of bookmarks that newer ones replace, and of holds that no token needs.
 
     `older`: those holds whose tag names the pool alone.
     """
@@ -321,7 +321,7 @@ Deed = Send | Abort | EndReceive | RollBack | SetAside | MakePlaceholder | KeepB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What to do, in stages: deeds of one dataset in order, those of different datasets side by side.
+    """The decision, in stages: actions of one dataset in order, those of different datasets in parallel.
 
     `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root, as the
     target has it afterwards. `again`: what comes next depends on what these deeds leave, so the same run looks again.
@@ -337,7 +337,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPresent:
-    """The proof of a send: the newest snapshot of the target's dataset has this guid."""
+    """The check after a send: the newest snapshot of the target's dataset has this guid."""
 
     dataset: Location
     guid: int

@@ -14,7 +14,7 @@ CONSENTS = ("rollback",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZfsOptions:
-    """How datasets are replicated for one job."""
+    """The options for the replication of one job's datasets."""
 
     name: str | None = key(
         "what the copy is called below the place; the source's last part when not told", default=None, example="photos"
@@ -57,12 +57,12 @@ class ZfsOptions:
 
 
 def copy_location(options: ZfsOptions, source: Location, place: Location) -> Location:
-    """Where the copy of a source lies: below the place, under the source's last part or the name told."""
+    """Return the location of a copy: below the place, under the source's last part or the name in the options."""
     return place / (options.name or source.path.rpartition("/")[2])
 
 
 def mistakes(options: ZfsOptions, source: Location, target: Location, _: Verify) -> Iterator[tuple[str, str, str]]:
-    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.raw == "yes" and options.may_decrypt:
         yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'
     if options.name is not None and ("/" in options.name or "@" in options.name or "#" in options.name):
@@ -72,7 +72,7 @@ def mistakes(options: ZfsOptions, source: Location, target: Location, _: Verify)
 
 
 def options_of(job: Job) -> ZfsOptions:
-    """The job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
+    """Return the job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
     if not isinstance(job.options, ZfsOptions):
         raise TypeError(f"job {job.name} is no zfs job")
     return job.options

@@ -1,4 +1,4 @@
-"""What `check --system` says of a zfs job: programs, versions, pools, both datasets, rights."""
+"""Advice lines of `check --system` for a zfs job: programs, versions, pools, both datasets, permissions."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ RECEIVING = tuple(
 
 
 def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
-    """One line for each thing that a run needs; the first failure of a side ends its lines."""
+    """Return one line for each thing that a run needs; the first failure on a side ends the lines of that side."""
     found: list[Advice] = []
     versions = [
         _side(found, job, job.source, reader, target=False),
@@ -38,7 +38,7 @@ def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
 
 
 def _side(found: list[Advice], job: Job, root: Location, reader: Reader, *, target: bool) -> tuple[int, ...]:
-    """Adds what is to say of one side; its version."""
+    """Append the advice lines of one side to `found`, and return its ZFS version."""
     subject = f"{'target' if target else 'source'} {root}"
     try:
         command = commands.look_command(
@@ -78,7 +78,7 @@ def _version(look: Look, root: Location) -> Advice:
 
 
 def _wire(look: Look, root: Location, job: Job) -> tuple[Advice, ...]:
-    """Whether mbuffer may make its own connection, and between which addresses."""
+    """Return advice on whether mbuffer may make its own connection, and between which addresses."""
     if root.host is None or not transport.is_open(job):
         return ()
     subject = f"transport to {root.host}"

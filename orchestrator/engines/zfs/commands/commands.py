@@ -1,4 +1,4 @@
-"""Every command line of the zfs engine, each flag with its reason beside it."""
+"""All command lines of the zfs engine, each flag with its reason beside it."""
 
 import math
 import shlex
@@ -34,26 +34,26 @@ _OPEN = ("-o", "encryption=off")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Where a command runs, and whether it needs sudo to change things there."""
+    """The place where a command runs, and whether changes there need sudo."""
 
     host: Host | None = None
     sudo: bool = False
 
 
 def at(side: Side) -> At:
-    """The place of a side's commands."""
+    """Return the place where a side's commands run."""
     return At(host=side.root.host, sudo=side.sudo)
 
 
 def script(text: str, *values: str, effect: Effect, where: At) -> Command:
-    """A constant script with its values as arguments."""
+    """Build a command from a constant script, with its values as arguments."""
     prelude = (scripts.PATH, *((scripts.SUDO,) if where.sudo else ()))
     line = "; ".join((*prelude, scripts.one_line(text)))
     return Command(argv=("sh", "-c", line, "sh", *values), effect=effect, host=where.host)
 
 
 def zfs(*words: str, effect: Effect, where: At) -> Command:
-    """One zfs command; on a host through a script that finds it."""
+    """Build one zfs command; on a remote host, through a script that finds the zfs program."""
     if where.host is not None:
         return script(scripts.ZFS, *words, effect=effect, where=where)
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
@@ -65,7 +65,7 @@ def zfs(*words: str, effect: Effect, where: At) -> Command:
 def look_command(
     root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
 ) -> Command:
-    """Prints everything that a plan needs of one side. `above`: what lies above the root, even if the root is there.
+    """Build the command that prints all a plan needs of one side. `above`: the root's parents even if it exists.
 
     Only names, guids and createtxg of snapshots: any other property opens every one of them. `newest`: of each dataset's
     snapshots only the newest. Why: for each snapshot that it lists, zfs opens its dataset anew where that is not mounted,
@@ -95,71 +95,71 @@ def _ancestors(path: str) -> Iterator[str]:
 
 
 def receiving_command(host: Host | None) -> Command:
-    """Prints every process that receives, with its arguments."""
+    """Build the command that prints every process that receives a stream, with its arguments."""
     return script(scripts.RECEIVING, effect=Effect.READS, where=At(host=host))
 
 
 def promised_command(names: tuple[str, ...], host: Host | None) -> Command:
-    """Prints the guids of snapshots, and the names of the newest snapshots of datasets; nothing of what is not there."""
+    """Build the command that prints guids of snapshots and newest snapshots of datasets; it skips missing ones."""
     return script(scripts.PROMISED, *names, effect=Effect.READS, where=At(host=host))
 
 
 def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
-    """Prints name, guid and createtxg of the datasets' own snapshots."""
+    """Build the command that prints name, guid and createtxg of the datasets' own snapshots."""
     return script(scripts.NEWEST, *datasets, effect=Effect.READS, where=At(host=host))
 
 
 def points_command(root: Location) -> Command:
-    """Prints name and time of the root's own snapshots, the oldest first; nothing where there is no such dataset."""
+    """Build the command that prints name and time of the root's own snapshots, oldest first; nothing without it."""
     return script(scripts.POINTS, root.path, effect=Effect.READS, where=At(host=root.host))
 
 
 def may_command(root: Location) -> Command:
-    """Prints who we are there, and what that user may do with the dataset, or the nearest above it."""
+    """Build the command that prints our user and its permissions on the dataset, or on the nearest one above."""
     pool = root.path.partition("/")[0]
     return script(scripts.MAY, pool, root.path, effect=Effect.READS, where=At(host=root.host))
 
 
 def sudo_command(root: Location) -> Command:
-    """Ends well where sudo lets us run zfs without a question."""
+    """Build a command that succeeds when sudo lets us run zfs without a question."""
     return zfs("version", effect=Effect.READS, where=At(host=root.host, sudo=True))
 
 
 def weigh_command(sends: Iterable[Command], where: At) -> Command:
-    """Prints for each send, as `sent` takes it, the size that a dry one tells."""
+    """Build the command that prints, for each send command, the size that its dry run reports."""
     words = (word for send in sends for word in _four(sent(send) or ()))
     return script(scripts.WEIGH, *words, effect=Effect.READS, where=where)
 
 
 def room_command(root: Location, near: str) -> Command:
-    """Prints what the room at the dataset `near` is made of, at the root or above it, and the root's snapshots."""
+    """Build the command that prints the free space at `near`, the root or a dataset above, and the root's snapshots."""
     pool = root.path.partition("/")[0]
     return script(scripts.ROOM, pool, near, root.path, effect=Effect.READS, where=At(host=root.host))
 
 
 def packs_command(root: Location) -> Command:
-    """Prints how each dataset compresses."""
+    """Build the command that prints the compression of each dataset."""
     words = ("get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,value", "compression", root.path)
     return zfs(*words, effect=Effect.READS, where=At(host=root.host))
 
 
 def destroy_command(root: Location, names: Iterable[str]) -> Command:
-    """Destroys snapshots of a copy, in the datasets below it too; only shown, never run."""
+    """Build the command that destroys snapshots of a copy and of all below it; it is only shown, never run."""
     return zfs("destroy", "-r", f"{root.path}@{','.join(names)}", effect=Effect.DESTROYS, where=At(host=root.host))
 
 
 def dry_destroy_command(root: Location, names: Iterable[str]) -> Command:
-    """Prints what that would free, and destroys nothing (-n)."""
+    """Build the command that prints what `destroy_command` would free, and destroys nothing (-n)."""
     return zfs("destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=At(host=root.host))
 
 
 def sent(command: Command) -> tuple[str, ...] | None:
-    """What follows the word `send` in a sending command; None for any other."""
+    """Return the words after `send` in a sending command; None for any other command."""
     return command.argv[command.argv.index("send") + 1 :] if "send" in command.argv else None
 
 
 def _four(words: tuple[str, ...]) -> tuple[str, str, str, str]:
-    """Flags, how, the base or the token, the snapshot."""
+    """Return flags, mode, base or token, and snapshot of a send."""
     match words:
         case (flags, snapshot):
             return flags, "", "", snapshot
@@ -174,22 +174,22 @@ def _four(words: tuple[str, ...]) -> tuple[str, str, str, str]:
 
 
 def full_words(snapshot: str, flags: Flags, *, properties: bool) -> tuple[str, ...]:
-    """Sends a whole snapshot."""
+    """Build the words that send a full snapshot."""
     return ("send", _cluster(flags, properties), snapshot)
 
 
 def incremental_words(base: str, snapshot: str, flags: Flags, *, between: bool, properties: bool) -> tuple[str, ...]:
-    """Sends what changed since the base; `between`: with the snapshots between, for which the base must be one too."""
+    """Build the words of an incremental send; `between`: with the snapshots between, and from a snapshot only."""
     return ("send", _cluster(flags, properties), "-I" if between else "-i", base, snapshot)
 
 
 def resumed_words(token: str) -> tuple[str, ...]:
-    """Sends the rest of a cut stream; flags are the token's own."""
+    """Build the words that send the rest of an interrupted stream; the flags are the token's own."""
     return ("send", "-P", "-t", token)
 
 
 def _cluster(flags: Flags, properties: bool) -> str:
-    """All flags in one word. Never -R: it would let a receive destroy. P: sizes for machines, on stderr.
+    """Return all flags as one word. Never -R: it would let a receive destroy. P: sizes for programs, on stderr.
 
     b in place of p: only what a copy received, whatever it was given in its place; so the source's own values return.
     """
@@ -209,7 +209,7 @@ def receive_words(
     encryption: Encryption | None = None,
     origin: str | None = None,
 ) -> tuple[str, ...]:
-    """Receives into a dataset, resumably (-s) and mounting nothing (-u).
+    """Build the words that receive into a dataset, resumably (-s) and without mounting (-u).
 
     `properties`: the stream brings some; those kept aside stay as received values, which `zfs inherit -S` takes back.
     Why room is set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1 lets
@@ -230,7 +230,7 @@ def receive_words(
 
 
 def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
-    """What a copy gets when it is made. noauto: nothing may mount it by itself. readonly: nothing may change it."""
+    """Return the properties of a new copy. noauto: nothing mounts it by itself. readonly: nothing changes it."""
     if not first:
         return {}
     given = {"readonly": "on", **dict.fromkeys(_ROOM[kind], "none")}
@@ -242,7 +242,7 @@ def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
 
 
 def put_aside(kind: Kind) -> tuple[str, ...]:
-    """The properties of which a copy has values of its own, or its parent's, whatever the stream brings."""
+    """Return the properties that a copy keeps as its own or its parent's, whatever the stream brings."""
     given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
     return (*given, *_aside(kind, (), given))
 
@@ -254,7 +254,7 @@ def _aside(kind: Kind, protect: tuple[str, ...], given: dict[str, str]) -> Itera
 
 
 def buffer_command(pipe: Pipe, *, lanes: int) -> Command:
-    """Evens out the flow between disk and network, and slows it down to the lane's share of the rate."""
+    """Build the mbuffer command that smooths the stream, and limits it to one stream's share of the rate."""
     rate = ("-r", str(_share(pipe, lanes))) if pipe.rate_limit else ()
     return Command(argv=("mbuffer", "-q", "-s", "128k", "-m", _memory(pipe), *rate), effect=Effect.READS)
 
@@ -264,21 +264,21 @@ def _memory(pipe: Pipe) -> str:
 
 
 def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
-    """The sending end; on a host with its own buffer, where there is mbuffer."""
+    """Build the sending command; on a remote host with its own buffer, if mbuffer is installed there."""
     if side.root.host is not None and side.mbuffer:
         return script(scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=at(side))
     return zfs(*words, effect=Effect.READS, where=at(side))
 
 
 def connect_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe, *, lanes: int | None) -> Command:
-    """The end of an open connection that sends what `words` make; with `lanes`, no faster than a lane's share of the rate."""
+    """Build the sending end of an mbuffer connection, fed by `words`; `lanes`: the streams that share the rate."""
     rate = str(_share(pipe, lanes)) if lanes and pipe.rate_limit else ""
     values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
     return script(scripts.CONNECT, *values, *words, effect=Effect.READS, where=at(side))
 
 
 def listen_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe) -> Command:
-    """The end that receives: into zfs where that is on a host; here into our own buffer, and so on."""
+    """Build the receiving end: on a remote host it feeds zfs; on this machine it feeds our own buffer first."""
     values = (f"{line.sender}:{line.port}", _patience(pipe))
     if side.root.host is None:
         return script(scripts.LISTEN, *values, *words, effect=Effect.READS, where=At())
@@ -288,7 +288,7 @@ def listen_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe) -
 
 
 def _patience(pipe: Pipe) -> str:
-    """For the far end, whom nobody can tell when the link is dead; longer than our own."""
+    """Return the timeout of the far end, which gets no notice of a dead link; it is longer than our own."""
     return str(max(30, 2 * math.ceil(pipe.stall_after)))
 
 
@@ -297,7 +297,7 @@ def _share(pipe: Pipe, lanes: int) -> int:
 
 
 def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
-    """The receiving end; on a host with its own buffer, where there is mbuffer."""
+    """Build the receiving command; on a remote host with its own buffer, if mbuffer is installed there."""
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     if side.root.host is not None and side.mbuffer:
         return script(scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=at(side))
@@ -308,39 +308,39 @@ def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
 
 
 def abort_command(dataset: str, where: At) -> Command:
-    """Throws away what a cut receive left; with nothing there it is fine."""
+    """Build the command that discards the rest of an interrupted receive; it succeeds when there is none."""
     return script(scripts.ABORT, dataset, effect=Effect.WRITES, where=where)
 
 
 def end_receive_command(dataset: str, pid: int, where: At) -> Command:
-    """Ends the process that still receives into the dataset, if it still does, and waits until it is gone."""
+    """Build the command that ends a process that still receives into the dataset, and waits until it is gone."""
     text = f"{scripts.END_SUDO if where.sudo else scripts.END_PLAIN}\n{scripts.END_RECEIVE}"
     return script(text, str(pid), dataset, effect=Effect.WRITES, where=where)
 
 
 def rollback_command(snapshot: str, *, over_snapshots: bool, where: At) -> Command:
-    """Back to a snapshot. Newer ones die only where `over_snapshots` says that the plan names them; clones never (-R)."""
+    """Build a rollback. `over_snapshots`: it destroys newer snapshots, which the plan names; clones never (-R)."""
     return zfs("rollback", *(("-r",) if over_snapshots else ()), snapshot, effect=Effect.DESTROYS, where=where)
 
 
 def rename_command(dataset: str, to: str, where: At) -> Command:
-    """Renames a dataset with all below it, and mounts nothing anew (-u)."""
+    """Build the command that renames a dataset with all below it, and mounts nothing again (-u)."""
     return zfs("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
 
 
 def placeholder_command(dataset: str, where: At, *, encryption: Encryption | None = None) -> Command:
-    """Makes a dataset that is never mounted and says whose it is."""
+    """Build the command that creates a placeholder: a dataset that is never mounted and is marked as ours."""
     words = ("create", "-u", "-o", "canmount=off", "-o", "readonly=on", "-o", f"{PLACEHOLDER}=on")
     return zfs(*words, *(_OPEN if encryption is Encryption.OFF else ()), dataset, effect=Effect.WRITES, where=where)
 
 
 def no_placeholder_command(dataset: str, where: At) -> Command:
-    """Takes the placeholder's mark away."""
+    """Build the command that removes the placeholder property."""
     return zfs("inherit", PLACEHOLDER, dataset, effect=Effect.WRITES, where=where)
 
 
 def keep_commands(marks: tuple[tuple[str, str, str], ...], side: Side) -> Iterator[Command]:
-    """Makes bookmarks (dataset, snapshot, bookmark); those that are there already are fine.
+    """Yield commands that create bookmarks (dataset, snapshot, bookmark); existing ones are no error.
 
     Why two ways: a channel program makes all of them in one transaction, and needs root.
     """
@@ -354,7 +354,7 @@ def keep_commands(marks: tuple[tuple[str, str, str], ...], side: Side) -> Iterat
 
 
 def drop_commands(bookmarks: tuple[str, ...], side: Side) -> Iterator[Command]:
-    """Destroys bookmarks, by their whole names; those that are gone already are fine. They are ours: nobody loses data."""
+    """Yield commands that destroy bookmarks by full name; missing ones are no error. They are ours: no data is lost."""
     if any("#" not in name for name in bookmarks):
         raise ValueError(f"not all are bookmarks: {bookmarks}")
     for batch in batches((name,) for name in bookmarks):
@@ -362,19 +362,19 @@ def drop_commands(bookmarks: tuple[str, ...], side: Side) -> Iterator[Command]:
 
 
 def hold_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
-    """Keeps snapshots from being destroyed; those held already are fine."""
+    """Yield commands that hold snapshots, so that nothing destroys them; existing holds are no error."""
     for batch in batches((name,) for name in snapshots):
         yield script(scripts.HOLD, tag, *batch, effect=Effect.WRITES, where=at(side))
 
 
 def release_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
-    """Lets go of held snapshots; those not held are fine."""
+    """Yield commands that release held snapshots; missing holds are no error."""
     for batch in batches((name,) for name in snapshots):
         yield script(scripts.RELEASE, tag, *batch, effect=Effect.WRITES, where=at(side))
 
 
 def batches(groups: Iterable[tuple[str, ...]], longest: int = LONGEST) -> Iterator[tuple[str, ...]]:
-    """The words of whole groups, as many as fit one command line, quoted for a far shell."""
+    """Yield the words of whole groups, as many as fit on one command line, quoted for a remote shell."""
     batch: list[str] = []
     length = 0
     for group in groups:

@@ -1,10 +1,10 @@
-"""Counts a stream by what passes between its first two programs, and hears how large it will be."""
+"""The byte count of a stream, taken between its first two programs, and its announced size."""
 
 _ABSURD = 1 << 60
 
 
 class ZfsMeter:
-    """`zfs send -P` tells the size on stderr, in lines of its own; what passes is counted outside of any program."""
+    """The progress of a zfs stream: the size from `zfs send -P` on stderr, and bytes counted outside of any program."""
 
     def __init__(self) -> None:
         self._expected: int | None = None
@@ -12,11 +12,11 @@ class ZfsMeter:
         self._rest = b""
 
     def feed(self, _chunk: bytes) -> int | None:
-        """`zfs receive` tells nothing of its progress."""
+        """Return None: `zfs receive` reports no progress."""
         return None
 
     def heard(self, chunk: bytes) -> None:
-        """Takes the size from a line "size N"; what the other programs say may stand between, and lines may be cut."""
+        """Parse the size from a line "size N"; messages of other programs may stand between, and lines may be split."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self._rest = self._rest[-64:]
         for line in lines:
@@ -25,15 +25,15 @@ class ZfsMeter:
                 self._expected = int(number)
 
     def passed(self, count: int) -> int:
-        """Bytes that went from the sender on."""
+        """Record the bytes that left the sender, and return them."""
         self._moved = count
         return count
 
     @property
     def expected(self) -> int | None:
-        """What the sender said it would send; None: it did not, or said nonsense."""
+        """Return the size that the sender announced; None: it announced none, or nonsense."""
         return self._expected
 
     def moved(self) -> int | None:
-        """Bytes that travelled; None: nobody counted."""
+        """Return the bytes that were transferred; None: they were not counted."""
         return self._moved

@@ -1,4 +1,4 @@
-"""The small constant scripts of the zfs engine, for `sh` and for channel programs; names come to them as arguments.
+"""The small constant scripts of the zfs engine, for `sh` and for channel programs; names are passed as arguments.
 
 One call is one login over ssh. Nothing is ever spliced into a text.
 """
@@ -227,11 +227,11 @@ printf "=at %s\\n%s\\n" "$d" "$a"
 
 
 def one_line(text: str) -> str:
-    """The script as one line, so that a plan and a log can show it and a person can paste it."""
+    """Return the script as one line, so that a plan and a log can show it and a person can paste it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "".join(line + (" " if _goes_on(line) else "; ") for line in lines).removesuffix("; ")
 
 
 def _goes_on(line: str) -> bool:
-    """Whether what follows a line belongs to the same command."""
+    """Return whether the text after a line belongs to the same command."""
     return line.endswith(("{", "|", ";")) or line.rsplit(maxsplit=1)[-1] in ("then", "do", "else", "in")

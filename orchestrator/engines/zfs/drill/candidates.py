@@ -1,4 +1,4 @@
-"""Which snapshots of a copy a drill takes, and what each is compared with: the source, what was recorded of it, or itself."""
+"""The snapshots of a copy that a restore test uses, each with its reference: the source, a record, or the copy itself."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from orchestrator.engines.zfs.verify import compare as comparing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drillable:
-    """A dataset of the copy with the snapshot that is drilled. `source`: the same one there; None: the source has it no more.
+    """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it.
 
     `away`: why nobody could look at the source.
     """
@@ -26,17 +26,17 @@ class Drillable:
 
     @property
     def volume(self) -> bool:
-        """Whether it has no files."""
+        """Return whether the dataset is a volume, which has no files."""
         return self.there.kind is Kind.VOLUME
 
     @property
     def locked(self) -> bool:
-        """Whether nobody can read it now."""
+        """Return whether the dataset is encrypted and its key is not loaded."""
         return self.there.encrypted and not self.there.key_loaded
 
     @property
     def alone(self) -> str:
-        """Why its files cannot be compared with the source's; empty: they can."""
+        """Return why its files cannot be compared with the source's; empty: they can."""
         if self.away:
             return self.away
         if self.source is None or self.here is None:
@@ -45,7 +45,7 @@ class Drillable:
 
 
 def drillable(case: Case, away: str = "") -> tuple[Drillable, ...] | Refusal:
-    """Of each dataset of the copy the newest snapshot that both sides hold, or else its newest. Refuses: there is none.
+    """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none.
 
     `away`: why nobody could look at the source.
     """
@@ -72,7 +72,7 @@ def _each(case: Case, away: str) -> Iterator[Drillable]:
 
 
 def recorded(kit: str | None, case: Case) -> Mapping[str, Mapping[str, int]]:
-    """By dataset, the guids of its snapshots as the newest kit has them, by name."""
+    """Return for each dataset the guids of its snapshots by name, as the newest recovery kit records them."""
     found: dict[str, dict[str, int]] = {}
     root = case.job.source.path
     for whole, guid, *_ in json.loads(kit).get("snapshots", ()) if kit else ():
@@ -83,7 +83,7 @@ def recorded(kit: str | None, case: Case) -> Mapping[str, Mapping[str, int]]:
 
 
 def vouched(one: Drillable, known: Mapping[str, Mapping[str, int]]) -> bool | None:
-    """Whether the snapshot is the one that the source had, by its guid; None: nothing tells. Bookmarks and the kit do."""
+    """Return whether the snapshot is the source's, by guid; None: neither bookmarks nor the kit show it."""
     if one.source is not None:
         return True
     own = known.get(one.dataset, {})

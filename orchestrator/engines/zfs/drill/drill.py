@@ -1,4 +1,4 @@
-"""Drills of datasets: clones of a copy's newest snapshots, or a real receive of them, and how files in them are compared.
+"""Restore tests of datasets: clones of a copy's newest snapshots, or a real receive, and the comparison of their files.
 
 The clones lie beside the copy, flat below one dataset that carries our mark; only what carries it is ever destroyed. What is
 encrypted and has no key here is tried as it lies: its raw stream is read, or received; no file of it is ever seen.
@@ -91,13 +91,13 @@ shift; cd "$t" && exec "$@"
 
 
 def container_of(job: Job) -> Location:
-    """The dataset below which a drill's clones lie."""
+    """Return the dataset that contains the clones of a restore test."""
     place = place_of(job)
     return Location(path=f"{place.path.rpartition('/')[0]}/{PLACE}/{job.name}", host=place.host)
 
 
 def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
-    """The newest snapshots that both sides hold, cloned beside the copy; `whole`: received in [drill] scratch.
+    """Plan clones of the newest snapshots on both sides, beside the copy; `whole`: receive them in [drill] scratch.
 
     What the source has no more is compared with what was recorded of it: bookmarks, and `kit`, the newest recovery kit.
     """
@@ -133,7 +133,7 @@ def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool, kit: str 
 
 
 def _refuse_other(job: Job, one: Drillable, known: Mapping[str, Mapping[str, int]]) -> Refusal:
-    """The copy is not what was recorded; no reading could make that good."""
+    """Return the refusal of a copy that differs from the record; reading its contents could not correct that."""
     name, told = one.target.name, known[one.dataset][one.target.name]
     return Refusal(
         why=f"{one.dataset or 'the copy'}{one.target.mark} is another snapshot than the source had under that name",
@@ -144,7 +144,7 @@ def _refuse_other(job: Job, one: Drillable, known: Mapping[str, Mapping[str, int
 
 
 def _remarks(chosen: list[Drillable], known: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """What has to be known of parts that are not compared with the source."""
+    """Yield notes on the parts that are not compared with the source."""
     alone = [one for one in chosen if one.alone]
     for why in dict.fromkeys(one.alone for one in alone):
         group = [one for one in alone if one.alone == why]
@@ -162,7 +162,7 @@ def _first(found: list[Drillable]) -> str:
 
 
 def _proves(job: Job, side: Side, sealed: list[Drillable], *, whole: bool) -> str:
-    """What trying sealed datasets proves; no more than that."""
+    """Return a sentence on what the test of encrypted datasets verifies, and what it does not."""
     if not sealed:
         return ""
     many, pool = show_count(len(sealed), "encrypted dataset"), side.root.path.partition("/")[0]
@@ -179,7 +179,7 @@ def _proves(job: Job, side: Side, sealed: list[Drillable], *, whole: bool) -> st
 
 
 def _containers(root: Location, where: At) -> Iterator[Step]:
-    """Where `-p` finds a dataset it changes nothing of it: so only what a drill made carries the mark."""
+    """Yield steps that create the container. With `-p` an existing dataset stays as it is, without our mark."""
     for path in (root.path.rpartition("/")[0], root.path):
         options = ("-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", "-o", f"{MARK}=yes")
         made = commands.zfs("create", *options, path, effect=Effect.WRITES, where=where)
@@ -224,7 +224,7 @@ def _received(job: Job, both: Both, one: Drillable, scratch: str, where: At, fla
 def _tried(
     job: Job, both: Both, sealed: list[Drillable], root: Location, where: At, first: int, *, whole: bool
 ) -> Iterator[Step]:
-    """What is tried of datasets whose files nobody can read here."""
+    """Yield the test steps for datasets whose files cannot be read here."""
     side = both.world.target
     for number, one in enumerate(sealed, first):
         snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
@@ -247,25 +247,25 @@ def _tried(
 
 
 def drop_step(root: Location, where: At) -> Step:
-    """Destroys what a drill made, where there is something."""
+    """Build the step that destroys what a restore test made, if there is something."""
     command = commands.script(_DROP, root.path, MARK, effect=Effect.DESTROYS, where=where)
     return _step(f"drop {root}, if it is there", "a drill leaves nothing", Pipeline(stages=(command,)))
 
 
 def listing_step(job: Job, rehearsal: Rehearsal, part: Part, keeps: str) -> Step:
-    """Lists the files of a part."""
+    """Build the step that lists the files of a part."""
     command = _script(_FILES, part.scratch, _scratch_side(job, rehearsal))
     return _step(f"list {part.scratch}", "a sample is chosen", Pipeline(stages=(command,), keeps=keeps))
 
 
 def harming_step(job: Job, rehearsal: Rehearsal, part: Part, names: str) -> Step:
-    """Damages files of a part, which only the clone then has."""
+    """Build the step that damages files of a part, in the clone alone."""
     command = _script(_HARM, part.scratch, _scratch_side(job, rehearsal))
     return _step(f"damage {part.scratch}", "a drill must find it", Pipeline(stages=(command,), reads=names))
 
 
 def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int, str], notes: str) -> Comparison:
-    """Each part beside the source's snapshot; `names`: local files with what is read of each, none of a part: all of it."""
+    """Plan to read each part and the source's snapshot; `names`: local files with what to read, none: all."""
     scratch = _scratch_side(job, rehearsal)
 
     def listed(part: Part, side: Side, what: str, called: str) -> Step:
@@ -294,7 +294,7 @@ def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int,
 
 
 def check_command(job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
-    """The owner's own look at what came back, in a folder where only it sees that mounted. Refuses: it came back on a host."""
+    """Build the owner's check, with the data mounted in a folder only for it. Refuses: the data is on another host."""
     if rehearsal.where.host is not None:
         cure = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
         return Refusal(
@@ -330,7 +330,7 @@ def _scratch_side(job: Job, rehearsal: Rehearsal) -> Side:
 
 
 def _script(text: str, what: str, side: Side, *more: str) -> Command:
-    """A script in a mount namespace of its own, as digesting's are."""
+    """Build a script command in a mount namespace of its own, as in `digesting`."""
     return digesting.apart(text, (what, *more), side)
 
 

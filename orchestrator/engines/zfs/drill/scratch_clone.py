@@ -1,4 +1,4 @@
-"""Scratch copies: clones of a point's snapshots below a place of their own beside the copy, mounted apart, dropped by name.
+"""Scratch copies: clones of a point's snapshots, below a place beside the copy, mounted apart, destroyed by name.
 
 Only what lies in that place and has our mark on it is ever destroyed.
 """
@@ -46,13 +46,13 @@ zfs destroy -r "$1"
 
 
 def place_of(job: Job) -> Location:
-    """Where scratch copies of a job lie: beside its copy."""
+    """Return the location of a job's scratch copies: beside its copy."""
     copy = job.target.location
     return Location(path=f"{copy.path.rpartition('/')[0] or copy.path}/{PLACE}", host=copy.host)
 
 
 def plan_try(job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader) -> Plan | Refusal:
-    """Clones of the point in all datasets, mounted below a folder of their own. Raises: OrchestratorError."""
+    """Plan clones of the point in all datasets, mounted below a folder of their own. Raises: OrchestratorError."""
     wished = Wished(to=place_of(job), below=below, until=until)
     back = returning(job, wished)
     world, _ = up_to(replace(survey(back, asked, reader, whole=True), returning=job.target.location.path), until)
@@ -92,7 +92,7 @@ def _make(job: Job, copy: Side, place: str, name: str, until: Point, keep: datet
 
 
 def _options(kind: Kind, name: str, below: str) -> tuple[str, ...]:
-    """Writable; a filesystem in a folder of its own, and mounted by nobody else."""
+    """Return the clone's options: writable; a filesystem has its own folder, and nothing else mounts it."""
     if kind is Kind.VOLUME:
         return ("-o", "readonly=off")
     folder = f"{FOLDER}/{name}/{below}".rstrip("/")
@@ -100,14 +100,14 @@ def _options(kind: Kind, name: str, below: str) -> tuple[str, ...]:
 
 
 def survey_scratch(job: Job, reader: Reader) -> tuple[Scratch, ...]:
-    """What lies in the place of a job's scratch copies. Raises: OrchestratorError."""
+    """Return the scratch copies in a job's place for them. Raises: OrchestratorError."""
     place = place_of(job)
     command = commands.script(_LIST, place.path, effect=Effect.READS, where=commands.At(host=place.host))
     return tuple(parse_scratch(run(reader, command).stdout.decode("utf-8", "surrogateescape").splitlines(), place))
 
 
 def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[Scratch]:
-    """Each with our mark."""
+    """Yield each scratch copy that has our mark."""
     for line in lines:
         whole, used, mountpoint, mark, until = (*line.split("\t"), "", "", "", "")[:5]
         job, at_sign, point = mark.partition("@")
@@ -126,7 +126,7 @@ def _time(text: str) -> datetime | None:
 
 
 def drop_step(job: Job, scratch: Scratch) -> Step:
-    """Destroys one scratch copy with all in it."""
+    """Build the step that destroys one scratch copy with all data in it."""
     side = Side(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
     command = commands.script(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=at(side))
     return _step(f"drop {scratch.at}", "asked for, or its time is over", command)

@@ -1,4 +1,4 @@
-"""A failed command or stream → what happened, what it means, what to do.
+"""Translation of a failed command or stream: what happened, what it means, what to do.
 
 `zfs receive` ends with 1 whatever happened, so only words tell; the table of `sayings` knows them. A sender that dies
 takes its receiver along, which then speaks of an incomplete stream, and the other way round: so what all programs said is
@@ -33,7 +33,7 @@ _DENIED = re.compile(
 
 
 def explain(broken: Broken) -> OrchestratorError:
-    """The error of the tree that a failed pipeline is. Raises nothing."""
+    """Return the error that a failed pipeline stands for. Raises nothing."""
     result, evidence = broken.result, without_tokens(broken.evidence)
     if result.stopped is not None:
         return _stopped(result.stopped, evidence)
@@ -57,7 +57,7 @@ def explain(broken: Broken) -> OrchestratorError:
 
 
 def without_tokens(evidence: Evidence) -> Evidence:
-    """The same without resume tokens: who has one can have the rest of the stream sent to him."""
+    """Return the evidence without resume tokens, as any holder of a token can have the rest of the stream sent."""
     return replace(
         evidence,
         lines=tuple(map(redact, evidence.lines)),
@@ -66,7 +66,7 @@ def without_tokens(evidence: Evidence) -> Evidence:
 
 
 def redact(text: str) -> str:
-    """The text with resume tokens left out."""
+    """Return the text without resume tokens."""
     return _TOKEN.sub("(token)", text)
 
 
@@ -85,7 +85,7 @@ def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
 
 
 def _in_order(result: Result, evidence: Evidence) -> Iterator[str]:
-    """What the programs said, the one to blame first."""
+    """Yield the messages of the programs, the one to blame first."""
     blamed = result.culprit
     if blamed is not None and blamed < len(evidence.last_words):
         yield evidence.last_words[blamed]
@@ -102,7 +102,7 @@ def _told(result: Result) -> str:
 
 
 def _lines(said: str, found: re.Match[str]) -> str:
-    """The whole lines in which the words were found, as one."""
+    """Return the whole lines that contain the match, joined into one."""
     start = said.rfind("\n", 0, found.start()) + 1
     end = said.find("\n", found.end())
     return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())

@@ -1,4 +1,4 @@
-"""What zfs, zpool, mbuffer, sudo and ssh say when they fail, and what each sentence means: one table, tried from above.
+"""Error messages of zfs, zpool, mbuffer, sudo and ssh, and their meanings: one table, tried from the top.
 
 Words before mere exit codes, causes before consequences: what a cut brings along stands last.
 Source: openzfs, lib/libzfs/libzfs_sendrecv.c and libzfs_util.c; ssh(1).
@@ -23,7 +23,7 @@ LOOKS = "the next attempt looks again and decides anew"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """Fits what holds `words`, a pattern that is compiled when something failed, or where a program ended with one of `exits`."""
+    """One rule of the table: a pattern `words`, compiled when something failed, or the `exits` of a program."""
 
     words: str | None
     exits: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Holds and bookmarks of ours: who wants each, what room it takes, and how those that nobody wants are let go.
+"""Our holds and bookmarks: the job that needs each, the space that it uses, and the release of those not needed.
 
 A pool that is away now may still want its pins: as long as one of the jobs' places was not seen, its unknown ones stay.
 """
@@ -24,7 +24,7 @@ from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_keeper, hold
 
 
 def judge(jobs: Iterable[Job], seen: SeenPins, now: datetime) -> Pins:
-    """Each pin with who wants it, and why."""
+    """Return each hold and bookmark with the job that needs it, and why."""
     known = tuple(jobs)
     guids = {job.name: _target_guid(job, seen) for job in known}
     names = {guid: name for pool in seen.pools for guid, name in pool.pools.items()}
@@ -39,14 +39,14 @@ def judge(jobs: Iterable[Job], seen: SeenPins, now: datetime) -> Pins:
 
 
 def _target_guid(job: Job, seen: SeenPins) -> int | None:
-    """The guid of the pool that a job copies to; None: it was not seen now."""
+    """Return the guid of the pool that a job copies to; None: the survey did not see it."""
     there = pool_of(job.target.location)
     machine = [pool for pool in seen.pools if pool.root.host == there.host]
     return next((guid for pool in machine for guid, name in pool.pools.items() if name == there.path), None)
 
 
 def covers(job: Job, dataset: str, pool: Location) -> bool:
-    """Whether a job copies the dataset."""
+    """Return whether a job copies the dataset."""
     options, root = options_of(job), job.source
     if root.host != pool.host or (dataset != root.path and not dataset.startswith(f"{root.path}/")):
         return False
@@ -67,7 +67,7 @@ def _wanted(
     now: datetime,
     own: Collection[tuple[str, Keeper | None]],
 ) -> tuple[str | None, str]:
-    """(the job that wants it, or None; why). `own`: of which dataset each copy has bookmarks."""
+    """Return (the job that needs it, or None; why). `own`: the datasets of which each copy has bookmarks."""
     if not owners:
         return None, "no job copies this dataset any more"
     fitting = tuple(job for job in owners if _fits(one, job))
@@ -88,7 +88,7 @@ def _wanted(
 
 
 def _fits(one: Found, job: Job) -> bool:
-    """Whether the name of a pin may be for a job's copy, as far as it tells the place."""
+    """Return whether a hold or bookmark may be for a job's copy, as far as its name shows the place."""
     keeper = one.keeper
     return keeper.place is None or keeper == keeper_of(keeper.pool, job.target.location)
 
@@ -96,7 +96,7 @@ def _fits(one: Found, job: Job) -> bool:
 def _wanted_bookmark(
     one: Found, there: tuple[Job, ...], own: Collection[tuple[str, Keeper | None]]
 ) -> tuple[str | None, str]:
-    """One that tells no place serves each job that has none of its own of that dataset yet."""
+    """Return (job or None, why); a bookmark without a place serves each job that has none of its own there yet."""
     if one.keeper.place is None:
         pool = one.keeper.pool
         there = tuple(job for job in there if (one.dataset, keeper_of(pool, job.target.location)) not in own)
@@ -128,7 +128,7 @@ def _whole(one: Found) -> str:
 
 
 def plan_letting_go(seen: SeenPins, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
-    """The steps for each pool: holds first, then bookmarks."""
+    """Plan the release steps for each pool: holds first, then bookmarks."""
     unwanted = {(pin.at, pin.tag) for pin in pins.pins if pin.job is None}
     planned = []
     for pool in seen.pools:
@@ -139,7 +139,7 @@ def plan_letting_go(seen: SeenPins, pins: Pins) -> tuple[tuple[Job, tuple[Step, 
 
 
 def _standing_for(pool: SeenPool) -> Job:
-    """A job made up for a pool, so that what is done there has a place in history."""
+    """Build a pseudo job for a pool, so that the history can record actions there."""
     place = Place(name="pins", location=pool.root)
     return Job(
         name="pins", file="", engine="zfs", source=pool.root, target=place, options=ZfsOptions(sudo=pool.sudo),

@@ -1,4 +1,4 @@
-"""What of ours keeps snapshots on a pool: how it is asked for, and what the answer means."""
+"""Our holds and bookmarks on a pool: the command that lists them, and the parser of its output."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ printf "=end\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A hold or a bookmark of ours. `keeper`: for which copy; `beside`: the bookmark that goes with a hold.
+    """A hold or bookmark of ours. `keeper`: its replication target id; `beside`: the bookmark that belongs to a hold.
 
     `since`: of a bookmark, when its snapshot was taken.
     """
@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPool:
-    """One pool as it was found, on behalf of a job. `pools`: all that are imported on its machine, by guid."""
+    """The survey of one pool, on behalf of a job. `pools`: all that are imported on its machine, by guid."""
 
     root: Location
     job: Job
@@ -59,14 +59,14 @@ class SeenPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPins:
-    """All pools that could be looked at, and why others could not."""
+    """The survey of all pools that could be read, and why others could not."""
 
     pools: tuple[SeenPool, ...]
     unseen: tuple[tuple[Location, str], ...]
 
 
 def pools_of(jobs: Iterable[Job]) -> dict[Location, Job]:
-    """The pools to look at, sources first, each with a job on whose behalf."""
+    """Return the pools to survey, sources first, each with a job on whose behalf."""
     known = tuple(jobs)
     sides = [(job.source, job) for job in known] + [(job.target.location, job) for job in known]
     found: dict[Location, Job] = {}
@@ -76,17 +76,17 @@ def pools_of(jobs: Iterable[Job]) -> dict[Location, Job]:
 
 
 def pool_of(location: Location) -> Location:
-    """The pool that a dataset lies on."""
+    """Return the pool of a dataset."""
     return Location(path=location.path.partition("/")[0], host=location.host)
 
 
 def look_command(pool: Location) -> Command:
-    """Prints a pool's bookmarks, its held snapshots and their holds, and which pools there are."""
+    """Build the command that prints a pool's bookmarks, its held snapshots and their holds, and the imported pools."""
     return commands.script(_LOOK, pool.path, effect=Effect.READS, where=At(host=pool.host))
 
 
 def parse_look(lines: Iterable[bytes], pool: Location, job: Job) -> SeenPool:
-    """What `look_command` printed. Raises: Unreadable."""
+    """Parse the output of `look_command`. Raises: Unreadable."""
     parts: dict[str, list[str]] = {}
     part, user = "", ""
     for line in lines:
@@ -147,7 +147,7 @@ def _holds(
 
 
 def _time(text: str) -> datetime | None:
-    """Seconds since 1970, or the time of the far machine's clock, which was told to be UTC."""
+    """Parse seconds since 1970, or a time of the remote machine's clock, which is requested in UTC."""
     if text.isdigit():
         return datetime.fromtimestamp(int(text), UTC)
     try:

@@ -1,4 +1,4 @@
-"""Whether the copy of a clone can be a clone too: where the target holds the origin's snapshot by then."""
+"""The check whether a clone's copy can be a clone too: the target must hold the origin's snapshot by then."""
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import Flags, Snapshot
@@ -9,7 +9,7 @@ from orchestrator.engines.zfs.plan.send_flags import frozen_flags
 
 
 def clone_start(case: Case, name: str, done: Lanes, origin: str | None) -> tuple[Snapshot, Flags] | Refusal | None:
-    """The origin's snapshot with the flags of its chain, where the target holds it by then; None: it will not."""
+    """Return the origin's snapshot and the flags of its chain; None: the target will not hold the snapshot by then."""
     found = case.origin(name)
     if origin is None or found is None:
         return None

@@ -1,4 +1,4 @@
-"""The newest snapshot that both sides hold: by guid, never by name; order by createtxg, within one side only."""
+"""The search for the newest snapshot that both sides hold: by guid, not by name; createtxg orders one side only."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.engines.zfs.model import Bookmark, Dataset, Snapshot
@@ -6,7 +6,7 @@ from orchestrator.engines.zfs.model import Bookmark, Dataset, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What an increment starts from: `base` on the source, `there` the same on the target.
+    """The base of an increment: `base` on the source, `there` the same snapshot on the target.
 
     `own`: the target's snapshots after it, oldest first; the source holds none of them.
     """
@@ -27,7 +27,7 @@ class Base:
 
 
 def find_base(source: Dataset, target: Dataset) -> Base | None:
-    """The target's newest snapshot that the source holds, as a snapshot or else as a bookmark."""
+    """Return the target's newest snapshot that the source also holds, as a snapshot or a bookmark."""
     newest = target.newest
     if newest is not None and source.newest is not None and source.newest.guid == newest.guid:
         return Base(base=source.newest, there=newest)

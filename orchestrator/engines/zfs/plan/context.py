@@ -1,4 +1,4 @@
-"""What a decision is made from: the world, the job's options, what was asked, and what follows from them."""
+"""The input of a decision: the survey, the job's options, the request, and the values derived from them."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from orchestrator.engines.zfs.plan.resume_attempts import Tried, key, parse_trie
 
 
 class Case:
-    """One look to decide on; the indexes are made once, and only when something asks for them."""
+    """One survey to decide on; its indexes are built once, when they are first needed."""
 
     def __init__(self, job: Job, world: World, asked: Asked) -> None:
         self.job = job
@@ -28,7 +28,7 @@ class Case:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The source's datasets that the job carries, parents before children."""
+        """Return the source's datasets that the job replicates, parents before children."""
         datasets = self.world.source.datasets
         if not self.options.recursive:
             return ("",)
@@ -41,33 +41,33 @@ class Case:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The same names, to look one up."""
+        """Return the same names as a set, for lookups."""
         return frozenset(self.names)
 
     @cached_property
     def owners(self) -> dict[int, str]:
-        """Which dataset of the source holds a snapshot, by its guid."""
+        """Return the source dataset that holds each snapshot, by the snapshot's guid."""
         datasets = self.world.source.datasets.items()
         return {snapshot.guid: name for name, dataset in datasets for snapshot in dataset.snapshots}
 
     @cached_property
     def bookmarked(self) -> frozenset[int]:
-        """The guids of all bookmarks of the source."""
+        """Return the guids of all bookmarks of the source."""
         return frozenset(one.guid for dataset in self.world.source.datasets.values() for one in dataset.bookmarks)
 
     @cached_property
     def origins(self) -> frozenset[str]:
-        """Snapshots of the target that clones there come from, by their whole names."""
+        """Return the full names of the target's snapshots that are origins of clones there."""
         return frozenset(dataset.origin for dataset in self.world.target.datasets.values() if dataset.origin)
 
     @cached_property
     def gone(self) -> tuple[str, ...]:
-        """Datasets of the copy that the source has no more."""
+        """Return the datasets of the copy that the source no longer has."""
         here, there = self.world.source.datasets, self.world.target.datasets
         return tuple(sorted(name for name, dataset in there.items() if name not in here and not dataset.placeholder))
 
     def origin(self, name: str) -> tuple[str, Snapshot] | None:
-        """(dataset, snapshot) that a clone of the source comes from; None: it is no clone, or one from outside the job's tree."""
+        """Return the (dataset, snapshot) that a clone comes from; None: no clone, or from outside the job's tree."""
         whole, _, mark = (self.world.source.datasets[name].origin or "").partition("@")
         root = self.world.source.root.path
         below = whole.removeprefix(root).removeprefix("/")
@@ -80,43 +80,43 @@ class Case:
         return (below, found) if found else None
 
     def target_holds(self, name: str, guid: int) -> bool:
-        """Whether the target's dataset has the snapshot."""
+        """Return whether the target's dataset has the snapshot."""
         if name not in self._held:
             there = self.world.target.datasets.get(name)
             self._held[name] = {one.guid for one in there.snapshots} if there else set()
         return guid in self._held[name]
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether the job's filters let a snapshot be sent."""
+        """Return whether the job's filters allow a snapshot to be sent."""
         if self._everything:
             return True
         return bool(self._wanted.fullmatch(snapshot.name)) and not self._unwanted.fullmatch(snapshot.name)
 
     def tried(self, name: str) -> Tried | None:
-        """What is remembered of going on with a cut receive into a dataset."""
+        """Return the record of earlier attempts to resume an interrupted receive into a dataset."""
         return parse_tried(self.asked.remembered.get(key(name), ""))
 
     @property
     def command(self) -> str:
-        """What a person says to have the same done again."""
+        """Return the command that a person runs to repeat the same action."""
         if self.world.returning is None:
             return f"poolferry run {self.job.name}"
         return f"poolferry restore run {self.job.name} --to {self.world.target.root}"
 
     def source_name(self, name: str) -> str:
-        """A dataset's whole name on the source."""
+        """Return a dataset's full name on the source."""
         return self.world.source.full(name)
 
     def target_name(self, name: str) -> str:
-        """A dataset's whole name on the target."""
+        """Return a dataset's full name on the target."""
         return self.world.target.full(name)
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
-    """What matches any of the patterns; without any, nothing."""
+    """Build the expression that matches any of the patterns; without patterns it matches nothing."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def parent_of(name: str) -> str:
-    """The dataset that one lies in; the root lies in itself."""
+    """Return the parent of a dataset; the root is its own parent."""
     return name.rpartition("/")[0]

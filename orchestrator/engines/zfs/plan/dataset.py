@@ -1,4 +1,4 @@
-"""What one dataset gets: nothing, the deeds of its lane in order, or a refusal."""
+"""The decision on one dataset: nothing, the actions of its dataset plan in order, or a refusal."""
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
@@ -15,7 +15,7 @@ from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, 
 
 
 def decide_lane(case: Case, name: str, done: Lanes, origin: str | None) -> Lane:
-    """What this dataset gets. `done`: the lanes of its parent and its origin, among others; `origin`: where a clone may start."""
+    """Decide the plan of one dataset. `done`: plans of its parent, its origin and others; `origin`: a clone's start."""
     above = done[parent_of(name)] if name else None
     lane = _decide(case, name, done, origin, above)
     if lane.there or lane.comes:
@@ -45,7 +45,7 @@ def _refuse_busy(case: Case, name: str) -> Refusal:
 
 
 def _go_on(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | None) -> Lane:
-    """The target's dataset holds snapshots: on from the newest that both hold."""
+    """Plan a dataset whose copy has snapshots: continue from the newest one that both sides hold."""
     source = case.world.source.datasets[here.name]
     base = find_base(source, target)
     ahead = look_ahead(case, source, base.base if base else None)
@@ -67,7 +67,7 @@ def _go_on(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | N
 
 
 def _carry_on(case: Case, here: Lane, base: Base, back: RollBack | None, flags: Flags) -> Lane:
-    """What a cut receive left goes on or goes, then all that follows."""
+    """Plan to resume or discard an interrupted receive, then all sends that follow."""
     source = case.world.source.datasets[here.name]
     verdict = judge(case, here.name, base, flags)
     if isinstance(verdict, Refusal):
@@ -90,7 +90,7 @@ def _after(cut: ResumedSend) -> str:
 
 
 def _fill(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | None) -> Lane:
-    """The target's dataset is there without a snapshot: a first receive that was cut, our placeholder, or in the way."""
+    """Plan a dataset whose copy has no snapshot: an interrupted first receive, our placeholder, or an obstacle."""
     name = here.name
     source = case.world.source.datasets[name]
     if target.token is None and not (target.partial and target.placeholder):
@@ -113,7 +113,7 @@ def _fill(case: Case, here: Lane, target: Dataset, done: Lanes, origin: str | No
 def _begin(
     case: Case, here: Lane, done: Lanes, origin: str | None, *, onto: Dataset | None, before: tuple[Deed, ...] = ()
 ) -> Lane:
-    """A first send: a clone from its origin's copy, or whole. `onto`: what stands there; `before`: what clears the way."""
+    """Plan a first send: a clone of its origin's copy, or full. `onto`: what exists; `before`: actions to run first."""
     source = case.world.source.datasets[here.name]
     ahead = look_ahead(case, source, None)
     if not ahead.picked:
@@ -145,7 +145,7 @@ def _begin(
 
 
 def _beside(case: Case, here: Lane, refusal: Refusal, done: Lanes, origin: str | None) -> Lane:
-    """The refusal; or, where that was asked for, what is there renamed away and all sent anew."""
+    """Return the refusal; or, where it was requested, a plan that renames the old copy and sends all again."""
     aside = divergence.set_aside(case, here.name, refusal)
     if isinstance(aside, Refusal):
         return replace(here, refusal=aside)
@@ -159,7 +159,7 @@ def _beside(case: Case, here: Lane, refusal: Refusal, done: Lanes, origin: str |
 
 
 def _cover_above(case: Case, name: str, done: Lanes) -> Cover:
-    """How what lies above the copy is encrypted, so that it would be too."""
+    """Return how the dataset above the copy is encrypted, as the copy would inherit it."""
     if name:
         return done[parent_of(name)].cover
     return Cover.SEALED if case.world.target.inherits_encryption else Cover.OPEN
@@ -170,7 +170,7 @@ def _cover_of(case: Case, target: Dataset) -> Cover:
 
 
 def _parted(case: Case, name: str, base: Base, target: Dataset) -> tuple[str, ...]:
-    """A warning, while there is nothing to send."""
+    """Return a warning about a target that diverged, while there is nothing to send."""
     own = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else ""
     written = f"was written to ({show_size(target.written)})" if target.written else ""
     what = " and ".join(told for told in (own, written) if told)

@@ -1,4 +1,4 @@
-"""One dataset's part of a plan, as a value."""
+"""The plan of one dataset, as a value."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -19,7 +19,7 @@ from orchestrator.engines.zfs.plan.common_snapshot import Base
 
 
 class Cover(StrEnum):
-    """What a copy lies under, for those below it."""
+    """The encryption that datasets below a copy would inherit."""
 
     OPEN = "not encrypted"
     SEALED = "encrypted by the target, with its key"
@@ -27,18 +27,18 @@ class Cover(StrEnum):
 
 
 def below(above: Cover) -> Cover:
-    """The cover of what does not come raw."""
+    """Return the encryption inheritance of a dataset that is not sent raw."""
     return Cover.SEALED if above is Cover.SEALED else Cover.OPEN
 
 
 def encryption_below(above: Cover) -> Encryption | None:
-    """What a dataset that does not come raw is to get."""
+    """Return the encryption setting for a dataset that is not sent raw."""
     return {Cover.OPEN: None, Cover.SEALED: Encryption.AS_ABOVE, Cover.RAW: Encryption.OFF}[above]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One dataset's part of a plan.
+    """The plan of one dataset.
 
     `base`: what both sides hold now; `there`: what the target has of it now stays; `comes`: the copy's dataset, or its
     first snapshot, comes to be; `moved`: what the target had there is renamed away; `cover`: how the copy is encrypted;
@@ -60,7 +60,7 @@ class Lane:
 
     @property
     def end(self) -> Snapshot | Bookmark | None:
-        """The newest that both sides hold in the end."""
+        """Return the newest snapshot or bookmark that both sides hold in the end."""
         sent = [deed.snapshot for deed in self.deeds if isinstance(deed, FullSend | IncrementalSend | ResumedSend)]
         return sent[-1] if sent else self.base.base if self.base else None
 
@@ -69,7 +69,7 @@ Lanes = Mapping[str, Lane]
 
 
 def carries(deed: Deed, snapshot: Snapshot) -> bool:
-    """Whether a deed brings the snapshot."""
+    """Return whether an action sends the snapshot."""
     if isinstance(deed, IncrementalSend) and deed.between:
         return deed.base.createtxg < snapshot.createtxg <= deed.snapshot.createtxg
     return isinstance(deed, FullSend | IncrementalSend | ResumedSend) and deed.snapshot.guid == snapshot.guid

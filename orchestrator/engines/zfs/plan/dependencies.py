@@ -1,4 +1,4 @@
-"""What must be there before what: parents before children, origins before clones, in levels."""
+"""The order of datasets: parents before children, origins before clones, in levels."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from orchestrator.engines.zfs.plan.context import parent_of
 
 
 def put_in_order(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """The datasets so that each comes after its parent and after its origin; and the origins that could be kept.
+    """Return the datasets, each after its parent and after its origin; and the origins that could be kept.
 
     Where that goes in a circle (a dataset that is a clone of something below itself), one clone in it loses its origin: it
     is sent whole.
@@ -18,7 +18,7 @@ def put_in_order(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tu
 
 
 def _sorted(names: tuple[str, ...], origins: dict[str, str]) -> tuple[str, ...]:
-    """Takes what waits for nothing, again and again; where all that is left waits, breaks a circle."""
+    """Sort the datasets: take those that wait for nothing, repeatedly; break a cycle where all others wait."""
     waits = {name: _before(name, origins) for name in names}
     followers: dict[str, list[str]] = {name: [] for name in names}
     for name, before in waits.items():
@@ -46,7 +46,7 @@ def _before(name: str, origins: Mapping[str, str]) -> set[str]:
 
 
 def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
-    """Follows who waits for whom until one comes again, and takes a clone in that circle off its origin."""
+    """Find a cycle of waiting datasets, remove the origin of one clone in it, and return that clone."""
     walk: dict[str, None] = {}
     name = next(name for name, before in waits.items() if before)
     while name not in walk:
@@ -64,7 +64,7 @@ def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
 
 
 def levels(order: Iterable[str], needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """The level of each dataset: one above the last of those it needs. `order`: what is needed comes first."""
+    """Return the level of each dataset: one above the last of those it needs. `order`: needed ones come first."""
     level: dict[str, int] = {}
     for name in order:
         level[name] = 1 + max((level[other] for other in needs[name] if other in level), default=-1)

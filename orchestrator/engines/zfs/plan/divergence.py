@@ -1,4 +1,4 @@
-"""A target that went its own way: refused with the evidence and the cures, rolled back or set aside with consent."""
+"""Decisions on a diverged target: a refusal with evidence and hints; with consent, a rollback or a rename."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ _SHOWN = 10
 
 
 def set_aside(case: Case, name: str, refusal: Refusal) -> SetAside | Refusal:
-    """The refusal, or what was asked for in its place."""
+    """Return the refusal, or the rename that was requested in its place."""
     if ASIDE not in case.asked.allowed or refusal.guard != ASIDE:
         return refusal
     to = f"{case.target_name(name)}_aside_{point_name(case.asked.now)}"
@@ -23,7 +23,7 @@ def set_aside(case: Case, name: str, refusal: Refusal) -> SetAside | Refusal:
 
 
 def refuse_own(case: Case, name: str, base: Base, target: Dataset) -> RollBack | Refusal:
-    """The target has snapshots of its own after the base, or was written to: back to the base with consent, else a refusal.
+    """Return a rollback with consent, else a refusal, for a target with snapshots or writes of its own after the base.
 
     Aside, where it is asked for, destroys nothing and goes first.
     """
@@ -63,7 +63,7 @@ def _cure(case: Case, base: Base, whole: str) -> str:
 
 
 def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], *, rolled_back: bool) -> Refusal | None:
-    """Whether the target has another snapshot under the name of one that is to be sent: zfs would take no such stream."""
+    """Return a refusal when the target has another snapshot under a name to be sent: zfs takes no such stream."""
     there = case.world.target.datasets[name].snapshots
     stay = there[: len(there) - len(base.own)] if rolled_back else there
     names = {one.name: one for one in stay}
@@ -79,7 +79,7 @@ def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], 
 
 
 def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) -> Refusal:
-    """The target's dataset holds snapshots, and the source has none of them: another dataset, or one made anew."""
+    """Return the refusal of a target whose snapshots the source does not have: another dataset, or one made again."""
     whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
     evidence = [
         f"newest of {len(target.snapshots)} there: {there.mark} (guid {there.guid})",
@@ -96,7 +96,7 @@ def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) ->
 
 
 def refuse_in_the_way(case: Case, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
-    """Whether a dataset without a snapshot stands where a copy shall begin; our own placeholder does not, mostly."""
+    """Return a refusal when a dataset without snapshots is in a new copy's way; our own placeholder mostly is not."""
     whole = case.target_name(name)
     if target.kind != source.kind:
         why = f"{whole} is a {target.kind}, and {case.source_name(name)} is a {source.kind}"
@@ -111,7 +111,7 @@ def refuse_in_the_way(case: Case, name: str, source: Dataset, target: Dataset, *
 
 
 def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
-    """What can only come after something else that is refused."""
+    """Return the refusal of an action that must wait for another refused one."""
     return Refusal(why=why, evidence=(refusal.why,), cure=refusal.cure, guard=refusal.guard)
 
 

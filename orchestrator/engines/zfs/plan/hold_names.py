@@ -1,4 +1,4 @@
-"""How bookmarks and holds of ours are called on the source, so that a later run knows for which copy each is.
+"""The names of our bookmarks and holds on the source, which show a later run the copy that each one is for.
 
 A name tells the target's pool by its guid, the copy there by its place, and the snapshot by its guid. Older names tell no
 place: they may be any job's that copies the dataset into that pool.
@@ -19,7 +19,7 @@ _TAG = re.compile(rf"{HOLD}_{_KEEPER}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeper:
-    """For which copy something is kept: the guid of its pool, and its place there; an older name tells none."""
+    """A replication target id: the guid of the copy's pool, and its place there; an older name has no place."""
 
     pool: int
     place: str | None = None
@@ -29,18 +29,18 @@ class Keeper:
 
 
 def keeper_of(pool_guid: int, copy: Location) -> Keeper:
-    """The keeper of a job's copy. Why not the pool's name: it may be imported under another one."""
+    """Return the replication target id of a copy. Why no pool name: the pool may be imported under another one."""
     below = copy.path.partition("/")[2]
     return Keeper(pool=pool_guid, place=f"{crc32(below.encode('utf-8', 'surrogateescape')):08x}")
 
 
 def cursor_name(keeper: Keeper, guid: int) -> str:
-    """The bookmark that remembers, for one copy, a snapshot that was sent there."""
+    """Return the name of the bookmark that records, for one copy, a snapshot that was sent there."""
     return f"{CURSOR}_{keeper}_{guid:016x}"
 
 
 def held_name(keeper: Keeper, guid: int) -> str:
-    """The bookmark that says: a hold of ours keeps this snapshot for this copy.
+    """Return the name of the bookmark that records a hold of ours on a snapshot for one copy.
 
     Why: a listing tells bookmarks at once, and holds only snapshot by snapshot.
     """
@@ -48,24 +48,24 @@ def held_name(keeper: Keeper, guid: int) -> str:
 
 
 def hold_tag(keeper: Keeper) -> str:
-    """The tag of a hold that keeps a snapshot which one copy's token needs."""
+    """Return the tag of a hold on a snapshot that one copy's token needs."""
     return f"{HOLD}_{keeper}"
 
 
 def cursor_keeper(name: str) -> Keeper | None:
-    """For which copy a bookmark remembers a snapshot; None: it is no such bookmark of ours."""
+    """Return the replication target id of a bookmark that records a sent snapshot; None: it is no such one of ours."""
     found = _MARK.fullmatch(name)
     return _keeper(found[2], found[3]) if found and not found[1] else None
 
 
 def held_keeper(name: str) -> Keeper | None:
-    """For which copy a bookmark tells of a hold; None: it tells of none."""
+    """Return the replication target id of a bookmark that records a hold; None: it is no such one of ours."""
     found = _MARK.fullmatch(name)
     return _keeper(found[2], found[3]) if found and found[1] else None
 
 
 def tag_keeper(tag: str) -> Keeper | None:
-    """For which copy a hold is; None: it is none of ours."""
+    """Return the replication target id of a hold; None: it is not ours."""
     found = _TAG.fullmatch(tag)
     return _keeper(found[1], found[2]) if found else None
 

@@ -1,4 +1,4 @@
-"""Bookmarks and holds on the source that keep what a later run goes on from: made before the sends, let go after the proof.
+"""Bookmarks and holds on the source for a later run: created before the sends, released after the confirmation.
 
 A bookmark takes no room and remembers where the target may stand once a send has ended. What a cut stream still needs is
 held: the snapshot of a first send or of a token, and in a stream of several those between, each of which may be the newest
@@ -27,7 +27,7 @@ _One = TypeVar("_One")
 
 
 def keep_and_let_go(case: Case, lanes: Iterable[Lane]) -> tuple[KeepBases, LetGoBases]:
-    """What to make first and what to drop last, for all datasets; of one that is refused, what it stands at stays known."""
+    """Return what to create first and what to release last; for a refused dataset, the record of its base stays."""
     keeper = keeper_of(case.world.target.pool_guid, case.world.target.root)
     parts = [_of_lane(case, lane, lane.end, keeper) for lane in lanes if lane.end is not None]
     keeps, drops = [keep for keep, _ in parts], [drop for _, drop in parts]
@@ -46,7 +46,7 @@ def _all(parts: Iterable[tuple[_One, ...]]) -> tuple[_One, ...]:
 
 
 def _of_lane(case: Case, lane: Lane, end: Snapshot | Bookmark, keeper: Keeper) -> tuple[KeepBases, LetGoBases]:
-    """One dataset's part."""
+    """Return the bookmarks and holds of one dataset: those to create, and those to release."""
     name, back = lane.name, case.world.returning is not None
     there = _cursors_there(case, name, keeper)
     # Nobody sends on from a copy that only came back from it.
@@ -75,26 +75,26 @@ def _named(dataset: str, ones: Iterable[_One]) -> tuple[tuple[str, _One], ...]:
 
 
 def _marked(lane: Lane) -> list[Snapshot]:
-    """Where the target stands now, and where it will after each send."""
+    """Return the snapshot that the target holds now, and the one that it holds after each send."""
     now = [lane.base.base] if lane.base and isinstance(lane.base.base, Snapshot) else []
     return now + [deed.snapshot for deed in lane.deeds if isinstance(deed, FullSend | IncrementalSend | ResumedSend)]
 
 
 def _between(case: Case, lane: Lane) -> list[Snapshot]:
-    """What streams of several snapshots bring before their last one."""
+    """Return the snapshots that streams of several snapshots bring before their last one."""
     several = (deed for deed in lane.deeds if isinstance(deed, IncrementalSend) and deed.between)
     return [one for deed in several for one in _inside(case, lane.name, deed.base, deed.snapshot)]
 
 
 def _left_between(case: Case, name: str, cursors: Collection[Bookmark]) -> Sequence[Snapshot]:
-    """What a run that was cut may have held: all between the bookmarks that it left behind."""
+    """Return the snapshots that an interrupted run may have held: all between the bookmarks that it left."""
     if len(cursors) < 2:
         return ()
     return _inside(case, name, min(cursors, key=_by_txg), max(cursors, key=_by_txg))
 
 
 def _inside(case: Case, name: str, first: Snapshot | Bookmark, last: Snapshot | Bookmark) -> Sequence[Snapshot]:
-    """The source's snapshots after the one and before the other."""
+    """Return the source's snapshots after `first` and before `last`."""
     snapshots = case.world.source.datasets[name].snapshots
     after = bisect_right(snapshots, first.createtxg, key=_by_txg)
     return snapshots[after : bisect_left(snapshots, last.createtxg, key=_by_txg)]
@@ -105,7 +105,7 @@ def _by_txg(one: Snapshot | Bookmark) -> int:
 
 
 def _cursors_there(case: Case, name: str, keeper: Keeper) -> dict[int, Bookmark]:
-    """Our bookmarks for this copy, by guid."""
+    """Return our bookmarks for this copy, by guid."""
     bookmarks = case.world.source.datasets[name].bookmarks
     return {one.guid: one for one in bookmarks if cursor_keeper(one.name) == keeper}
 
@@ -115,7 +115,7 @@ def _cursor(keeper: Keeper, snapshot: Snapshot) -> Bookmark:
 
 
 def _held(case: Case, name: str, held: Mapping[str, tuple[str, ...]]) -> dict[int, Snapshot]:
-    """Snapshots of a dataset that a hold keeps."""
+    """Return the snapshots of a dataset that a hold keeps, by guid."""
     names = frozenset(held.get(name, ()))
     if not names:
         return {}
@@ -123,7 +123,7 @@ def _held(case: Case, name: str, held: Mapping[str, tuple[str, ...]]) -> dict[in
 
 
 def _held_in_vain(case: Case, name: str, keeper: Keeper) -> list[Bookmark]:
-    """What tells of a hold for this copy whose snapshot is gone all the same: a run was killed before it held it."""
+    """Return our hold bookmarks whose snapshot is gone: a run was killed before it placed the hold."""
     dataset, keepers = case.world.source.datasets[name], (keeper, Keeper(pool=keeper.pool))
     there = {snapshot.guid for snapshot in dataset.snapshots}
     return [mark for mark in dataset.bookmarks if held_keeper(mark.name) in keepers and mark.guid not in there]

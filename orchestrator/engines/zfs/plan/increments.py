@@ -1,4 +1,4 @@
-"""Which snapshots are sent, in the fewest sends that carry these and no other."""
+"""The choice of the snapshots to send, in the fewest sends that carry these and no other."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,14 +18,14 @@ from orchestrator.engines.zfs.plan.context import Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What the source holds after a base: `all` of it, and those that are `picked` to be sent, the oldest first."""
+    """The source's snapshots after a base: `all` of them, and those `picked` to be sent, oldest first."""
 
     all: tuple[Snapshot, ...]
     picked: tuple[Snapshot, ...]
 
 
 def look_ahead(case: Case, source: Dataset, base: Snapshot | Bookmark | None) -> Ahead:
-    """What is to be sent after the base; without one, from the beginning."""
+    """Return the snapshots to send after the base; without a base, from the beginning."""
     after = source.snapshots
     if base is not None:
         if after and after[-1].createtxg <= base.createtxg:
@@ -36,7 +36,7 @@ def look_ahead(case: Case, source: Dataset, base: Snapshot | Bookmark | None) ->
 
 
 def _thinned(case: Case, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
-    """Those that catching up takes; the newest always."""
+    """Return the snapshots that the catch-up mode selects; the newest is always one of them."""
     way, retain = case.options.catch_up, case.asked.retain
     if way == "newest":
         return fitting[-1:]
@@ -52,7 +52,7 @@ def sends(
     dataset: str, ahead: Ahead, base: Snapshot | Bookmark | None, flags: Flags, why: str, *, origin: str | None = None,
     encryption: Encryption | None = None,
 ) -> Iterator[Send]:  # fmt: skip
-    """The fewest sends: -I wherever all between is picked, -i across gaps, from a bookmark and from a clone's origin.
+    """Yield the fewest sends: -I where all between is picked; -i across gaps, from a bookmark or a clone's origin.
 
     Why: `zfs send -I` starts from no bookmark.
     """
@@ -82,7 +82,7 @@ def _by_then(snapshot: Snapshot) -> str:
 
 
 def _runs(ahead: Ahead) -> Iterator[tuple[bool, list[Snapshot]]]:
-    """The picked snapshots in runs with no other between; each with whether nothing lies before it either."""
+    """Yield (near, run) for each run of picked snapshots without a gap; `near`: no other snapshot precedes it."""
     picked = {snapshot.guid for snapshot in ahead.picked}
     run: list[Snapshot] = []
     near = True

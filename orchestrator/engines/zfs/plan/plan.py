@@ -1,4 +1,4 @@
-"""What a zfs run does: decided from what was seen, dataset by dataset, then put into stages."""
+"""The plan of a zfs run: decided from the survey, dataset by dataset, then put into stages."""
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -26,7 +26,7 @@ from orchestrator.engines.zfs.plan.stages import Stages, put_in_stages
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
-    """The steps of a run, nothing, or a refusal."""
+    """Return the steps of a run, nothing to do, or a refusal."""
     from orchestrator.engines.zfs.plan import steps  # a refusal needs none of it
 
     decided = decide(job, world, asked)
@@ -48,7 +48,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
 
 
 def decide(job: Job, world: World, asked: Asked) -> Decided | Refusal:
-    """What every dataset of the job gets; a refusal where nothing can be done at all."""
+    """Decide the actions for every dataset of the job; refuse when nothing can be done at all."""
     case = Case(job, world, asked)
     refusal = _refuse_sides(case)
     if refusal:
@@ -73,12 +73,12 @@ def decide(job: Job, world: World, asked: Asked) -> Decided | Refusal:
 
 
 def _works(stages: Stages) -> bool:
-    """Whether there is more to do than to keep and let go."""
+    """Return whether the stages do more than create and release bookmarks and holds."""
     return any(not isinstance(deed, KeepBases | LetGoBases) for stage in stages for deed in stage)
 
 
 def _refuse_sides(case: Case) -> Refusal | None:
-    """Whether one of the two sides is not there at all."""
+    """Return a refusal when a side is missing, its restore is not finished, or its transport is not possible."""
     source, target = case.world.source, case.world.target
     if "" not in source.datasets:
         cure = "correct `source` in the job file, or import its pool"
@@ -93,7 +93,7 @@ def _refuse_sides(case: Case) -> Refusal | None:
 
 
 def _refuse_unfinished(case: Case) -> Refusal | None:
-    """Whether the source itself is not whole yet. Why: the target would seem to be ahead of it, and be taken back."""
+    """Return a refusal while the source is being restored. Why: the target would seem ahead and be rolled back."""
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
         return None
@@ -105,21 +105,21 @@ def _refuse_unfinished(case: Case) -> Refusal | None:
 
 
 def _end_receives(case: Case) -> tuple[EndReceive, ...]:
-    """Receives of ours that are still alive: the job is locked, so the run that began them is gone, and its link dead."""
+    """Return actions that end our old receives: the job is locked, so their run is gone and their link is dead."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
     alive = sorted(case.world.receiving.items())
     return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
 
 
 def _is_ours(case: Case, name: str) -> bool:
-    """Whether what is being received there is this job's: by its token, or, where that tells nothing, by the place."""
+    """Return whether a receive is this job's: by its token, or by the place where the token shows nothing."""
     there = case.world.target.datasets.get(name)
     token = case.world.tokens.get(there.token) if there and there.token else None
     return name in case.known if token is None else not is_foreign(case, name, token)
 
 
 def _decide_lanes(case: Case) -> dict[str, Lane]:
-    """Each dataset's lane, parents and origins first; and places for children whose parents send nothing."""
+    """Decide each dataset's plan, parents and origins first; add placeholders for parents that send nothing."""
     names = case.names
     found = {name: origin for name in names if (origin := case.origin(name))}
     order, origins = put_in_order(names, {name: origin[0] for name, origin in found.items() if origin[0] in case.known})
@@ -133,7 +133,7 @@ def _decide_lanes(case: Case) -> dict[str, Lane]:
 
 
 def _place_above(name: str, lanes: dict[str, Lane]) -> None:
-    """Makes sure that all above a dataset is there, with our own empty datasets where the source sends none."""
+    """Add placeholders so that all datasets above one exist, where the source sends none."""
     while name:
         name = parent_of(name)
         lane = lanes[name]
@@ -145,7 +145,7 @@ def _place_above(name: str, lanes: dict[str, Lane]) -> None:
 
 
 def _current(lanes: tuple[Lane, ...]) -> str | None:
-    """The newest snapshot of the copy's root, by the name that the target will have for it."""
+    """Return the newest snapshot of the copy's root, by the name that it will have on the target."""
     root = next(lane for lane in lanes if not lane.name)
     if root.base and root.end and root.end.guid == root.base.there.guid:
         return root.base.there.name
@@ -153,7 +153,7 @@ def _current(lanes: tuple[Lane, ...]) -> str | None:
 
 
 def _refuse_bare(case: Case) -> Refusal:
-    """Nothing can be sent, ever, until there is a snapshot."""
+    """Return the refusal of a source without any snapshot that can be sent."""
     root = case.source_name("")
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:

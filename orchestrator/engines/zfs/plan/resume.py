@@ -1,4 +1,4 @@
-"""Whether a receive that was cut can go on, and why not. A token covers one snapshot; what follows is sent after it.
+"""The decision to resume an interrupted receive, or why not. A token covers one snapshot; the rest is sent later.
 
 Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so renamed ones resume. What can never go on is
 thrown away and told; what is not ours is left alone and refused.
@@ -17,7 +17,7 @@ ABORT = "abort"  # allowed: throw away whatever a cut receive left
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """A cut receive that can never go on. `told`: what is remembered once it is thrown away."""
+    """An interrupted receive that can never be resumed. `told`: what is recorded once it is discarded."""
 
     why: str
     told: str = ""
@@ -27,7 +27,7 @@ Verdict = ResumedSend | Stale | Refusal | None
 
 
 def judge(case: Case, name: str, base: Base | None, flags: Flags) -> Verdict:
-    """What becomes of what a cut receive left; None: nothing was left. `flags`: as the chain is to be sent."""
+    """Decide on what an interrupted receive left; None: nothing was left. `flags`: those of the chain to be sent."""
     source, target = case.world.source.datasets[name], case.world.target.datasets[name]
     if target.token is None:
         return Stale(why="a receive was cut there, and it left nothing that can go on") if target.partial else None
@@ -44,7 +44,7 @@ def judge(case: Case, name: str, base: Base | None, flags: Flags) -> Verdict:
 
 
 def _stuck(case: Case, name: str, token: Token) -> Stale | Refusal | None:
-    """Whether the same stream came no byte further in several runs: begun anew once, then left to a person."""
+    """Return a verdict when several runs brought no byte more of the same stream: restart once, then refuse."""
     tried = case.tried(name)
     if tried is None or not tried.is_stuck(token):
         return None
@@ -67,7 +67,7 @@ def _going_on(case: Case, name: str, token: Token, snapshot: Snapshot) -> Resume
 
 
 def _snapshot_gone(case: Case, name: str, token: Token) -> Stale | Refusal:
-    """The source's dataset holds no such snapshot: it is gone, it went elsewhere, or the token was never ours."""
+    """Return the verdict on a token whose snapshot the source's dataset lacks: it is gone, elsewhere, or never ours."""
     told = f"{token.to_name} (guid {token.to_guid})"
     if any(one.guid == token.to_guid for one in case.world.target.datasets[name].snapshots):
         return Stale(why=f"the cut send of {told} is on the target whole by now")
@@ -79,7 +79,7 @@ def _snapshot_gone(case: Case, name: str, token: Token) -> Stale | Refusal:
 
 
 def is_foreign(case: Case, name: str, token: Token) -> bool:
-    """Whether nothing says that a token is this dataset's: neither its snapshot, nor its name, nor what it starts from."""
+    """Return whether nothing shows that a token is this dataset's: no known snapshot, name or base."""
     if token.to_guid in case.owners or token.to_name.partition("@")[0] == case.source_name(name):
         return False
     return token.from_guid is None or not (token.from_guid in case.owners or token.from_guid in case.bookmarked)
@@ -96,7 +96,7 @@ def _refuse_foreign(case: Case, name: str, told: str) -> Refusal:
 
 
 def _why_stale(case: Case, target: Dataset, token: Token, snapshot: Snapshot, base: Base | None) -> str | None:
-    """Why the stream does not fit what both sides hold now."""
+    """Return why the stream does not fit what both sides hold now; None: it fits."""
     told = f"the cut send of {snapshot.mark} (guid {snapshot.guid})"
     if any(one.guid == token.to_guid for one in target.snapshots):
         return f"{told} is on the target whole by now"
@@ -112,7 +112,7 @@ def _why_stale(case: Case, target: Dataset, token: Token, snapshot: Snapshot, ba
 
 
 def _why_other(source: Dataset, target: Dataset, token: Token, flags: Flags) -> str | None:
-    """Why the stream is of another make than the chain; of unencrypted data, raw or not is the same."""
+    """Return why the stream's kind differs from the chain's; for unencrypted data, raw or not is the same."""
     if source.encrypted and token.flags.raw != flags.raw:
         was, now = ("raw", "not raw") if token.flags.raw else ("not raw", "raw")
         return f"the cut send was {was}, and this chain is {now}"

@@ -1,4 +1,4 @@
-"""A receive that was cut and comes no byte further: how often a run went on from it in vain."""
+"""The record of an interrupted receive without progress: how often a run resumed it in vain."""
 
 import re
 from zlib import crc32
@@ -12,7 +12,7 @@ _TOLD = re.compile(r"([0-9a-f]{8}|-) (\d+) (\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """`runs` so many in a row failed from this very token on. `anew`: the guid of the snapshot that was begun anew for it."""
+    """Failed resumes of one token. `runs`: how many in a row; `anew`: guid of the snapshot that was restarted for it."""
 
     mark: str = "-"  # of the token: who has a token itself can have the rest of the stream
     runs: int = 0
@@ -22,23 +22,23 @@ class Tried:
         return f"{self.mark} {self.runs} {self.anew}"
 
     def is_stuck(self, token: Token) -> bool:
-        """Whether going on from the token was tried often enough."""
+        """Return whether runs tried to resume from the token often enough."""
         return self.mark == _mark(token) and self.runs >= RUNS
 
 
 def key(dataset: str) -> str:
-    """Under which name it is remembered of a dataset, told by where it lies below the root."""
+    """Return the key of a dataset's record, by the dataset's name below the root."""
     return f"zfs-cut {dataset}"
 
 
 def parse_tried(text: str) -> Tried | None:
-    """What was remembered; None: nothing, or nothing that we understand."""
+    """Parse a record; None: there is none, or none that we understand."""
     found = _TOLD.fullmatch(text)
     return Tried(mark=found[1], runs=int(found[2]), anew=int(found[3])) if found else None
 
 
 def next_try(before: Tried | None, token: Token) -> Tried:
-    """What is to be remembered when one more run fails from the token on; the token tells how far it came."""
+    """Return the record for one more failed run from the token; the token shows its progress."""
     again = before is not None and before.mark == _mark(token)
     anew = token.to_guid if before is not None and before.anew == token.to_guid else 0
     return Tried(mark=_mark(token), runs=before.runs + 1 if before is not None and again else 1, anew=anew)

@@ -1,4 +1,4 @@
-"""How a chain is sent: raw or not, and with which letters; decided with its first send and kept from then on.
+"""The flags of a chain of sends: raw or not, and with which letters; decided with the first send and kept.
 
 Why: ZFS takes no raw increment on what was received otherwise, and no increment without -L after one with it. What was
 sent raw stays sealed; what was not lies readable on the target, so that needs consent.
@@ -13,7 +13,7 @@ OPEN = 'raw = "no" and may-decrypt = true in [zfs]'
 
 
 def first_flags(case: Case, name: str, source: Dataset, *, sealed: bool) -> Flags | Refusal:
-    """The flags of a chain that begins now. `sealed`: the target encrypts all that lies there."""
+    """Return the flags of a new chain, or a refusal. `sealed`: the target encrypts all data there."""
     back = case.world.returning is not None
     if source.encrypted and case.options.raw != "no" and has_its_own_key(case.world, source):
         return Flags(raw=True, backup=back)
@@ -23,7 +23,7 @@ def first_flags(case: Case, name: str, source: Dataset, *, sealed: bool) -> Flag
 
 
 def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Flags | Refusal:
-    """The flags that a chain has, when the job agrees with them."""
+    """Return the flags of an existing chain, or a refusal when the job does not agree with them."""
     flags = target.flags or derived_flags(case, source, target)
     if not source.encrypted:
         flags = replace(flags, raw=False)
@@ -37,19 +37,19 @@ def frozen_flags(case: Case, name: str, source: Dataset, target: Dataset) -> Fla
 
 
 def derived_flags(case: Case, source: Dataset, target: Dataset) -> Flags:
-    """The flags of a chain that others began, from what is there."""
+    """Return the flags of a chain that another program began, derived from what exists."""
     raw = source.encrypted and is_raw(case, target)
     return Flags(raw=raw, embedded=raw or not (source.encrypted or target.encrypted))
 
 
 def is_raw(case: Case, target: Dataset) -> bool:
-    """Whether a copy is encrypted as its source is: a raw one is its own encryption root, or lies below one that is."""
+    """Return whether a copy is encrypted as its source: a raw copy is its own encryption root, or lies below one."""
     root, top = target.encryption_root or "", case.target_name("")
     return target.encrypted and (root == top or root.startswith(f"{top}/"))
 
 
 def has_its_own_key(world: World, source: Dataset) -> bool:
-    """Whether what is encrypted is so by itself. A copy may be so by the pool it lies in, and comes back without that."""
+    """Return whether a dataset is encrypted by itself, and not only by the pool that holds the copy."""
     copy = world.returning
     return copy is None or f"{source.encryption_root}/".startswith(f"{copy}/")
 
@@ -69,7 +69,7 @@ def _refuse_change(case: Case, name: str, flags: Flags) -> Refusal:
 def _refuse_readable(
     case: Case, name: str, source: Dataset, *, sealed: bool, chain: Flags | None = None
 ) -> Refusal | None:
-    """A send that is not raw reads what is encrypted: it needs the key, and consent where the copy is not sealed again."""
+    """Return a refusal when a non-raw send of encrypted data lacks the key, or the consent to a readable copy."""
     whole = case.source_name(name)
     if not source.encrypted:
         return None
@@ -91,7 +91,7 @@ def _refuse_readable(
 
 
 def _refuse_locked(case: Case, name: str, target: Dataset) -> Refusal | None:
-    """What is no raw stream is encrypted anew on the target, with the key there."""
+    """Return a refusal when the target must encrypt a non-raw stream, and its key is not loaded."""
     if not target.encrypted or target.key_loaded:
         return None
     whole = case.target_name(name)

@@ -1,4 +1,4 @@
-"""The deeds of all lanes in stages: one stage after the other, the datasets of one side by side."""
+"""The stages of a plan: one stage after the other, the datasets of one stage in parallel."""
 
 from orchestrator.engines.zfs.model import (
     Deed,
@@ -18,7 +18,7 @@ Stages = tuple[tuple[Deed, ...], ...]
 
 
 def put_in_stages(case: Case, lanes: tuple[Lane, ...]) -> Stages:
-    """Keep; make what lies above the root; level by level what others wait for; all else side by side; let go."""
+    """Return the stages: bookmarks and holds; parents of the root; needed datasets by level; the rest; releases."""
     keep, let_go = keep_and_let_go(case, lanes)
     early = _early(lanes)
     level_of = levels(early, {lane.name: _needs(lane) for lane in lanes if lane.name in early})
@@ -36,7 +36,7 @@ def put_in_stages(case: Case, lanes: tuple[Lane, ...]) -> Stages:
 
 
 def _early(lanes: tuple[Lane, ...]) -> dict[str, int]:
-    """How many deeds of a lane others may wait for: up to its first dataset or snapshot, or to what a clone starts from."""
+    """Return how many actions of a plan others wait for: up to its first dataset or snapshot, or to a clone's base."""
     early = {lane.name: _first(lane) for lane in lanes if lane.comes}
     by_name = {lane.name: lane for lane in lanes}
     for deed in (deed for lane in lanes for deed in lane.deeds):
@@ -53,14 +53,14 @@ def _first(lane: Lane) -> int:
 
 
 def _needs(lane: Lane) -> tuple[str, ...]:
-    """What must have come before a dataset can: its parent, and the origin of a clone."""
+    """Return the datasets that must exist before one can: its parent, and the origin of a clone."""
     parent = (parent_of(lane.name),) if lane.name else ()
     starts = (deed.origin for deed in lane.deeds if isinstance(deed, IncrementalSend))
     return (*parent, *(origin for origin in starts if origin is not None))
 
 
 def _above_root(case: Case) -> Stages:
-    """Empty datasets above the copy's root, where they are missing; each needs the one above it."""
+    """Return stages that create missing empty datasets above the copy's root; each needs the one above it."""
     parts = case.world.target.root.path.split("/")
     above = ("/".join(parts[:length]) for length in range(1, len(parts)))
     return tuple((MakePlaceholder(dataset=name, above=True),) for name in above if name not in case.world.target.above)

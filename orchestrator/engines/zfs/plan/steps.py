@@ -1,4 +1,4 @@
-"""Turns what was decided into steps with exact commands."""
+"""The builder of steps with exact commands, from the decided actions."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -44,7 +44,7 @@ Stage = tuple[Step, ...]
 
 
 def build(job: Job, world: World, decided: Decided, asked: Asked) -> tuple[Stage, ...]:
-    """The steps of each stage; the last send of the root's newest snapshot makes the restore point."""
+    """Build the steps of each stage; the last send of the root's newest snapshot makes the restore point."""
     aside = tuple(deed.dataset for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
     made = _making(decided)
     line = transport.lines(job, world, asked.now)
@@ -56,19 +56,19 @@ def build(job: Job, world: World, decided: Decided, asked: Asked) -> tuple[Stage
 
 
 def _making(decided: Decided) -> Deed | None:
-    """The deed after which the root's newest snapshot is on the target."""
+    """Return the action after which the root's newest snapshot is on the target."""
     sends = (deed for stage in decided.stages for deed in stage if isinstance(deed, Send) and deed.dataset == "")
     return next((deed for deed in sends if deed.snapshot.name == decided.current), None)
 
 
 def _lanes(job: Job, stage: tuple[Deed, ...]) -> int:
-    """How many streams of a stage may flow at once: they share the rate."""
+    """Return how many streams of a stage may run at once: they share the rate."""
     sending = {deed.dataset for deed in stage if isinstance(deed, Send)}
     return max(1, min(options_of(job).parallel, len(sending)))
 
 
 class _Maker:
-    """Makes the steps of one stage's deeds. `aside`: datasets whose copies get another name in this plan."""
+    """The builder of one stage's steps. `aside`: datasets whose copies get another name in this plan."""
 
     def __init__(
         self, job: Job, world: World, aside: tuple[str, ...], lanes: int, lines: Iterator[Line] | None
@@ -167,7 +167,7 @@ class _Maker:
         return self._open_pipe(sent, received, next(self._lines))
 
     def _open_pipe(self, sent: tuple[str, ...], received: tuple[str, ...], line: Line) -> Pipeline:
-        """The pipe between the connection's two ends carries only its key. Bytes are counted on this machine."""
+        """Build an mbuffer connection: the pipe between its ends carries only its key. Bytes are counted here."""
         pipe, source, target = self.job.pipe, self.source, self.target
         if source.root.host is None:
             stages = (
@@ -185,7 +185,7 @@ class _Maker:
         return Pipeline(stages=stages, counts=1)
 
     def _stages(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Iterator[Command]:
-        """The sender, our own buffer, the receiver. A rate needs mbuffer, so its absence is then a failure."""
+        """Yield the sender, our own buffer, the receiver. A rate needs mbuffer, so its absence is then a failure."""
         yield commands.send_command(sent, self.source, self.job.pipe)
         here = self.source if self.source.root.host is None else self.target
         if here.mbuffer or self.job.pipe.rate_limit:
@@ -207,7 +207,7 @@ class _Maker:
         return known.kind if known else Kind.FILESYSTEM
 
     def _properties(self, dataset: str, flags: Flags) -> bool:
-        """zfs sends the properties of an encrypted dataset only with a raw stream, and none from a bookmark on.
+        """Return whether to send properties: encrypted datasets need a raw stream, and bookmarks send none.
 
         None on the way back of a raw copy: it did not receive where its key is, and `zfs receive` dies without that word.
         """
@@ -222,7 +222,7 @@ class _Maker:
         return known is not None and known.placeholder and not self._set_aside(dataset)
 
     def _is_bare(self, dataset: str) -> bool:
-        """Whether what we set on a copy is cleared by the first properties that come, so that it has to be given again.
+        """Return whether the first received properties clear those that we set on a copy, so that we set them again.
 
         Source: OpenZFS 2.1 and 2.3, whose receive takes local values for received ones where nothing was received before.
         """
@@ -233,7 +233,7 @@ class _Maker:
         return any(dataset == top or not top or dataset.startswith(f"{top}/") for top in self._aside)
 
     def _origin(self, dataset: str, base: Snapshot | Bookmark) -> str:
-        """The copy of a clone's origin, under the name that it has on the target."""
+        """Return the copy of a clone's origin, under the name that it has on the target."""
         known = self.target.datasets.get(dataset)
         there = () if known is None or self._set_aside(dataset) else known.snapshots
         name = next((snapshot.name for snapshot in there if snapshot.guid == base.guid), base.name)
@@ -269,7 +269,7 @@ class _Maker:
         return replace(_one(does, why, target, command), remembers=told)
 
     def _rollback(self, deed: RollBack, target: str, where: At) -> tuple[str, Command]:
-        """By guid: the target may know the snapshot under another name."""
+        """Build a rollback by guid, as the target may have the snapshot under another name."""
         known = self.target.datasets.get(deed.dataset)
         there = known.snapshots if known else ()
         found = next((snapshot for snapshot in there if snapshot.guid == deed.to.guid), deed.to)

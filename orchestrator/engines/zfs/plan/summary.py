@@ -1,4 +1,4 @@
-"""A decision in words that a person understands: summary, what is resumed, warnings, refusals."""
+"""The texts of a decision for a person: summary, resumed sends, warnings, refusals."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _LISTED = 50
 
 
 def summary_of(decided: Decided) -> str:
-    """What the plan does, in one line."""
+    """Return a summary of the plan in one line."""
     first: dict[str, Deed] = {}
     more: Counter[type] = Counter()
     for deed in (deed for stage in decided.stages for deed in stage):
@@ -47,7 +47,7 @@ _MORE = (
 
 
 def resumes_of(case: Case, lanes: Iterable[Lane]) -> str | None:
-    """What an earlier run left that this one goes on from."""
+    """Return a sentence on the interrupted sends that this run resumes."""
     cut = [deed for lane in lanes for deed in lane.deeds if isinstance(deed, ResumedSend)]
     if not cut:
         return None
@@ -57,7 +57,7 @@ def resumes_of(case: Case, lanes: Iterable[Lane]) -> str | None:
 
 
 def warnings_of(case: Case, lanes: Sequence[Lane]) -> tuple[str, ...]:
-    """What a person should know, though it stops nothing."""
+    """Return the warnings for a person, though they stop nothing."""
     warnings = [warning for lane in lanes for warning in lane.warnings]
     bare = [lane.name for lane in lanes if lane.empty and not case.world.source.datasets[lane.name].snapshots]
     unfit = [lane.name for lane in lanes if lane.empty and case.world.source.datasets[lane.name].snapshots]
@@ -74,14 +74,14 @@ def warnings_of(case: Case, lanes: Sequence[Lane]) -> tuple[str, ...]:
 
 
 def _named(names: Iterable[str]) -> str:
-    """The first few of several names, with their count."""
+    """Return the first few of several names, with their count."""
     told = tuple(names)
     front = f"{len(told)} datasets: " if len(told) > 1 else ""
     return front + ", ".join(told[:_SHOWN]) + (" …" if len(told) > _SHOWN else "")
 
 
 def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
-    """One refusal for several, when nothing else is to be done."""
+    """Combine several refusals into one, when nothing else is to be done."""
     first = refusals[0]
     if datasets == 1:
         return first
@@ -96,7 +96,7 @@ def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
 
 
 def _evidence(refusals: Sequence[Refusal]) -> tuple[str, ...]:
-    """Every refusal by its reason; the first few with their evidence."""
+    """Return the reason of every refusal; the first few with their evidence."""
     lines: list[str] = []
     for place, one in enumerate(refusals[:_LISTED]):
         lines += [one.why, *(f"  {told}" for told in one.evidence if place < _SHOWN)]

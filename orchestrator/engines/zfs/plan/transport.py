@@ -1,4 +1,4 @@
-"""mbuffer's own connection between the two machines: whether a job may use it, and where each stream gets one."""
+"""mbuffer's own connection between the two machines: whether a job may use it, and the addresses for each stream."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,12 +18,12 @@ _SSH = 'or transport = "ssh" in [pipe]'
 
 
 def is_open(job: Job) -> bool:
-    """Whether the job's streams leave ssh; between pools of one machine nothing has to."""
+    """Return whether the job's streams leave ssh; between pools of one machine nothing has to."""
     return job.pipe.transport == "mbuffer" and bool(job.source.host or job.target.location.host)
 
 
 def lines(job: Job, world: World, now: datetime) -> Iterator[Line] | None:
-    """A connection for each stream, on ports that change from look to look; None: all goes through ssh."""
+    """Return a connection for each stream, on ports that change from run to run; None: all goes through ssh."""
     from hashlib import sha256  # few jobs ask
 
     far = world.source if world.source.root.host else world.target
@@ -37,7 +37,7 @@ def lines(job: Job, world: World, now: datetime) -> Iterator[Line] | None:
 
 
 def refuse(job: Job, source: Side, target: Side) -> Refusal | None:
-    """Why the streams may not go by a connection of their own."""
+    """Return a refusal when the streams may not use a connection of their own."""
     if not is_open(job):
         return None
     for side in (source, target):
@@ -50,7 +50,7 @@ def refuse(job: Job, source: Side, target: Side) -> Refusal | None:
 
 
 def refuse_wire(job: Job, host: Host | None, wire: Wire | None) -> Refusal | None:
-    """Why mbuffer cannot, or may not, connect to where ssh does."""
+    """Return a refusal when mbuffer cannot, or may not, connect to the address that ssh uses."""
     if wire is None:
         why = f"{host} does not tell by which address it is reached, so mbuffer cannot connect"
         return Refusal(why=why, evidence=(), cure=_SSH.removeprefix("or "))

@@ -1,4 +1,4 @@
-"""Looks at a pool that is going to be destroyed, and at what copies hold of it, all by guid."""
+"""Surveys of a pool that will be destroyed, and of what copies hold of it, all by guid."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ printf "=end\n"
 
 
 def survey_pool(pool: str, reader: Reader) -> PoolSeen:
-    """All datasets of a pool of this machine with their snapshots; none where it is not imported. Raises: OrchestratorError."""
+    """Return all datasets and snapshots of a local pool; none if it is not imported. Raises: OrchestratorError."""
     command = pool_command(pool)
     result = run(reader, command)
     seen = understood(command, result, lambda: parse_pool(pool, result.stdout.decode("utf-8", "surrogateescape")))
@@ -44,12 +44,12 @@ def survey_pool(pool: str, reader: Reader) -> PoolSeen:
 
 
 def pool_command(pool: str) -> Command:
-    """Prints the datasets and snapshots of a pool."""
+    """Build the command that prints the datasets and snapshots of a pool."""
     return commands.script(_POOL, pool, effect=Effect.READS, where=At())
 
 
 def parse_pool(pool: str, text: str) -> PoolSeen:
-    """What the command printed. Raises: ValueError for a listing that did not come to its end."""
+    """Parse the output of `pool_command`. Raises: ValueError for an incomplete listing."""
     part, datasets, snapshots = "", dict[str, list[str]](), dict[str, list[tuple[str, int]]]()
     others: dict[str, list[str]] = {}
     taken, mounts = dict[int, datetime](), list[tuple[str, str]]()
@@ -88,7 +88,7 @@ def _held(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | Non
 
 
 def _looked_into(one: Held, reader: Reader) -> Held:
-    """The same with whether it is empty, where no snapshot is there to tell of it. What cannot be read is not empty."""
+    """Return the dataset with `empty` filled in, if it has no snapshots. An unreadable one is not empty."""
     if one.snapshots or one.volume:
         return one
     side = Side(root=Location(path=one.name), pool_guid=0, version=())
@@ -100,7 +100,7 @@ def _looked_into(one: Held, reader: Reader) -> Held:
 
 
 def survey_held(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
-    """The guids that the copy holds, by whole name of the source's dataset; not of what is cut. Raises: OrchestratorError.
+    """Return the guids that the copy holds, by source dataset; not of partial receives. Raises: OrchestratorError.
 
     Also for a copy on the source's own pool, by whatever name its host is called: it would go with it.
     """
@@ -115,12 +115,12 @@ def survey_held(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozense
 
 
 def is_one_pool(world: World) -> bool:
-    """Whether both sides lie on the same pool. None that is not there has a guid."""
+    """Return whether both sides lie on the same pool. A missing pool has no guid."""
     return bool(world.source.pool_guid) and world.source.pool_guid == world.target.pool_guid
 
 
 def survey_home(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
-    """The guids of what the source holds and the job copies, by whole name of its datasets. Raises: OrchestratorError."""
+    """Return the guids that the source holds and the job copies, by full dataset name. Raises: OrchestratorError."""
     case = Case(job, survey(job, asked, reader, whole=True), asked)
     there = case.world.source.datasets
     return {

@@ -1,4 +1,4 @@
-"""The recovery kit of a job's source: pool, properties, keys' names, snapshots by guid, and who owns what."""
+"""The recovery kit of a job's source: pool, properties, names of keys, snapshots by guid, and accounts."""
 
 import json
 import posixpath
@@ -56,18 +56,18 @@ _NOT_CREATED = frozenset("mounted keystatus".split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look found, in its parts."""
+    """The output of a survey, in its parts."""
 
     parts: Mapping[str, tuple[str, ...]]
 
     def rows(self, part: str, count: int) -> Iterable[list[str]]:
-        """The lines of a part that have so many fields."""
+        """Return the lines of a part that have exactly `count` fields."""
         split = (line.split("\t") for line in self.parts.get(part, ()))
         return (fields for fields in split if len(fields) == count)
 
 
 def survey_kit(job: Job, now: datetime, reader: Reader) -> Kit:
-    """The kit as of now. Raises: OrchestratorError."""
+    """Return the recovery kit of this moment. Raises: OrchestratorError."""
     command = look_command(job.source)
     result = run(reader, command)
     found = understood(command, result, lambda: parse_look(result.stdout))
@@ -75,7 +75,7 @@ def survey_kit(job: Job, now: datetime, reader: Reader) -> Kit:
 
 
 def look_command(root: Location) -> Command:
-    """Prints everything that a kit holds."""
+    """Build the command that prints everything that a kit holds."""
     pool = root.path.partition("/")[0]
     return commands.script(
         _LOOK, pool, root.path, *(ancestors(root.path) or (pool,)), effect=Effect.READS, where=At(host=root.host)
@@ -83,7 +83,7 @@ def look_command(root: Location) -> Command:
 
 
 def store_pipeline(job: Job, archive: str) -> Pipeline:
-    """Carries an archive of the kit's files beside the copy, into a dataset that nothing mounts by itself."""
+    """Build the pipeline that stores an archive of the kit beside the copy, in a dataset that is never auto-mounted."""
     copy = job.target.location
     dataset = f"{copy.path.rpartition('/')[0] or copy.path}/{DATASET}"
     alone = ("unshare", "--mount", "--propagation", "slave")
@@ -94,7 +94,7 @@ def store_pipeline(job: Job, archive: str) -> Pipeline:
 
 
 def parse_look(text: bytes) -> Found:
-    """The parts of a look. Raises: ValueError for one that did not come to its end."""
+    """Parse the parts of the output. Raises: ValueError for incomplete output."""
     parts: dict[str, list[str]] = {}
     part = ""
     for line in text.decode("utf-8", "surrogateescape").splitlines():
@@ -109,7 +109,7 @@ def parse_look(text: bytes) -> Found:
 
 
 def make_kit(job: Job, now: datetime, found: Found) -> Kit:
-    """The kit that a look gives."""
+    """Build the kit from the output of a survey."""
     vdevs = layout.parse_config(found.parts.get("=status", ()))
     datasets = _datasets(found)
     pool = job.source.path.partition("/")[0]
@@ -136,7 +136,7 @@ def make_kit(job: Job, now: datetime, found: Found) -> Kit:
 
 
 def _datasets(found: Found) -> dict[str, dict[str, Any]]:
-    """By whole name, what was set on a dataset, and the facts that it cannot be made again without.
+    """Return by full name the properties that were set on a dataset, and the facts needed to create it again.
 
     Mountpoints are told as the pool holds them, without the folder that it happens to be imported for.
     """
@@ -151,7 +151,7 @@ def _datasets(found: Found) -> dict[str, dict[str, Any]]:
 
 
 def _own(dataset: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """What was set on a dataset, as options for making it again; of an encryption root, how it is encrypted."""
+    """Return the properties set on a dataset as create options; for an encryption root, its encryption too."""
     own = {
         name: told["value"] for name, told in dataset.items()
         if told["source"] in _SET and name not in _NOT_CREATED and not name.startswith("poolferry:")
@@ -173,13 +173,13 @@ def _links(found: Found) -> dict[str, str]:
 
 
 def _ashift(found: Found) -> int:
-    """The largest of all devices: what is made smaller stays slow for ever."""
+    """Return the largest ashift of all devices: a device created with a smaller one stays slow."""
     numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
     return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:
-    """(encryption root, kind of its key, where the key is) of each; never a key."""
+    """Return (encryption root, key format, key location) of each encryption root; never a key."""
     return tuple(
         (name, told["keyformat"]["value"], told.get("keylocation", {}).get("value", "prompt"))
         for name, told in sorted(datasets.items())

@@ -1,4 +1,4 @@
-"""A source as it is against the kit that was made before: what did not come back, and what is otherwise."""
+"""Comparison of a source with an earlier recovery kit: what did not come back, and what is different."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _NOTHING = {"-", "none", "0", None}
 
 
 def read_kit(kit: str, pool: str) -> KitFacts:
-    """What bringing a pool back needs of a kit. A block size that only old disks have becomes today's."""
+    """Parse the facts that a pool's restore needs from a kit. Block sizes of old disks become the current one."""
     content = json.loads(kit)
     told = content["datasets"].get(pool, {}).get("guid")
     words = content["create"]
@@ -27,7 +27,7 @@ def read_kit(kit: str, pool: str) -> KitFacts:
 
 
 def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
-    """By whole name of the dataset, the guids of its snapshots, the oldest first."""
+    """Return the guids of the snapshots by full name of the dataset, oldest first."""
     found: dict[str, list[tuple[int, int]]] = {}
     for whole, guid, createtxg in snapshots:
         found.setdefault(whole.partition("@")[0], []).append((int(createtxg), int(guid)))
@@ -35,7 +35,7 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 
 def compare(before: str, now: str) -> tuple[str, ...]:
-    """One line for each difference: datasets, what was set on them, and snapshots by guid."""
+    """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
     then, today = json.loads(before), json.loads(now)
     return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed(then, today))
 

@@ -1,4 +1,4 @@
-"""What other pools lie on a pool: on its volumes, or on files in it, however many layers are between.
+"""Pools that lie on another pool: on its volumes, or on files in it, through any number of layers.
 
 A layer is a partition, what device mapper, md or a loop device makes of something, a file in a mounted filesystem, or another
 pool again.
@@ -15,7 +15,7 @@ _VOLUME = "/dev/zd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What lies on what, on this machine.
+    """The storage layers of this machine, and which lies on which.
 
     `pools`: by name, the devices and files of each pool that is imported; `parents`: by device, what it is made of; `files`: by
     loop device, its file; `volumes`: by device, the volume's name as udev writes it; `mounts`: (what, folder).
@@ -29,7 +29,7 @@ class Ground:
 
 
 def parse_ground(parts: Mapping[str, Sequence[str]], mounts: Sequence[tuple[str, str]]) -> Ground:
-    """What `zpool list -HvPL`, `lsblk -rnpo KNAME,PKNAME`, `losetup -nlO NAME,BACK-FILE` and udev's links tell."""
+    """Parse `zpool list -HvPL`, `lsblk -rnpo KNAME,PKNAME`, `losetup -nlO NAME,BACK-FILE` and udev's links."""
     parents: dict[str, tuple[str, ...]] = {}
     for line in parts.get("=blocks", ()):
         name, _, parent = line.strip().partition(" ")
@@ -46,7 +46,7 @@ def parse_ground(parts: Mapping[str, Sequence[str]], mounts: Sequence[tuple[str,
 
 
 def parse_pools(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """By pool, its devices and files. A heading (logs, cache, spare) is the only line without a tab."""
+    """Parse the devices and files of each pool. A heading (logs, cache, spare) is the only line without a tab."""
     found: dict[str, tuple[str, ...]] = {}
     name = ""
     for line in lines:
@@ -60,7 +60,7 @@ def parse_pools(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def guests(pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: Ground) -> tuple[Guest, ...]:
-    """The pools that would go with a pool, each device of theirs with the dataset that it lies in.
+    """Return the pools that would be lost with a pool, each device with the dataset that contains it.
 
     `datasets`: all of the pool; `volumes`: those that are volumes. Where udev tells no name of a volume's device it may be one
     of these: the dataset is "" then.
@@ -93,7 +93,7 @@ def guests(pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: G
 
 
 def _beneath(place: str, ground: Ground) -> Iterator[str]:
-    """What a device or a file lies on: devices and files by path, datasets by name."""
+    """Yield what a device or a file lies on: devices and files by path, datasets by name."""
     if place in ground.volumes:
         yield _whole(ground.volumes[place], ground)
     elif parents := ground.parents.get(place):
@@ -107,6 +107,6 @@ def _beneath(place: str, ground: Ground) -> Iterator[str]:
 
 
 def _whole(volume: str, ground: Ground) -> str:
-    """The volume that a link is about: partitions have links of their own, with -part1 at the end."""
+    """Return the volume of a link: partitions have links of their own, with -part1 at the end."""
     whole, dash, number = volume.rpartition("-part")
     return whole if dash and number.isdigit() and whole in ground.volumes.values() else volume

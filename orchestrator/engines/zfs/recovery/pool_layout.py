@@ -1,4 +1,4 @@
-"""What a pool is made of: `zpool status` → the command that makes it again, its disks by names that stay theirs."""
+"""The layout of a pool: from `zpool status` to the command that creates it again, with persistent disk names."""
 
 import re
 import shlex
@@ -19,14 +19,14 @@ _NOT_MADE = frozenset("altroot bootfs cachefile readonly guid load_guid".split()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vdev:
-    """A line of the layout: how deep it stands, and its name."""
+    """One line of the layout: its depth and its name."""
 
     depth: int
     name: str
 
 
 def parse_config(lines: Iterable[str]) -> tuple[Vdev, ...]:
-    """The devices that `zpool status` lists, the pool first."""
+    """Parse the devices that `zpool status` lists, the pool first."""
     found: list[Vdev] = []
     inside = False
     for line in lines:
@@ -47,7 +47,7 @@ def create_words(
     root: Mapping[str, str],
     ashift: int,
 ) -> tuple[str, ...]:
-    """The words of `zpool create`. `properties`: of the pool, those told; `root`: of its own dataset."""
+    """Build the words of `zpool create`. `properties`: of the pool; `root`: of its root dataset."""
     words = ["zpool", "create"]
     words += ["-o", f"ashift={ashift}"] if ashift else []
     for name, value in properties.items():
@@ -60,7 +60,7 @@ def create_words(
 
 
 def shown(words: Iterable[str]) -> str:
-    """As a person pastes it."""
+    """Return the words as a command line that a person can paste."""
     return shlex.join(words)
 
 
@@ -75,7 +75,7 @@ def _devices(vdevs: tuple[Vdev, ...], links: Mapping[str, str]) -> Iterator[str]
 
 
 def _goes(vdevs: tuple[Vdev, ...], place: int) -> bool:
-    """Whether another disk takes this one's place: only the last one below a `replacing` or `spare` stays."""
+    """Return whether another disk replaces this one: only the last below a `replacing` or `spare` stays."""
     depth = vdevs[place].depth
     above = next((one for one in reversed(vdevs[:place]) if one.depth < depth), None)
     after = vdevs[place + 1] if place + 1 < len(vdevs) else None
@@ -83,7 +83,7 @@ def _goes(vdevs: tuple[Vdev, ...], place: int) -> bool:
 
 
 def by_id(path: str, links: Mapping[str, str]) -> str:
-    """The name that stays a disk's own, and the whole disk where ZFS had it; a file's as it is."""
+    """Return a disk's persistent name, and the whole disk where ZFS had all; a file keeps its path."""
     real = links.get(path, path)
     names = sorted((name for name, to in links.items() if to == real and "/by-id/" in name), key=_preferred)
     name = names[0] if names else path

@@ -1,4 +1,4 @@
-"""RECOVERY.md: what to do when a pool is lost, with zfs alone. Its blocks are for `sh`, one after the other."""
+"""RECOVERY.md: steps to take after the loss of a pool, with zfs alone. Its blocks are for `sh`, in this order."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -109,7 +109,7 @@ def page(
     job: Job, made: datetime, create: str, above: Iterable[tuple[str, Mapping[str, str]]],
     secrets: Iterable[tuple[str, str, str]],
 ) -> str:  # fmt: skip
-    """The page. `above`: the datasets above the source with what was set on each; `secrets`: roots, kinds and places of keys."""
+    """Render the page. `above`: datasets above the source, with properties; `secrets`: key roots, kinds and places."""
     source, copy = job.source, job.target.location
     to = shlex.quote(source.path)
     return _PAGE.format(
@@ -121,7 +121,7 @@ def page(
 
 
 def create_line(name: str, options: Mapping[str, str]) -> str:
-    """The command that makes a dataset again."""
+    """Build the command that creates a dataset again."""
     words = (word for each in options.items() for word in ("-o", f"{each[0]}={each[1]}"))
     return shlex.join(("zfs", "create", *words, name))
 

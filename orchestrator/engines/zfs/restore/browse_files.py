@@ -1,4 +1,4 @@
-"""Files of a copy, as of a point: the snapshot that holds them, and the steps that show it read-only in a folder."""
+"""Files of a copy at a restore point: the snapshot that holds them, and steps that show it read-only in a folder."""
 
 import os.path
 from hashlib import sha256
@@ -26,7 +26,7 @@ _HIDE = """
 
 
 def survey_files(job: Job, path: bytes, point: Point, reader: Reader) -> Shown | Refusal:
-    """The dataset that a path lies in, its snapshot as of the point, and how it is shown. Raises: OrchestratorError."""
+    """Return the snapshot of a path's dataset as of the point, and the steps to show it. Raises: OrchestratorError."""
     root = job.target.location
     below = [name[len(root.path) + 1 :] for name in _filesystems(root, reader)]
     owner = max((name for name in below if _holds(name, path)), key=len, default=None)
@@ -63,7 +63,7 @@ def _points(job: Job, dataset: Location, reader: Reader) -> tuple[Point, ...]:
 
 
 def _as_of(points: tuple[Point, ...], wanted: Point) -> Point | None:
-    """The one of the same name, else the newest that is not later."""
+    """Return the snapshot of the same name, else the newest that is not later."""
     same = next((each for each in points if each.name == wanted.name), None)
     return same or next((each for each in reversed(points) if each.taken <= wanted.taken), None)
 

@@ -1,4 +1,4 @@
-"""The very end of a restore: keys that are shared again, mounts, and our marks, which go last.
+"""The last stage of a restore: keys that are shared again, mounts, and the removal of our markers.
 
 What must wait for a person (a key, a mountpoint that something else has) keeps its mark, and the same command goes on from
 there.
@@ -25,7 +25,7 @@ s=0; for d do e=$(zfs mount "$d" 2>&1) || case $e in *"already mounted"*) ;; *) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What the last part does: datasets that share their parent's key again, get their canmount back, are mounted, and
+    """The last actions of a restore: datasets that share their parent's key again, get canmount back, are mounted, and
     lose their mark.
     """
 
@@ -71,7 +71,7 @@ def decide_ending(seen: Seen, names: tuple[str, ...]) -> Ending:
 
 
 def _heirs(seen: Seen, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which datasets had the key of what they lie in: those that can have it again now, and those whose keys are missing."""
+    """Return the datasets that shared their parent's key: those that can share it again now, and the others."""
     datasets = seen.world.target.datasets
     ours = [one for one in names if one and is_own_root(seen, one) and _shared_key(seen, one, parent_of(one))]
     ready = tuple(one for one in ours if datasets[one].key_loaded and datasets[parent_of(one)].key_loaded)
@@ -79,13 +79,13 @@ def _heirs(seen: Seen, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[s
 
 
 def is_own_root(seen: Seen, dataset: str) -> bool:
-    """Whether what came back has a key of its own."""
+    """Return whether the restored dataset has a key of its own."""
     one = seen.world.target.datasets[dataset]
     return one.encrypted and one.encryption_root == seen.world.target.full(dataset)
 
 
 def _shared_key(seen: Seen, dataset: str, above: str) -> bool:
-    """Whether one key was made for both: a passphrase's salt is made anew with each key; a key in a file has none, and
+    """Return whether both have the same key: each new passphrase key gets a new salt; a key in a file has none, and
     its place is told only of the root that it was loaded for.
     """
     if above not in seen.world.target.datasets or not seen.world.target.datasets[above].encrypted:
@@ -99,7 +99,7 @@ def _shared_key(seen: Seen, dataset: str, above: str) -> bool:
 
 
 def key_place(seen: Seen, dataset: str) -> str:
-    """Where the copy says that its key is: raw copies know of their sources' roots, and of what shared a key only "prompt"."""
+    """Return the key location that the copy records; for a dataset that shared a key, this is only "prompt"."""
     told = seen.copied.get(dataset, {}).get("keylocation")
     return told.value if told and told.value not in ("none", "-") else "prompt"
 
@@ -136,7 +136,7 @@ def _to_be_mounted(seen: Seen, dataset: str) -> bool:
 
 
 def _blocked(seen: Seen, dataset: str, blocked: dict[str, str]) -> str | None:
-    """Why a dataset cannot be mounted now: something else has its place, or its parent's."""
+    """Return why a dataset cannot be mounted now: something else uses its mountpoint, or its parent's."""
     if not _to_be_mounted(seen, dataset):
         return None
     if dataset and parent_of(dataset) in blocked:
@@ -149,7 +149,7 @@ def _blocked(seen: Seen, dataset: str, blocked: dict[str, str]) -> str | None:
 
 
 def _above_locked(seen: Seen, dataset: str) -> bool:
-    """Whether something above it waits for its key, so that it would be mounted below the wrong one."""
+    """Return whether a dataset above waits for its key, so that this one would be mounted below the wrong one."""
     while dataset:
         dataset = parent_of(dataset)
         above = seen.world.target.datasets.get(dataset)
@@ -185,7 +185,7 @@ def last_steps(seen: Seen, ending: Ending) -> Iterator[Step]:
 
 
 def _remembered(seen: Seen, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Bookmarks made anew, by guid: whatever is pruned later, disks that are away now go on from them."""
+    """Yield the bookmarks to create again, by guid, so that disks that are away now can continue from them later."""
     for name, mark, guid in seen.cursors:
         there = seen.world.target.datasets.get(name) if name in names else None
         found = next((one for one in there.snapshots if one.guid == guid), None) if there else None
@@ -213,7 +213,7 @@ def _received_canmount(seen: Seen, dataset: str) -> str | None:
 
 
 def wanted(seen: Seen, dataset: str, name: str) -> str | None:
-    """The value that a dataset came with to its copy."""
+    """Return the property value that the dataset brought to its copy."""
     told = seen.copied.get(dataset, {}).get(name)
     return told.received if told else None
 

@@ -1,4 +1,4 @@
-"""What a way back speaks of: both sides as they are, the properties of either, and what an earlier restore left."""
+"""The model of a restore: both sides as they are, their properties, and what an earlier restore left."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from orchestrator.engines.zfs.verify.checksum import Able
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A property's value; the one that came with a stream, whatever lies over it now; and where the value is from.
+    """A property's value; the value that came with a stream, even where another overrides it; the value's source.
 
     `outside`: a mountpoint without the folder that its pool was imported for (altroot); None: it has none.
     """
@@ -27,7 +27,7 @@ Cursor = tuple[str, str, int]  # dataset, bookmark, guid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Copy and destination. `job`: the one made up for the way back; `world`: the copy, up to the point, is its source.
+    """A survey of copy and destination. `job`: made for the restore; `world`: the copy, up to the point, is its source.
 
     `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
     properties of both by dataset; `mounts`: who is mounted where, at the destination. `able`: contents were asked for.
@@ -48,5 +48,5 @@ class Seen:
 
 
 def is_ours(dataset: Dataset) -> bool:
-    """Whether a dataset is what an earlier restore left: not whole, or not settled yet."""
+    """Return whether a dataset was left by an earlier restore: incomplete, or not settled yet."""
     return dataset.flags is not None and dataset.flags.backup

@@ -1,4 +1,4 @@
-"""A copy on its way back: the forward way with its sides exchanged, so that it resumes and is proved as any other.
+"""The restore of a copy: a run with its sides exchanged, so that it resumes and is confirmed as any other.
 
 The destination is free, or holds what an earlier restore left; nothing is ever received over what others made. What comes
 back is neither mounted nor writable before all of it is there: `settling` tells what is left to be done then.
@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def returning(job: Job, wished: Wished) -> Job:
-    """The job that brings a copy back: all that lies there, in as many streams as it went."""
+    """Build the job that restores a copy: all data there, in as many streams as it was sent."""
     options = replace(
         options_of(job), recursive=True, exclude=(), snapshots=("*",), skip_snapshots=(), properties=True, protect=(),
         catch_up="all" if wished.until is None else "kept",  # for the times of snapshots
@@ -48,12 +48,12 @@ def returning(job: Job, wished: Wished) -> Job:
 
 
 def is_homeward(job: Job, wished: Wished) -> bool:
-    """Whether the destination is the very name that the copy was made of."""
+    """Return whether the destination is the very dataset that the copy was made from."""
     return wished.to == (job.source / wished.below if wished.below else job.source)
 
 
 def cursors_of(job: Job, wished: Wished) -> tuple[Cursor, ...]:
-    """The bookmarks for all targets that a kit tells of; only of what returns to where it was."""
+    """Return the bookmarks for all targets that a kit records; none unless data return to their original place."""
     if wished.kit is None or not is_homeward(job, wished):
         return ()
     found: list[Cursor] = []
@@ -65,7 +65,7 @@ def cursors_of(job: Job, wished: Wished) -> tuple[Cursor, ...]:
 
 
 def up_to(world: World, until: Point | None) -> tuple[World, tuple[str, ...]]:
-    """The world without what is newer than the point, nor datasets that had no snapshot by then; and those without any."""
+    """Return the world without snapshots and datasets newer than the point; and the datasets without any snapshot."""
     cut = {name: _cut(one, until, world.created) for name, one in world.source.datasets.items()}
     kept = {part for name, one in cut.items() if one.snapshots for part in _with_parents(name)}
     bare = tuple(sorted(name for name, one in world.source.datasets.items() if not one.snapshots and name not in kept))
@@ -101,7 +101,7 @@ def _is_it(snapshot: Snapshot, taken: datetime, until: Point) -> bool:
 
 
 def plan(seen: Seen, asked: Asked) -> Return:
-    """The data first; once they are there, what makes them what they were."""
+    """Plan the data first; once they are there, plan their original properties, keys and mounts."""
     if refusal := _refuse_sides(seen):
         return Return(decision=refusal)
     if "/" not in seen.world.target.root.path:
@@ -111,7 +111,7 @@ def plan(seen: Seen, asked: Asked) -> Return:
 
 
 def _into_pool(seen: Seen, asked: Asked) -> Return:
-    """The pool's own dataset first becomes our place, and is looked at again then."""
+    """Plan to take the pool's root dataset as our place first; it is then surveyed again."""
     from orchestrator.engines.zfs.restore import pool_root as rooting
 
     first = rooting.clear(seen)
@@ -124,7 +124,7 @@ def _into_pool(seen: Seen, asked: Asked) -> Return:
 
 
 def _bring(seen: Seen, aside: tuple[SetAside, ...], asked: Asked) -> Return:
-    """All that is to be received, once nothing is in the way; then what is left to be settled."""
+    """Plan all receives, once nothing is in the way; then the settings that are left."""
     decided = decide(seen.job, seen.world, asked)
     if isinstance(decided, Refusal):
         return Return(decision=decided)
@@ -154,7 +154,7 @@ def _carry(seen: Seen, decided: Decided, aside: tuple[SetAside, ...], asked: Ask
 
 
 def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refusal:
-    """What is there, without what is renamed away. Refuses: something that was not left by a restore."""
+    """Return what is there, without what is renamed. Refuses: data that no restore left there."""
     target = seen.world.target
     there = target.datasets.get("")
     if there is None or is_ours(there) or _is_cut(seen.world, there) or (there.placeholder and _all_ours(target)):
@@ -170,7 +170,7 @@ def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refu
 
 
 def _is_cut(world: World, there: Dataset) -> bool:
-    """Whether it holds nothing yet but a part of what is coming back."""
+    """Return whether the dataset holds nothing yet but a partial receive of the restore."""
     token = world.tokens.get(there.token) if there.token and not there.snapshots else None
     return token is not None and any(
         one.guid == token.to_guid for each in world.source.datasets.values() for one in each.snapshots
@@ -211,7 +211,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
-    """Why not made by us: what lies above gives its properties to all below, and nobody told which."""
+    """Return a refusal for a missing parent. Why not created: its properties would apply below, and are unknown."""
     pool, parent = to.path.partition("/")[0], parent_of(to.path)
     if not parent or parent in above:
         return None
@@ -222,7 +222,7 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
 
 
 def to_prove(seen: Seen) -> World:
-    """The world without what is settled already: that is in use again, and was proved before."""
+    """Return the world without the datasets that are settled already: in use again, and verified before."""
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {
@@ -238,7 +238,7 @@ def to_prove(seen: Seen) -> World:
 
 
 def chain(world: World) -> Chain:
-    """What the next run goes on from: the root's base, and how many of the target's datasets have one."""
+    """Return the base of the next run: that of the root, and how many of the target's datasets have one."""
     pairs = {
         name: find_base(world.source.datasets[name], there)
         for name, there in world.target.datasets.items()

@@ -1,4 +1,4 @@
-"""A pool's own dataset as the place of what returns: it is always there, so it is never free, and never renamed away.
+"""A pool's root dataset as the destination of a restore: it always exists, so it is never free, and never renamed.
 
 OpenZFS receives a whole stream into a dataset that is there with -F alone, whatever it holds (dmu_recv.c: "if full, then
 must be forced"), and nothing makes a pool's own dataset anew but the pool. So the -F stays, and what it would destroy is
@@ -37,18 +37,18 @@ zfs set readonly=on canmount=noauto {PLACEHOLDER}=on "$1"
 
 
 def is_pool(seen: Seen) -> bool:
-    """Whether the destination is a pool's own dataset."""
+    """Return whether the destination is a pool's root dataset."""
     return "/" not in seen.world.target.root.path
 
 
 def is_to_look_into(world: World) -> bool:
-    """Whether it matters what files lie at the destination: a pool's own dataset that something shall be put into."""
+    """Return whether files at the destination matter: it is a pool's root dataset that shall receive data."""
     there = world.target.datasets.get("")
     return "/" not in world.target.root.path and there is not None and not there.snapshots and not there.encrypted
 
 
 def inside_command(side: Side) -> Command:
-    """Prints the first files of a pool's own dataset."""
+    """Build the command that prints the first files of a pool's root dataset."""
     made = commands.script(_INSIDE, side.root.path, effect=Effect.READS, where=At(host=side.root.host))
     sudo = ("sudo", "-n") if side.sudo else ()
     alone = ("unshare", "--mount", "--propagation", "slave")
@@ -56,12 +56,12 @@ def inside_command(side: Side) -> Command:
 
 
 def parse_inside(output: bytes) -> tuple[str, ...]:
-    """The names that `inside_command` printed."""
+    """Parse the names that `inside_command` printed."""
     return tuple(show_name(name) for name in output.split(b"\0") if name)
 
 
 def clear(seen: Seen) -> Plan | Refusal | None:
-    """What has to be done before anything is received into a pool: nothing more, the taking of its own dataset, or a refusal."""
+    """Return what must come before a receive into a pool: nothing, the plan to take its root dataset, or a refusal."""
     there = seen.world.target.datasets.get("")
     if there is None:
         return _refuse_absent(seen)
@@ -77,7 +77,7 @@ def clear(seen: Seen) -> Plan | Refusal | None:
 
 
 def taken(seen: Seen) -> Seen:
-    """The same once the dataset is ours, as the next look will find it."""
+    """Return the survey as it will be once the dataset is ours."""
     target = seen.world.target
     root = replace(target.datasets[""], placeholder=True, mounted=False)
     return replace(seen, world=replace(seen.world, target=replace(target, datasets={**target.datasets, "": root})))
@@ -130,7 +130,7 @@ def _refuse_files(seen: Seen) -> Refusal | None:
 
 
 def _refuse_sealed(seen: Seen, there: Dataset) -> Refusal | None:
-    """dmu_recv.c: a whole stream replaces no encrypted dataset, and a raw one none at all."""
+    """Return a refusal for encryption: a full stream replaces no encrypted dataset, a raw one none (dmu_recv.c)."""
     root, copy = seen.world.target.root, seen.world.source.datasets[""]
     raw = copy.encrypted and has_its_own_key(seen.world, copy)
     if not there.encrypted and not raw:
@@ -141,7 +141,7 @@ def _refuse_sealed(seen: Seen, there: Dataset) -> Refusal | None:
 
 
 def _refuse_others(seen: Seen) -> Refusal | None:
-    """Datasets that bear a name of the copy's, and neither came back from it nor hold just what it holds."""
+    """Return a refusal for datasets with the copy's names that neither came back from it nor hold the same."""
     copies, target = seen.world.source.datasets, seen.world.target
     others = [
         name
@@ -163,7 +163,7 @@ def _same(one: Dataset, copy: Dataset) -> bool:
 
 
 def _refuse_mounted(seen: Seen) -> Refusal | None:
-    """Why not unmounted by us: who works there would be cut off, and nothing of it is to return."""
+    """Return a refusal for mounts below the root. Why not unmounted by us: their users would be cut off."""
     root = seen.world.target.root.path
     places = [place for place, what in seen.mounts.items() if what == root]
     busy = sorted(
@@ -186,7 +186,7 @@ def _elsewhere(seen: Seen) -> str:
 
 
 def kept(seen: Seen) -> Iterator[tuple[str, str, str]]:
-    """(property, its value, the copy's) of what the pool's own dataset had before and keeps."""
+    """Yield (property, its value, the copy's value) of what the pool's root dataset had before and keeps."""
     root = seen.world.target.datasets.get("")
     if root is None or not is_pool(seen):
         return
@@ -199,7 +199,7 @@ def kept(seen: Seen) -> Iterator[tuple[str, str, str]]:
 
 
 def kept_lines(seen: Seen) -> tuple[str, ...]:
-    """The same as warnings."""
+    """Return the kept properties as warnings."""
     root = seen.world.target.root
     return tuple(
         f"{root} keeps {name}={now}, told when the pool was made; the copy had {came}: zfs set {name}={came} {root.path}"

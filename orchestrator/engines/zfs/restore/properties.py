@@ -1,4 +1,4 @@
-"""What is left once all data of a copy are back: properties, keys and mounts, each as it was; and then our marks go.
+"""The rest of a restore once all data are back: original properties, keys and mounts; then our marks are removed.
 
 Nothing here is remembered: what is still to be done shows on the datasets themselves, so it goes on after any cut. What
 is the very end, `ending` tells.
@@ -40,7 +40,7 @@ _NOT_TO_SET = frozenset(
 
 
 def plan(seen: Seen) -> Decision:
-    """The properties first; once they are right, the mounts; and nothing, where all is done or has to wait."""
+    """Plan the properties first; once they are right, the mounts; nothing where all is done or has to wait."""
     names = _unsettled(seen)
     first = tuple(_properties(seen, names))
     if first:
@@ -57,7 +57,7 @@ def plan(seen: Seen) -> Decision:
 
 
 def foreseen(seen: Seen) -> tuple[tuple[Step, ...], ...]:
-    """The same for a destination that does not hold the data yet, as it will be found then."""
+    """Return the same steps for a destination that does not hold the data yet, as the survey will find it then."""
     names = tuple(sorted(seen.world.source.datasets))
     there = {name: _arrived(seen, one) for name, one in seen.world.source.datasets.items()}
     target = replace(seen.world.target, datasets=there)
@@ -68,7 +68,7 @@ def foreseen(seen: Seen) -> tuple[tuple[Step, ...], ...]:
 
 
 def _arrived(seen: Seen, one: Dataset) -> Dataset:
-    """A dataset as it will be once its data are there."""
+    """Return a dataset as it will be once its data are there."""
     raw = one.encrypted and has_its_own_key(seen.world, one)
     return replace(
         one, flags=Flags(backup=True), placeholder=not one.snapshots, mounted=False, encrypted=raw, key_loaded=False
@@ -76,7 +76,7 @@ def _arrived(seen: Seen, one: Dataset) -> Dataset:
 
 
 def _received(seen: Seen, dataset: str) -> dict[str, Value]:
-    """Its properties by then: those that came, and over some of them what a receive gives."""
+    """Return its properties after the receive: those that came, with the receive's own over some of them."""
     source = seen.world.source.datasets[dataset]
     told = seen.copied.get(dataset, {})
     bare = source.encrypted or (not dataset and is_pool(seen))
@@ -94,7 +94,7 @@ def _received(seen: Seen, dataset: str) -> dict[str, Value]:
 
 
 def _unsettled(seen: Seen) -> tuple[str, ...]:
-    """What came back and still has our mark, parents first."""
+    """Return the restored datasets that still have our mark, parents first."""
     there = seen.world.target.datasets
     back = (name for name in sorted(seen.world.source.datasets) if name in there)
     return tuple(name for name in back if is_ours(there[name]) or there[name].placeholder)
@@ -104,7 +104,7 @@ def _unsettled(seen: Seen) -> tuple[str, ...]:
 
 
 def _properties(seen: Seen, names: Iterable[str]) -> Iterator[Step]:
-    """Those that the copy kept aside, for all datasets together; then what did not come with the streams."""
+    """Yield steps for the properties that the copy kept aside, then for those that came with no stream."""
     names = tuple(names)
     for name in _ORDER:
         back = tuple(one for one in names if _is_aside(seen, one, name))
@@ -118,12 +118,12 @@ def _kind(seen: Seen, dataset: str) -> Kind:
 
 
 def _stays_aside(seen: Seen, name: str) -> bool:
-    """Whether a property would do harm elsewhere: two datasets at one mountpoint, or published unasked."""
+    """Return whether a property would do harm elsewhere: two datasets at one mountpoint, or an unrequested share."""
     return name in _PUBLISHED and not seen.homeward
 
 
 def _is_aside(seen: Seen, dataset: str, name: str) -> bool:
-    """Whether a value of ours, or the parent's, lies over what the dataset shall have."""
+    """Return whether a value of ours, or the parent's, overrides the one that the dataset shall have."""
     now, came = now_of(seen, dataset, name), wanted(seen, dataset, name)
     if now is None or _stays_aside(seen, name) or name not in commands.put_aside(_kind(seen, dataset)):
         return False
@@ -133,7 +133,7 @@ def _is_aside(seen: Seen, dataset: str, name: str) -> bool:
 
 
 def _set(seen: Seen, dataset: str) -> Iterator[Step]:
-    """What no stream brought, as none from a bookmark, of a copy that its pool encrypts, or the rest of a cut one does."""
+    """Yield steps for properties that no stream brought: from a bookmark, encrypted by the pool, or resumed."""
     words, stays = [], {one[0] for one in kept(seen)} if not dataset else ()
     for name, told in sorted(seen.copied.get(dataset, {}).items()):
         now = now_of(seen, dataset, name)
@@ -164,7 +164,7 @@ def _home_key_place(seen: Seen, dataset: str) -> str:
 
 
 def _kept_aside(seen: Seen, names: Iterable[str]) -> tuple[str, ...]:
-    """What does not return, because the data went elsewhere."""
+    """Return a warning on the properties that do not return, because the data went elsewhere."""
     kept = [
         f"zfs inherit -S {name} {seen.world.target.full(one)}"
         for one in names

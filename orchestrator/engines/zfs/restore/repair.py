@@ -1,4 +1,4 @@
-"""How damaged data of a copy, or of its source, are had again from the other side.
+"""Repair of damaged data in a copy, or in its source, from the other side.
 
 Why no corrective receive (zfs receive -c): with OpenZFS 2.3.9 it mends the blocks, and leaves the snapshot that it was told,
 a sound one too, marked as inconsistent for ever: it can neither be mounted nor sent any more. Tried with and without -Lce.
@@ -15,13 +15,13 @@ _MOST = 20
 
 
 def heal(case: Case, copy: tuple[Finding, ...], source: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Lines with the good side of what is damaged and the exact commands. `copy`, `source`: what was found there."""
+    """Return lines with the good side of damaged data and the exact commands. `copy`, `source`: the findings there."""
     lines = [*_of_copy(case, copy), *_of_source(case, source)]
     return tuple(dict.fromkeys(lines))[:_MOST]
 
 
 def _damaged(case: Case, findings: tuple[Finding, ...]) -> Iterator[tuple[str, str, str, int]]:
-    """(dataset, snapshot, file, guid) of what cannot be read, or reads otherwise, and both sides hold by guid."""
+    """Yield (dataset, snapshot, file, guid) of unreadable or changed data in snapshots that both sides hold."""
     for finding in findings:
         dataset, at, rest = finding.path.decode("utf-8", "surrogateescape").partition("@")
         name, _, file = rest.partition("/")
@@ -31,7 +31,7 @@ def _damaged(case: Case, findings: tuple[Finding, ...]) -> Iterator[tuple[str, s
 
 
 def _guid(case: Case, dataset: str, name: str) -> int | None:
-    """The guid of a snapshot that both sides hold, as the target calls it; None: there is none."""
+    """Return the guid of a snapshot that both sides hold, by its name on the target; None: there is none."""
     there = case.world.target.datasets.get(dataset)
     guid = next((one.guid for one in there.snapshots if one.name == name), None) if there else None
     here = case.world.source.datasets.get(dataset)

@@ -1,4 +1,4 @@
-"""Looks at a copy and at where it shall return to: what a run looks at, and all properties of both."""
+"""Surveys of a copy and of its destination: the same as for a run, and all properties of both."""
 
 import json
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ Told = tuple[dict[str, dict[str, Value]], dict[str, str]]
 
 
 def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Seen:
-    """Everything that bringing back needs to know. Raises: OrchestratorError."""
+    """Return everything that a restore needs to know. Raises: OrchestratorError."""
     back = returning(job, wished)
     world = replace(survey(back, asked, reader, whole=True), returning=job.target.location.path)
     world, bare = up_to(world, wished.until)
@@ -50,7 +50,7 @@ def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: boo
 
 
 def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
-    """Accounts that have other numbers where data return than the kit tells; nobody is asked where it tells none.
+    """Return the accounts whose numbers at the destination differ; a kit without accounts needs no survey.
 
     Raises: OrchestratorError.
     """
@@ -77,12 +77,12 @@ def _properties(root: Location, reader: Reader) -> Told:
 
 
 def properties_command(root: Location) -> Command:
-    """Prints all properties of a root and of all below it, and who is mounted where."""
+    """Build the command that prints all properties of a root and of all below it, and all mounts."""
     return commands.script(_PROPERTIES, root.path, effect=Effect.READS, where=At(host=root.host))
 
 
 def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
-    """By dataset below the root its properties; and by mountpoint what is mounted. Raises: ValueError.
+    """Parse properties by dataset below the root, and mounted datasets by mountpoint. Raises: ValueError.
 
     Of a value of several lines, which only a property of a user's own may have, the first one is told.
     """
@@ -116,7 +116,7 @@ def _value(value: str, received: str, source: str) -> Value:
 
 
 def unescaped(text: str) -> str:
-    r"""A field of /proc/mounts, in which blanks are written as \040. Source: fstab(5)."""
+    r"""Decode a field of /proc/mounts, in which blanks are written as octal escapes. Source: fstab(5)."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)
     return text

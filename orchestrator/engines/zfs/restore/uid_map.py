@@ -1,4 +1,4 @@
-"""Who had which number when a kit was made, against where its data return: files bear numbers alone."""
+"""Account numbers at the time of a kit, compared with the machine where the data return: files have only numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,19 +16,19 @@ _SHOWN = 8
 
 
 def warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What to know before data come back: the first of the lines, and how many more there are."""
+    """Return what to know before a restore: the first lines, and how many more there are."""
     lines = tuple(changed(then, now))
     more = (f"{len(lines) - _SHOWN} more accounts have another number, or are not there",)
     return (*lines[:_SHOWN], *(more if len(lines) > _SHOWN else ()))
 
 
 def people_command(host: Host | None) -> Command:
-    """Prints all accounts that a machine knows."""
+    """Build the command that prints all accounts of a machine."""
     return commands.script(_PEOPLE, effect=Effect.READS, where=At(host=host))
 
 
 def parse_people(output: bytes) -> dict[str, Any]:
-    """The same as a kit has it."""
+    """Parse the output of `people_command` into the form of a kit."""
     parts: dict[str, list[str]] = {"=users": [], "=groups": []}
     part = "=users"
     for line in output.decode("utf-8", "surrogateescape").splitlines():
@@ -40,7 +40,7 @@ def parse_people(output: bytes) -> dict[str, Any]:
 
 
 def people(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """Accounts as a kit keeps them: by number the first name, as the machine tells it; and each name's own number."""
+    """Return accounts in the form of a kit: by number the first name that the machine lists; by name its number."""
     told: dict[str, Any] = {"accounts": {}}
     for kind, *_ in _KINDS:
         numbers, names = dict[str, str](), dict[str, str]()
@@ -55,7 +55,7 @@ def people(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
 
 
 def changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """A line with its cure for each account that has another number than it had, or is not there."""
+    """Yield a line with its hint for each account whose number changed, or that is missing."""
     for kind, what, add, renumber, colon in _KINDS:
         here, called = _names(now, kind), now.get(kind, {})
         for name, number in sorted(_names(then, kind).items(), key=lambda each: (int(each[1]), each[0])):
@@ -72,6 +72,6 @@ def changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(told: Mapping[str, Any], kind: str) -> Mapping[str, str]:
-    """By name its number. Older kits know only one name of each number."""
+    """Return the number of each name. Older kits know only one name of each number."""
     known: Mapping[str, str] | None = told.get("accounts", {}).get(kind)
     return {name: number for number, name in told.get(kind, {}).items()} if known is None else known

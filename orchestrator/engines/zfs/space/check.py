@@ -1,4 +1,4 @@
-"""Whether a target has room for what a plan sends: refused before a byte moves where it surely has not, else warned of.
+"""The check of a target's free space for a plan: a refusal before any transfer if surely too small, else a warning.
 
 What a dry send tells is what lies on the source. A block that is compressed there, or raw, takes as much on the target; any
 other may be compressed by the target: then nobody knows before.
@@ -33,7 +33,7 @@ _MOST = 100  # snapshots in one line that a person is to paste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A name that snapshots of the copy have. `newest`: some dataset of it holds none that is newer."""
+    """A name that snapshots of the copy have. `newest`: in some dataset of the copy, no snapshot is newer."""
 
     name: str
     createtxg: int
@@ -43,7 +43,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A closer look at the target. `free`: bytes, those that are being freed included; `at`: the dataset that tells of them.
+    """The target's free space in detail. `free`: bytes, with those being freed; `at`: the dataset that reports them.
 
     `squeezes`: it compresses what does not come compressed; `dedup`: what it holds already may take nothing.
     """
@@ -57,7 +57,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
-    """Snapshots of the copy that could go: by [keep], or the oldest. `frees`: bytes; None: zfs does not tell."""
+    """Snapshots of the copy that could be destroyed: by [keep], or the oldest. `frees`: bytes; None: not reported."""
 
     names: tuple[str, ...]
     frees: int | None
@@ -65,7 +65,7 @@ class Pruning:
 
 
 def check_room(job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-    """The plan; or why its target has no room for it, with what could go there. Raises: Stopped."""
+    """Return the plan; or a refusal for too little free space, with what could be pruned there. Raises: Stopped."""
     free = world.target.available
     if free is None or GUARD in asked.allowed or _has_plenty(world, plan, free):
         return plan
@@ -107,7 +107,7 @@ def _warning(room: Room, expected: int) -> str:
 
 
 def _is_sure(world: World, plan: Plan, room: Room, packs: Mapping[str, bool]) -> bool:
-    """Whether what was weighed takes at least so much on the target. `packs`: by dataset, whether its source compresses."""
+    """Return whether the sends surely take the estimated space. `packs`: by dataset, whether its source compresses."""
     sends = [step for step in plan.steps if step.copies]
     if room.dedup or _lets_go(world, plan, sends):
         return False
@@ -122,14 +122,14 @@ def _is_sure(world: World, plan: Plan, room: Room, packs: Mapping[str, bool]) ->
 
 
 def _lets_go(world: World, plan: Plan, sends: Iterable[Step]) -> bool:
-    """Whether the plan itself frees room: it rolls back, or throws away what a cut receive left."""
+    """Return whether the plan itself frees space: it rolls back, or discards an interrupted receive."""
     resumed = {step.lane for step in sends if "-t" in _words(step)}
     cut = {world.target.full(name) for name, one in world.target.datasets.items() if one.partial}
     return bool(cut - resumed) or any(step.effect is Effect.DESTROYS and not step.copies for step in plan.steps)
 
 
 def _flags(world: World, step: Step) -> Flags | None:
-    """How a step sends; None where that cannot be told."""
+    """Return the flags of a step's send; None where they are not known."""
     words = _words(step)
     if "-t" in words:
         token = world.tokens.get(words[-1])
@@ -143,7 +143,7 @@ def _words(step: Step) -> tuple[str, ...]:
 
 
 def _look(world: World, reader: Reader) -> Room:
-    """What the target's room is made of."""
+    """Return the target's free space in detail."""
     side = world.target
     near = side.root.path if "" in side.datasets else max(side.above, key=len)
     command = commands.room_command(side.root, near)
@@ -152,7 +152,7 @@ def _look(world: World, reader: Reader) -> Room:
 
 
 def parse_room(text: bytes, near: str) -> Room:
-    """Of what the script prints: properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
+    """Parse properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
     try:
         return _room(text.decode("utf-8", "surrogateescape").splitlines(), near)
     except LookupError as error:
@@ -182,7 +182,7 @@ def _room(lines: Iterable[str], near: str) -> Room:
 
 
 def _packs(world: World, reader: Reader) -> Mapping[str, bool]:
-    """By dataset of the source, whether it compresses what is written to it."""
+    """Return by dataset of the source whether it compresses what is written to it."""
     root = world.source.root
     command = commands.packs_command(root)
     result = run(reader, command, patience=_PATIENCE)
@@ -191,7 +191,7 @@ def _packs(world: World, reader: Reader) -> Mapping[str, bool]:
 
 
 def _frees(world: World, names: Sequence[str], reader: Reader) -> int | None:
-    """What would be free without these snapshots of the copy; None where zfs would not destroy them."""
+    """Return the bytes that destroying these snapshots of the copy would free; None where zfs refuses that."""
     try:
         told = run(reader, commands.dry_destroy_command(world.target.root, names), patience=_PATIENCE).stdout.decode()
     except Stopped:
@@ -203,7 +203,7 @@ def _frees(world: World, names: Sequence[str], reader: Reader) -> int | None:
 
 
 def _pruning(asked: Asked, room: Room, expected: int, frees: Callable[[Sequence[str]], int | None]) -> Pruning | None:
-    """What could go so that it fits, never a newest one: what [keep] does not keep, else the fewest of the oldest."""
+    """Return what to destroy so that the data fit, never a newest one: what [keep] drops, else the fewest oldest."""
     going = [one for one in room.snapshots if not one.newest][:_MOST]
     if asked.retain is not None:
         retained = asked.retain(tuple((one.name, one.taken) for one in room.snapshots))
@@ -238,7 +238,7 @@ def _refuse(job: Job, world: World, room: Room, expected: int, pruning: Pruning 
 
 
 def _told(pruning: Pruning | None, world: World) -> tuple[str, ...]:
-    """What could go, in words, and the line that would do it."""
+    """Return a sentence on what could be destroyed, and the command for it."""
     if pruning is None:
         return ("the copy holds no snapshots but the newest, from which the next send starts: nothing can go there",)
     names = pruning.names

@@ -1,4 +1,4 @@
-"""What the next copy into a pool that is not here will start from: what the source remembers of it."""
+"""The bases of the next copy into a pool that is not connected: what the source's bookmarks record for it."""
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Pipeline, alone
@@ -13,7 +13,7 @@ from orchestrator.process.pipeline import broken
 
 
 def source_pipeline(job: Job) -> Pipeline:
-    """All datasets and bookmarks of a job's source."""
+    """Build the pipeline that lists all datasets and bookmarks of a job's source."""
     depth = ("-r",) if options_of(job).recursive else ("-d", "1")
     return alone(
         "zfs", "list", "-Hp", *depth, "-t", "filesystem,volume,bookmark", "-o", "name,used", job.source.path,
@@ -22,7 +22,7 @@ def source_pipeline(job: Job) -> Pipeline:
 
 
 def bases(job: Job, pool_guid: int, reader: Reader) -> tuple[Base, ...]:
-    """Of each dataset of the source, whether a bookmark remembers what the pool has. Raises: OrchestratorError."""
+    """Return for each source dataset whether a bookmark records what the pool holds. Raises: OrchestratorError."""
     pipeline = source_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
@@ -31,7 +31,7 @@ def bases(job: Job, pool_guid: int, reader: Reader) -> tuple[Base, ...]:
 
 
 def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[Base, ...]:
-    """The same of the listing."""
+    """Parse the bases from the listing of `source_pipeline`."""
     rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
     wanted = keeper_of(pool_guid, job.target.location)
     marks = (name.partition("#") for name, _ in rows if "#" in name)

@@ -1,4 +1,4 @@
-"""Looks whether what was sent is there, and how large what will be sent is."""
+"""Confirmation that the sent snapshots arrived, and size estimates for the next sends."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
-    """Whether all snapshots arrived, by guid, in one look a host. Raises: ProofFailed naming the datasets.
+    """Check that all snapshots arrived, by guid, with one look per host. Raises: ProofFailed naming the datasets.
 
     The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
     """
@@ -37,7 +37,7 @@ def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
 
 
 def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
-    """What is not as promised. What is not found at once by its name is looked for among all of its dataset."""
+    """Return what is not as expected; a snapshot not found by its name is searched for in its whole dataset."""
     told = _told(promised, host, reader)
     last = {proof.dataset.path: proof for proof in promised}
     unclear = {
@@ -51,7 +51,7 @@ def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Read
 
 
 def _told(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[tuple[str, str], str]:
-    """Properties of the datasets and snapshots that were promised: those alone, as listing all of them takes long."""
+    """Return properties of the expected datasets and snapshots only, as listing all of them takes long."""
     told: dict[tuple[str, str], str] = {}
     names = dict.fromkeys(name for proof in promised for name in (proof.dataset.path, _name(proof)))
     for batch in commands.batches((name,) for name in names):
@@ -85,7 +85,7 @@ def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Sna
 
 
 def weigh(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:
-    """The plan with the sizes that dry sends tell, of the first 50 sends. A size that cannot be told stays unknown."""
+    """Return the plan with the dry-run sizes of its first 50 sends. A size that is not reported stays unknown."""
     sends = [step for step in plan.steps if step.copies and sender_of(step) is not None][:WEIGHED]
     sizes: dict[int, int | None] = {}
     for group in _by_host(sends):
@@ -118,7 +118,7 @@ def _by_host(steps: Iterable[Step]) -> Iterable[Sequence[Step]]:
 
 
 def sender_of(step: Step) -> Command | None:
-    """The sending end of a step's stream."""
+    """Return the sending command of a step's stream."""
     if not isinstance(step.work, Pipeline):
         return None
     first = step.work.stages[0]

@@ -1,4 +1,4 @@
-"""Reads what the zfs programs print: listings, properties, processes."""
+"""Parsers for the output of the zfs programs: listings, properties, processes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ _NUMBER = re.compile(r"-?\d+")
 
 
 class Unreadable(ValueError):
-    """A listing that is not as the programs print it: never taken for an empty one."""
+    """The error for a listing in an unknown form: it is never treated as an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a look at one side printed, in its parts. `health`: of the pool, ABSENT where there is none.
+    """The output of a survey of one side, in its parts. `health`: of the pool, ABSENT where there is none.
 
     `there`: the root dataset is there; `whole`: the listing came to its end.
     """
@@ -55,20 +55,20 @@ class Look:
 
 
 def outside(mountpoint: str, altroot: str) -> str:
-    """A mountpoint as it is wherever else its pool is imported. `altroot`: the pool's property; "-" where it has none."""
+    """Return a mountpoint without its pool's altroot. `altroot`: the pool's property; "-" where it has none."""
     folder = altroot.rstrip("/")
     inside = altroot.startswith("/") and f"{mountpoint}/".startswith(f"{folder}/")
     return (mountpoint[len(folder) :] or "/") if inside else mountpoint
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The numbers of a version such as "2.3.9-0+deb13u1"; () where there are none."""
+    """Parse the numbers of a version such as "2.3.9-0+deb13u1"; () where there are none."""
     match = _VERSION.search(text)
     return tuple(int(part) for part in match.groups() if part) if match else ()
 
 
 def parse_look(lines: Iterable[bytes]) -> Look:
-    """What a look tells, line by line. Raises: ValueError for what is no listing."""
+    """Parse the output of a survey, line by line. Raises: ValueError for what is no listing."""
     reading = _Reading()
     for line in lines:
         if line:
@@ -77,7 +77,7 @@ def parse_look(lines: Iterable[bytes]) -> Look:
 
 
 class _Reading:
-    """One look while it is read: a line that begins with "=" opens a part, which no dataset's name can."""
+    """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can."""
 
     def __init__(self) -> None:
         self._part = ""
@@ -154,12 +154,12 @@ def _fields(line: str, least: int) -> list[str]:
 
 
 def parse_number(text: str) -> int | None:
-    """A number as `-p` prints it; None for "-" and for nothing."""
+    """Parse a number as `-p` prints it; None for "-" and for nothing."""
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def side_of(look: Look, root: Location) -> Side:
-    """The side that a look found, its datasets by their names below the root. Raises: ValueError."""
+    """Return the side that a survey found, its datasets by their names below the root. Raises: ValueError."""
     path = root.path
     datasets = {
         name[len(path) + 1 :]: _dataset(name[len(path) + 1 :], told, look.snapshots.get(name), look.bookmarks.get(name))
@@ -183,7 +183,7 @@ def _above(path: str) -> tuple[str, ...]:
 
 
 def ancestors(path: str) -> tuple[str, ...]:
-    """The datasets above one, the pool's first."""
+    """Return the datasets above one, the pool's root dataset first."""
     return _above(path)
 
 
@@ -221,7 +221,7 @@ def _own_flags(told: Mapping[str, tuple[str, str]]) -> Flags | None:
 
 
 def held_in(datasets: Mapping[str, Dataset], keeper: Keeper) -> dict[str, tuple[str, ...]]:
-    """By dataset, the names of the snapshots that a hold for this copy keeps, as bookmarks beside them tell."""
+    """Return by dataset the names of the snapshots that this copy's holds keep, as the hold bookmarks record."""
     held: dict[str, tuple[str, ...]] = {}
     for name, dataset in datasets.items():
         guids = {mark.guid for mark in dataset.bookmarks if held_keeper(mark.name) == keeper}
@@ -231,7 +231,7 @@ def held_in(datasets: Mapping[str, Dataset], keeper: Keeper) -> dict[str, tuple[
 
 
 def parse_receiving(lines: Iterable[str], root: str) -> dict[str, int]:
-    """Into which datasets at or below the root some process receives, by their names below it."""
+    """Parse the processes that receive at or below the root: the pid by the dataset's name below it."""
     found: dict[str, int] = {}
     for pid, argv in _processes(lines):
         ours = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
@@ -252,27 +252,27 @@ def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def parse_sizes(lines: Iterable[str]) -> list[int | None]:
-    """The sizes that dry sends told, in order; None for one that is not known, or absurd."""
+    """Parse the sizes that dry-run sends reported, in order; None for one that is not known, or absurd."""
     found = [line.split("\t") for line in lines if line.startswith("size")]
     sizes = [parse_number(fields[1]) if len(fields) == 2 else None for fields in found]
     return [size if size is not None and 0 <= size < _ABSURD else None for size in sizes]
 
 
 def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
-    """(name, when it was taken) of each snapshot of a listing, in its order. Raises: ValueError."""
+    """Yield (name, creation time) of each snapshot of a listing, in its order. Raises: ValueError."""
     for line in lines:
         name, created = _fields(line, 2)
         yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
 
 
 def parse_told(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:
-    """By name and property, its value. Raises: ValueError."""
+    """Parse property values, by name and property. Raises: ValueError."""
     fields = (_fields(line.decode("utf-8", "surrogateescape"), 3) for line in lines)
     return {(name, kind): "\t".join(value) for name, kind, *value in fields}
 
 
 def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
-    """By whole name of the dataset, its snapshots by createtxg. Raises: ValueError."""
+    """Parse snapshots by full name of the dataset, ordered by createtxg. Raises: ValueError."""
     found: dict[str, list[Snapshot]] = {}
     for line in lines:
         name, guid, createtxg = _fields(line.decode("utf-8", "surrogateescape"), 3)
@@ -285,7 +285,7 @@ def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class May:
-    """Who we are on a side, and what is delegated to us there: at the dataset itself, or at the nearest above it."""
+    """Our user on a side and the permissions delegated to it, at the dataset itself or at the nearest one above."""
 
     user: str
     resumable: str
@@ -294,7 +294,7 @@ class May:
 
 
 def parse_may(lines: Iterable[str]) -> May:
-    """What `zfs allow` prints, for us: lines such as "<tab>user ferry create,mount"; sets (@name) are not looked into."""
+    """Parse our permissions from `zfs allow`: lines like "<tab>user ferry create,mount"; sets (@name) are skipped."""
     told = {"=user": "", "=groups": "", "=resumable": "", "=at": ""}
     rights: set[str] = set()
     for line in lines:

@@ -1,4 +1,4 @@
-"""Reads resume tokens: what a stream that was cut was, and how far it came."""
+"""The parser of resume tokens: the stream that was interrupted, and its progress."""
 
 import struct
 import zlib
@@ -12,7 +12,7 @@ _BOOLEAN, _UINT64, _STRING = 1, 8, 9
 
 
 def parse_token(text: str) -> Token | None:
-    """What a resume token says; None for one that is damaged, or newer than we know.
+    """Parse a resume token; None for one that is damaged, or newer than we know.
 
     Source: openzfs, `zfs_receive_resume_token_to_nvlist` and `get_receive_resume_token_impl`: version, the first word of
     the fletcher-4 sum and the length in hexadecimal, then a packed list of pairs, compressed.
@@ -50,7 +50,7 @@ def _fletcher(data: bytes) -> int:
 
 
 def unpack(data: bytes) -> dict[str, int | str | bool]:
-    """The numbers, words and flags of a packed nvlist, in the machine's own form or in XDR; other values are left out.
+    """Parse the numbers, strings and flags of a packed nvlist, native or XDR; other values are left out.
 
     Source: openzfs, module/nvpair/nvpair.c. Raises: ValueError, struct.error for what is none.
     """
@@ -63,7 +63,7 @@ def unpack(data: bytes) -> dict[str, int | str | bool]:
 
 
 def _native_pairs(data: bytes, order: str) -> Iterator[tuple[str, int | str | bool]]:
-    """Each pair: its size, its name's size, a hole, number of values, kind; the name, then the value, each on 8 bytes."""
+    """Yield the pairs. Each: size, name size, a gap, number of values, kind; name, then value, aligned to 8 bytes."""
     at = _HEAD
     while (size := struct.unpack_from(f"{order}i", data, at)[0]) > 0:
         _, name_size, _, _, kind = struct.unpack_from(f"{order}ihhii", data, at)
@@ -79,7 +79,7 @@ def _native_pairs(data: bytes, order: str) -> Iterator[tuple[str, int | str | bo
 
 
 def _xdr_pairs(data: bytes) -> Iterator[tuple[str, int | str | bool]]:
-    """Each pair: its size, its size in memory, the name, kind, number of values, the value; all on 4 bytes."""
+    """Yield the pairs. Each: size, size in memory, name, kind, number of values, value; aligned to 4 bytes."""
     at = _HEAD
     while (size := struct.unpack_from(">i", data, at)[0]) > 0:
         length = struct.unpack_from(">i", data, at + 8)[0]

@@ -1,4 +1,4 @@
-"""Looks at both sides at once, with one login and two listings each, whatever the number of datasets."""
+"""Survey of both sides at once, with one login and two listings each, for any number of datasets."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -31,7 +31,7 @@ HEALTHY = ("ONLINE", "DEGRADED")
 
 
 def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> World:
-    """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at.
+    """Return everything the plan needs. Raises: OrchestratorError when a side cannot be surveyed.
 
     A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
     Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
@@ -59,7 +59,7 @@ def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> Wo
 
 
 def survey_copy(job: Job, reader: Reader) -> World:
-    """The copy alone, for what can be done while the source cannot be looked at: that side has no datasets here.
+    """Return a survey of the copy alone, while the source cannot be surveyed: that side has no datasets here.
 
     Raises: OrchestratorError.
     """
@@ -68,7 +68,7 @@ def survey_copy(job: Job, reader: Reader) -> World:
 
 
 def newest_is_enough(source: Side, target: Side) -> bool:
-    """Whether the newest snapshot of each copy says all that a plan asks of them: the source knows it, so it is the base.
+    """Return whether the newest snapshot of each copy is enough for a plan: the source knows it, so it is the base.
 
     Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
     """
@@ -87,14 +87,14 @@ def newest_is_enough(source: Side, target: Side) -> bool:
 
 
 class _Looking:
-    """Looks for one job."""
+    """The surveys of one job."""
 
     def __init__(self, job: Job, reader: Reader) -> None:
         self._options = options_of(job)
         self._reader = reader
 
     def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[Side, Look]:
-        """One side. Raises: OrchestratorError."""
+        """Survey one side. Raises: OrchestratorError."""
         command = commands.look_command(
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
             created=self._options.catch_up == "kept" and not target, newest=newest,
@@ -109,13 +109,13 @@ class _Looking:
         return understood(command, result, read)
 
     def receiving(self, root: Location) -> dict[str, int]:
-        """Who receives there at this moment."""
+        """Return the datasets that receive there now, with the pid of the process."""
         result = run(self._reader, commands.receiving_command(root.host))
         return parse.parse_receiving(result.stdout.decode("utf-8", "surrogateescape").splitlines(), root.path)
 
 
 def _judge(look: Look, root: Location, command: Command, result: Result) -> None:
-    """Raises: OrchestratorError for a pool that cannot be read, and for a listing that did not come to its end."""
+    """Check a survey. Raises: OrchestratorError for a pool that cannot be read, and for an incomplete listing."""
     pool, evidence = root.path.partition("/")[0], _evidence(command, result)
     if look.health == ABSENT:
         return
@@ -135,7 +135,7 @@ def _evidence(command: Command, result: Result) -> Evidence:
 
 
 def run(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> Result:
-    """The result of a command that only reads, in time and well. Raises: OrchestratorError."""
+    """Return the result of a read-only command that ended well and in time. Raises: OrchestratorError."""
     pipeline = Pipeline(stages=(command,))
     result = reader.read(pipeline, limit=LIMIT, timeout=patience)
     if not result.well:
@@ -144,7 +144,7 @@ def run(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> Re
 
 
 def understood(command: Command, result: Result, read: Callable[[], _One]) -> _One:
-    """What `read` makes of a result. Raises: Unexplained for what is no listing: it is never taken for an empty one."""
+    """Return what `read` parses. Raises: Unexplained for what is no listing: it is never treated as an empty one."""
     try:
         return read()
     except ValueError as error:
@@ -156,7 +156,7 @@ def understood(command: Command, result: Result, read: Callable[[], _One]) -> _O
 
 
 def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
-    """Two looks at once, here and in a thread that lives as long as its program. Raises: what either raises."""
+    """Run two surveys at once, here and in a thread that lives as long as its program. Raises: what either raises."""
     ended: list[_Other] = []
     failed: list[Exception] = []
 
@@ -178,7 +178,7 @@ def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
-    """The snapshots of the copy's root, the oldest first; none where there is no copy yet. Raises: OrchestratorError."""
+    """Return the snapshots of the copy's root, oldest first; none without a copy. Raises: OrchestratorError."""
     root = job.target.location
     command = commands.points_command(root)
     result = run(reader, command)

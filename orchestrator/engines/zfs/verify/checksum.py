@@ -1,4 +1,4 @@
-"""The steps that list a snapshot with digests on both sides, so that contents can be compared; nothing of it is carried.
+"""Steps that list a snapshot with digests on both sides, to compare contents; no content is transferred.
 
 A snapshot is mounted read-only in a temporary folder, in a mount namespace of its own: whatever kills the reader, the
 mount goes with it, and nobody else ever sees it.
@@ -27,7 +27,7 @@ _HIDDEN = "its snapshots have no device: `zfs set snapdev=visible` on both sides
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Able:
-    """What one side can do. `digests`: algorithms besides sha256; `visible`: volumes whose snapshots have a device."""
+    """The abilities of one side. `digests`: all besides sha256; `visible`: volumes whose snapshots have a device."""
 
     digests: frozenset[str] = frozenset()
     visible: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Able:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Both:
-    """What a comparison needs to know. `able`: of source and target; None: contents are not asked for.
+    """The input of a comparison. `able`: abilities of source and target; None: contents are not requested.
 
     `away`: why nobody could look at the source; its side is empty then, and tells nothing.
     """
@@ -105,12 +105,12 @@ printf "//~\0"
 
 
 def able_command(root: Location) -> Command:
-    """Prints what a side can do for a comparison."""
+    """Build the command that prints a side's abilities for a comparison."""
     return commands.script(_ABLE, root.path, effect=Effect.READS, where=At(host=root.host))
 
 
 def parse_able(lines: Iterable[bytes], root: Location) -> Able:
-    """What a side said that it can do."""
+    """Parse the abilities that a side printed."""
     digests, visible = set[str](), set[str]()
     for line in lines:
         text = line.decode("utf-8", "surrogateescape")
@@ -123,12 +123,12 @@ def parse_able(lines: Iterable[bytes], root: Location) -> Able:
 
 
 def list_command(snapshot: str, kind: Kind, algorithm: str, workers: int, side: Side) -> Command:
-    """Lists one snapshot with digests."""
+    """Build the command that lists one snapshot with digests."""
     return apart(_VOLUME if kind is Kind.VOLUME else _TREE, (snapshot, algorithm, str(workers)), side)
 
 
 def apart(work: str, values: tuple[str, ...], side: Side) -> Command:
-    """A script that defines `work`, which may mount at $d/m, in a mount namespace of its own."""
+    """Build a command from a script that defines `work`, which may mount at $d/m, in its own mount namespace."""
     made = commands.script(work.rstrip() + _FRAME, *values, effect=Effect.WRITES, where=At(host=side.root.host))
     # slave: what is unmounted elsewhere meanwhile must not stay busy here.
     alone = ("unshare", "--mount", "--propagation", "slave")
@@ -138,7 +138,7 @@ def apart(work: str, values: tuple[str, ...], side: Side) -> Command:
 
 
 def plan(job: Job, both: Both, judged: Judged, asked: Asked) -> Comparison:
-    """The comparison, with steps that read the contents where that is asked for and can be done."""
+    """Plan the comparison, with steps that read the contents where that is requested and possible."""
     unproved = () if both.able is None else tuple(_unproved(both, judged.newest))
     left_out = {finding.path for finding in unproved}
     told = [one for one in judged.newest if path_of(one.dataset, one.target) not in left_out]
@@ -153,7 +153,7 @@ def plan(job: Job, both: Both, judged: Judged, asked: Asked) -> Comparison:
 
 
 def _unproved(both: Both, newest: Iterable[Common]) -> Iterator[Finding]:
-    """Whose contents nobody can read on both sides."""
+    """Yield a finding for each dataset whose contents cannot be read on both sides."""
     sides = (both.world.source, both.world.target)
     for one in newest:
         datasets = [side.datasets[one.dataset] for side in sides]
@@ -167,7 +167,7 @@ def _unproved(both: Both, newest: Iterable[Common]) -> Iterator[Finding]:
 
 
 def _warnings(unproved: Iterable[Finding], world: World) -> Iterator[str]:
-    """One line for each reason."""
+    """Yield one warning for each reason."""
     pool = world.target.root.path.partition("/")[0]
     for detail, found in groupby(sorted(unproved, key=lambda each: each.detail), key=lambda each: each.detail):
         count = len(tuple(found))
@@ -181,7 +181,7 @@ def _warnings(unproved: Iterable[Finding], world: World) -> Iterator[str]:
 
 
 def _stages(job: Job, both: Both, newest: list[Common], asked: Asked) -> Iterator[tuple[Pair, ...]]:
-    """As many datasets side by side as the job allows; what one stage lists is compared before the next one begins."""
+    """Yield stages with as many parallel datasets as the job allows; each stage is compared before the next begins."""
     if both.able is None:
         return
     share = XXH128 if all(XXH128 in able.digests for able in both.able) and job.verify.digest == XXH128 else SHA256

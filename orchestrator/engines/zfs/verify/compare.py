@@ -1,4 +1,4 @@
-"""Judges a copy by the guids of both sides: what is missing, what only the target has, what was written there."""
+"""Comparison of a copy by the guids of both sides: missing snapshots, the target's own ones, data written there."""
 
 from collections.abc import Iterable, Iterator
 
@@ -24,7 +24,7 @@ class Common:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What the look tells. `newest`: of each dataset the snapshot whose contents may be compared."""
+    """The result of a comparison by guid. `newest`: per dataset, the snapshot whose contents may be compared."""
 
     point: str | None
     newest: tuple[Common, ...]
@@ -34,7 +34,7 @@ class Judged:
 
 
 def judge(case: Case, *, point: str | None) -> Judged | Refusal:
-    """The verdict on the whole copy, up to the newest snapshots that both sides hold; or on one point."""
+    """Compare the whole copy, up to the newest snapshots that both sides hold, or one restore point."""
     if "" not in case.world.source.datasets:
         return Refusal(
             why=f"the source {case.world.source.root} is not there",
@@ -55,7 +55,7 @@ def judge(case: Case, *, point: str | None) -> Judged | Refusal:
 
 
 def path_of(dataset: str, snapshot: Snapshot) -> bytes:
-    """How a finding calls a snapshot: by its name below the job's root."""
+    """Return the name of a snapshot in findings: its name below the job's root."""
     return (dataset + snapshot.mark).encode("utf-8", "surrogateescape")
 
 
@@ -94,18 +94,18 @@ def _fitting(case: Case, name: str) -> list[Snapshot]:
 
 
 def _held(case: Case, name: str) -> int:
-    """How many snapshots of a dataset both sides hold."""
+    """Return how many snapshots of a dataset both sides hold."""
     return sum(case.target_holds(name, one.guid) for one in case.world.source.datasets[name].snapshots)
 
 
 def _known(case: Case, name: str) -> bool:
-    """Whether the target's newest snapshot is one that the source remembers, if only by a bookmark."""
+    """Return whether the source knows a snapshot of the target's dataset, at least as a bookmark."""
     there = _there(case, name)
     return there is not None and find_base(case.world.source.datasets[name], there) is not None
 
 
 def newest_common(case: Case, name: str) -> Common | None:
-    """The newest snapshot of a dataset that both sides hold."""
+    """Return the newest snapshot of a dataset that both sides hold."""
     there = _there(case, name)
     if there is None:
         return None
@@ -117,7 +117,7 @@ def newest_common(case: Case, name: str) -> Common | None:
 
 
 def only_newest(case: Case) -> str | None:
-    """Why the target need not hold all that the source holds; None: it should."""
+    """Return why the target may hold fewer snapshots than the source; None: it should hold all."""
     if not case.job.keep.everything:
         return "[keep] removes older snapshots from the target"
     if case.options.catch_up != "all":
@@ -128,7 +128,7 @@ def only_newest(case: Case) -> str | None:
 
 
 def _missing(case: Case, name: str, newest: Common) -> Iterator[Finding]:
-    """Snapshots up to the newest common one that the target should hold and does not."""
+    """Yield a finding for each snapshot before the newest common one that the target should hold and does not."""
     if only_newest(case) is not None:
         return
     for one in _fitting(case, name):
@@ -138,7 +138,7 @@ def _missing(case: Case, name: str, newest: Common) -> Iterator[Finding]:
 
 
 def _same_name(other: Dataset | None, one: Snapshot) -> str:
-    """What to say when the other side calls another snapshot the same."""
+    """Return a note when the other side has another snapshot under the same name."""
     namesake = next((each for each in other.snapshots if each.name == one.name), None) if other else None
     if namesake is None or namesake.guid == one.guid:
         return ""
@@ -153,7 +153,7 @@ def _absent(case: Case, name: str, early: list[Snapshot]) -> Finding:
 
 
 def _changed(case: Case, name: str) -> Iterator[Finding]:
-    """Snapshots that only the target has, and what was written there.
+    """Yield findings for snapshots that only the target has, and for data that was written there.
 
     Why only after the base: a stream is refused by what is newer than its base, so what is older came from the source.
     """
@@ -195,7 +195,7 @@ def _first(names: Iterable[str]) -> str:
 
 
 def _judge_point(case: Case, point: str) -> Judged:
-    """The verdict on the snapshots of one name; where the two sides call it otherwise, the guid decides."""
+    """Compare the snapshots of one name; where the names of the two sides differ, the guid decides."""
     newest: list[Common] = []
     findings: list[Finding] = []
     gone: list[str] = []

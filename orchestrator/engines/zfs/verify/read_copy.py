@@ -1,4 +1,4 @@
-"""What reads a copy whole without a mount and without its key: each dataset with its snapshots, sent to nobody.
+"""Full reads of a copy without a mount and without its key: each dataset with its snapshots, sent to /dev/null.
 
 Why not a scrub: one that does not end before the pool is exported begins anew (openzfs #9393).
 """
@@ -13,7 +13,7 @@ from orchestrator.process.pipeline import broken
 
 
 def look_pipeline(job: Job) -> Pipeline:
-    """All datasets of a copy with what they take, and all their snapshots, the older ones first."""
+    """Build the pipeline that lists a copy's datasets with their sizes, and all their snapshots, older ones first."""
     place = job.target.location
     return alone(
         "zfs", "list", "-Hp", "-r", "-t", "filesystem,volume,snapshot", "-s", "createtxg", "-o",
@@ -22,7 +22,7 @@ def look_pipeline(job: Job) -> Pipeline:
 
 
 def sendable(job: Job, reader: Reader) -> tuple[Sendable, ...]:
-    """The datasets of a copy that have a snapshot. Raises: OrchestratorError."""
+    """Return the datasets of a copy that have a snapshot. Raises: OrchestratorError."""
     pipeline = look_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
@@ -31,7 +31,7 @@ def sendable(job: Job, reader: Reader) -> tuple[Sendable, ...]:
 
 
 def parse_sendable(text: bytes, job: Job) -> tuple[Sendable, ...]:
-    """The same of the listing."""
+    """Parse the datasets that have a snapshot from the listing of `look_pipeline`."""
     rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
     sizes = {name: sum(int(size) for size in told if size.isdigit()) for name, *told in rows if "@" not in name}
     snapshots: dict[str, list[str]] = {name: [] for name in sizes}
@@ -46,13 +46,13 @@ def parse_sendable(text: bytes, job: Job) -> tuple[Sendable, ...]:
 
 
 def _streams(own: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Each block once: all of the oldest snapshot, then what came with each later one."""
+    """Return the streams that read each block once: the oldest snapshot in full, then the changes up to the newest."""
     first, last = own[0], own[-1]
     return ((first,),) if first == last else ((first,), ("-I", first, last))
 
 
 def _reading(what: tuple[str, ...], job: Job) -> Pipeline:
-    """-w: as it lies on the disk, so that no key is needed and nothing is unpacked."""
+    """Build the pipeline that reads a stream. -w: as stored on disk, without a key and without decompression."""
     host = job.target.location.host
     send = Command(argv=("zfs", "send", "-w", *what), effect=Effect.READS, host=host)
     nobody = Command(argv=("dd", "of=/dev/null", "bs=1M", "status=none"), effect=Effect.READS, host=host)

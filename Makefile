@@ -13,7 +13,7 @@ FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer sqlite3 acl attr util-linux
-TEST_PACKAGES := openssh-server openssl e2fsprogs shellcheck
+TEST_PACKAGES := openssh-server openssl e2fsprogs iproute2 shellcheck
 # What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 

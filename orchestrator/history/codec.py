@@ -1,4 +1,4 @@
-"""Storage of instants, lists and any text in columns, so that they come back the same.
+r"""Storage of instants, lists and any text in columns, so that they come back the same.
 
 Text is stored as TEXT. Text that is no valid Unicode (a file name in another encoding arrives as surrogates) is stored
 as the BLOB of its bytes, so it comes back to the byte, and ordinary text stays readable with any SQLite tool. Columns

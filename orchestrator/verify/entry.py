@@ -1,4 +1,4 @@
-"""One entry of a tree in a manifest, and its line there. Everything is sorted by `order`.
+r"""One entry of a tree in a manifest, and its line there. Everything is sorted by `order`.
 
 A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between.
 In names only \\, newline, TAB and CR are escaped; every other byte stands as it is.

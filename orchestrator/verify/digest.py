@@ -5,17 +5,18 @@ are dropped again, so that a verification leaves the cache to others. Pages not 
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 BUFFER = 1 << 20
 _BEHIND = 8 << 20
 _FLAGS = (
     os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 )  # a pipe in place of a file: no waiting
-_PATH_MAX = 4000
-_Result = TypeVar("_Result")
+_DEEPEST = 200  # folders above an entry that may stay open: a process has 1024 descriptors
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Hash(Protocol):
@@ -49,50 +50,75 @@ def hash_maker(algorithm: str) -> Callable[[], Hash]:
 class Tree:
     """A tree whose entries are opened by their path below the root; the root may also be a single file.
 
-    Raises: OSError when the root is not there: that is no tree of missing files.
+    Each folder on the way is opened without following links, and stays open while the next entries lie in it, too: names come
+    from a manifest or a listing, and others may own what lies there. Raises: OSError when the root is not there: that is no
+    tree of missing files.
     """
 
     def __init__(self, root: bytes) -> None:
         real = os.path.realpath(root, strict=True)
         whole = os.path.isdir(real)
         self._self = b"." if whole else os.path.basename(real)
-        self.fd = os.open(real if whole else os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = os.open(real if whole else os.path.dirname(real), _FOLDER)
+        self._way: list[tuple[bytes, int]] = []
+        self._deep = -1
         self._noatime = os.O_NOATIME
 
     def open(self, path: bytes) -> int:
         """Open an entry for reading, without following a symlink, and without a new access time where permitted."""
+        name, folder = self._place(path)
         try:
-            return self._open(path, _FLAGS | self._noatime)
+            return os.open(name, _FLAGS | self._noatime, dir_fd=folder)
         except PermissionError:
-            fd = self._open(path, _FLAGS)
+            fd = os.open(name, _FLAGS, dir_fd=folder)
             self._noatime = 0  # only an owner may leave the access time alone
             return fd
 
     def stat(self, path: bytes) -> os.stat_result:
         """Return the status of the entry itself, without following a symlink."""
-        return self._deep(path, lambda name, fd: os.stat(name, dir_fd=fd, follow_symlinks=False))
+        name, folder = self._place(path)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
     def target(self, path: bytes) -> bytes:
         """Return the target of a symlink."""
-        return self._deep(path, lambda name, fd: os.readlink(name, dir_fd=fd))
+        name, folder = self._place(path)
+        return os.readlink(name, dir_fd=folder)
 
-    def _open(self, path: bytes, flags: int) -> int:
-        if len(path) > _PATH_MAX:
-            return self._deep(path, lambda name, fd: os.open(name, flags, dir_fd=fd))
-        return os.open(path or self._self, flags, dir_fd=self.fd)
+    def _place(self, path: bytes) -> tuple[bytes, int]:
+        """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path that leads outside."""
+        above, _, name = path.rpartition(b"/")
+        parts = above.split(b"/") if above else []
+        if name == b".." or b".." in parts or path.startswith(b"/"):
+            raise OSError(errno.EXDEV, "leads outside of the tree", path)
+        same = 0
+        for part, (known, _) in zip(parts, self._way, strict=False):
+            if part != known:
+                break
+            same += 1
+        for _, fd in self._way[same:]:
+            os.close(fd)
+        del self._way[same:]
+        if len(parts) > _DEEPEST:
+            return name, self._descend(parts)
+        for part in parts[same:]:
+            fd = os.open(part, _FOLDER, dir_fd=self._way[-1][1] if self._way else self._root)
+            self._way.append((part, fd))
+        return name or self._self, self._way[-1][1] if self._way else self._root
 
-    def _deep(self, path: bytes, act: Callable[[bytes, int], _Result]) -> _Result:
-        """Act on an entry whose path may be longer than the system accepts at once."""
-        if len(path) <= _PATH_MAX:
-            return act(path or self._self, self.fd)
-        cut = path.rindex(b"/", 0, _PATH_MAX)
-        inner = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
-        whole, self.fd = self.fd, inner
-        try:
-            return self._deep(path[cut + 1 :], act)
-        finally:
-            self.fd = whole
-            os.close(inner)
+    def _descend(self, parts: list[bytes]) -> int:
+        """Return the descriptor of a folder that lies too deep to keep all above it open; it stays until the next one."""
+        if self._deep >= 0:
+            os.close(self._deep)
+            self._deep = -1
+        fd = os.dup(self._root)
+        for part in parts:
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=fd)
+            finally:
+                os.close(fd)
+            fd = inner
+        self._deep = fd
+        return fd
 
 
 class Reader:

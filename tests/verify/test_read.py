@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -314,3 +315,33 @@ def test_a_disk_that_fails_in_the_middle_is_not_called_rotten(tree: Path, manife
 def test_every_word_of_a_worker_is_a_verdict() -> None:
     words = {getattr(judging, verdict.name) for verdict in Verdict if verdict is not Verdict.EXTRA}
     assert words == {str(verdict) for verdict in Verdict} - {"extra"}
+
+
+@pytest.mark.parametrize("path", [b"../secret", b"a/../../secret", b"/etc/passwd", b"link/secret"])
+def test_no_path_leads_outside_of_the_tree(tmp_path: Path, path: bytes) -> None:
+    (tmp_path / "secret").write_text("of somebody else")
+    (tmp_path / "tree" / "a").mkdir(parents=True)
+    (tmp_path / "tree" / "link").symlink_to(tmp_path)
+    tree = Tree(os.fsencode(tmp_path / "tree"))
+    for look in (tree.open, tree.stat, tree.target):
+        with pytest.raises(OSError, match=r"outside|Not a directory"):
+            look(path)
+
+
+def test_a_tree_deeper_than_descriptors_go_is_read(tmp_path: Path) -> None:
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at = inner
+    with open(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=at), "wb") as file:
+        file.write(b"deep")
+    os.close(at)
+    tree = Tree(os.fsencode(tmp_path))
+    for _ in range(3):
+        fd = tree.open(b"d/" * 1500 + b"file")
+        assert os.read(fd, 10) == b"deep"
+        os.close(fd)
+    assert tree.stat(b"d/d").st_nlink
+    subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)

@@ -1,0 +1,170 @@
+"""Folders opened by descriptor, and what is done below them without ever following a link.
+
+Why no path: between a look at a path and the deed by it, its owner can put a symlink in its place. A descriptor stays what
+it was. Each component is opened relative to its parent with O_NOFOLLOW, so a link in the way is an error and not a way.
+
+Why not openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS): Python has no call for it, ctypes costs each start 5 ms, and opening
+component by component promises the same: `..` and absolute names are refused before anything is opened.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from types import TracebackType
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe or a device in place of a file must neither block nor act.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Untrusted(OSError):
+    """A name that is not what we would have made: a link, a pipe, a file that is too large, a path that leads outside."""
+
+
+class Folder:
+    """One open folder. Names are bytes or text, relative, without `..`; nothing below it is reached through a link.
+
+    The folder's own path is the administrator's word: links in it are followed once, when it is opened.
+    """
+
+    def __init__(self, path: str | bytes) -> None:
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._shown = os.fsdecode(path)
+
+    @classmethod
+    def _of(cls, fd: int, shown: str) -> "Folder":
+        made = cls.__new__(cls)
+        made.fd, made._shown = fd, shown
+        return made
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.fd)
+
+    def enter(self, path: str | bytes) -> "Folder":
+        """Open a folder below, component by component. Raises: Untrusted for a link or `..`, else OSError."""
+        parts = self._parts(path)
+        fd = os.dup(self.fd)
+        shown = self._shown
+        for part in parts:
+            shown = f"{shown}/{os.fsdecode(part)}"
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=fd)
+            except OSError as error:
+                raise _untrusted(error, shown, "a folder") from error
+            finally:
+                os.close(fd)
+            fd = inner
+        return self._of(fd, shown)
+
+    def open_file(self, name: str | bytes) -> int:
+        """Return a descriptor of a regular file below, open for reading. Raises: Untrusted, OSError."""
+        with self._parent(name) as parent:
+            last = self._parts(name)[-1]
+            shown = f"{parent._shown}/{os.fsdecode(last)}"
+            try:
+                fd = os.open(last, _FILE, dir_fd=parent.fd)
+            except OSError as error:
+                raise _untrusted(error, shown, "a file") from error
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise Untrusted(errno.EINVAL, "is no regular file", shown)
+        return fd
+
+    def read_file(self, name: str | bytes, *, limit: int) -> bytes:
+        """Return the content of a regular file below. `limit`: bytes; a larger file is refused. Raises: Untrusted, OSError."""
+        with open(self.open_file(name), "rb") as file:
+            content = file.read(limit + 1)
+        if len(content) > limit:
+            raise Untrusted(errno.EFBIG, f"is larger than {limit} bytes", f"{self._shown}/{os.fsdecode(name)}")
+        return content
+
+    def write_file(self, name: str | bytes, content: bytes, *, mode: int = 0o600) -> None:
+        """Write a file in this folder, whole or not at all: a new file that is synced and then gets the name.
+
+        A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
+        """
+        (last,) = self._one(name)
+        new = b".%s.%s.new" % (last[:200], secrets.token_hex(8).encode())
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        try:
+            with open(fd, "wb") as file:
+                file.write(content)
+                os.fchmod(file.fileno(), mode)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(new, dir_fd=self.fd)
+            raise
+        os.fsync(self.fd)
+
+    def make_folder(self, name: str | bytes, *, mode: int = 0o700) -> "Folder":
+        """Return the folder of that name in this one, made where it is not there yet. Raises: Untrusted, OSError."""
+        (last,) = self._one(name)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(last, mode, dir_fd=self.fd)
+        return self.enter(last)
+
+    def make_private(self) -> bool:
+        """Close this folder to everybody but its owner; return whether it was open. Raises: Untrusted when it is not ours."""
+        seen = os.fstat(self.fd)
+        if seen.st_uid != os.geteuid():
+            raise Untrusted(errno.EPERM, f"belongs to the user {seen.st_uid}, not to us", self._shown)
+        if not stat.S_IMODE(seen.st_mode) & 0o077:
+            return False
+        os.fchmod(self.fd, stat.S_IMODE(seen.st_mode) & 0o700)
+        return True
+
+    def status(self, name: str | bytes) -> os.stat_result:
+        """Return the status of what has that name below, a link's own. Raises: Untrusted, OSError."""
+        with self._parent(name) as parent:
+            return os.stat(self._parts(name)[-1], dir_fd=parent.fd, follow_symlinks=False)
+
+    def remove_file(self, name: str | bytes) -> None:
+        """Remove what has that name below, if it is no folder. A link is removed, not its target. Raises: OSError."""
+        with self._parent(name) as parent:
+            os.unlink(self._parts(name)[-1], dir_fd=parent.fd)
+
+    def rename(self, old: str | bytes, new: str | bytes) -> None:
+        """Rename within this folder's tree; links on the way are refused. Raises: Untrusted, OSError."""
+        with self._parent(old) as one, self._parent(new) as other:
+            os.rename(self._parts(old)[-1], self._parts(new)[-1], src_dir_fd=one.fd, dst_dir_fd=other.fd)
+
+    def _parent(self, name: str | bytes) -> "Folder":
+        return self.enter(b"/".join(self._parts(name)[:-1]))
+
+    def _one(self, name: str | bytes) -> list[bytes]:
+        parts = self._parts(name)
+        if len(parts) != 1:
+            raise Untrusted(errno.EINVAL, "is no single name", os.fsdecode(name))
+        return parts
+
+    def _parts(self, path: str | bytes) -> list[bytes]:
+        whole = os.fsencode(path)
+        if whole.startswith(b"/") or b"\0" in whole:
+            raise Untrusted(errno.EXDEV, "leads outside of its folder", os.fsdecode(path))
+        parts = [part for part in whole.split(b"/") if part not in (b"", b".")]
+        if b".." in parts:
+            raise Untrusted(errno.EXDEV, "leads outside of its folder", os.fsdecode(path))
+        return parts
+
+
+def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
+    """Return what a failed opening means: a link in the way is Untrusted, all else is itself."""
+    if error.errno == errno.ELOOP:
+        return Untrusted(errno.ELOOP, f"is a symbolic link in place of {expected}", shown)
+    if error.errno == errno.ENOTDIR:
+        return Untrusted(errno.ENOTDIR, f"is not {expected}", shown)
+    return error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator.config.cross_checks import judge_all
 from orchestrator.config.decode import Sheet, parse_sheet
 from orchestrator.config.models import Configuration
+from orchestrator.config.ownership import called_files, writable_by_others
 from orchestrator.config.parse_job import Engines, finish, read_job, read_places
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.names import JOB_NAME, show_name
@@ -41,11 +42,18 @@ def load(directory: str, engines: Engines) -> Configuration:
     sets = _sets(targets, places or {}) if targets else {}
     found = judge_all(drafts, places, sets=sets, names=sheets)
     mistakes += [mistake for sheet in (targets, *sheets.values()) if sheet for mistake in sheet.mistakes]
+    seen: set[str] = set()
+    files = [each.file for each in (targets, *sheets.values()) if each]
+    mistakes += writable_by_others((directory, *files, os.path.join(directory, "hooks")), seen)
     if mistakes:
+        raise _refused(mistakes)
+    jobs = tuple(finish(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts)
+    called = [path for job in jobs for path in called_files(job, directory)]
+    if mistakes := list(writable_by_others(called, seen)):
         raise _refused(mistakes)
     return Configuration(
         directory=directory,
-        jobs=tuple(finish(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts),
+        jobs=jobs,
         places=tuple(place for place in (places or {}).values() if place),
         sets=tuple(each for each in sets.values() if each),
     )

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import Sheet, fill, nearest, one_of, parse_sheet, shown
+from orchestrator.config.ownership import writable_by_others
 from orchestrator.domain.errors import DeclarationError, Mistake
 from orchestrator.domain.machine import Clock, Digest, Machine, Metrics
 from orchestrator.domain.names import show_name
@@ -36,8 +37,9 @@ def load_machine(directory: str, jobs: Collection[str] | None = None) -> Machine
     if isinstance(held, Mistake):
         raise DeclarationError((held,))
     machine = read_machine(held, jobs)
-    if held.mistakes:
-        raise DeclarationError(tuple(sorted(held.mistakes, key=lambda each: (each.line or 0, each.key))))
+    mistakes = [*held.mistakes, *writable_by_others((path,))]
+    if mistakes:
+        raise DeclarationError(tuple(sorted(mistakes, key=lambda each: (each.line or 0, each.key))))
     return machine
 
 

@@ -21,10 +21,10 @@ from tests.history.records import NOON, ODD, begin, finish
 ROOT = Path(__file__).resolve().parents[2]
 READ_AS_NOBODY = """
 import os, sys
-from orchestrator.history import opening, queries
+from orchestrator.history import codec, database
 from orchestrator.history.views import open_reader
 from orchestrator.domain.errors import HistoryError
-opening._migrations(), queries.queries()
+database._migrations(), codec.queries()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
     with open_reader(sys.argv[1]) as views:

@@ -37,7 +37,8 @@ def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Dr
     subprocess.run(["mkfs.ext4", "-q", drawer.image("old")], check=True)
     begin_as_xfs(drawer.image("old"))
     device = drawer.plug("old")
-    assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode == 8, "blkid cannot tell"
+    # blkid of util-linux 2.38 ends with 8, that of 2.41 with 2, as for a blank disk: its word alone is never enough.
+    assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode in (2, 8)
     before = drawer.digest("old")
     asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("old"), "--inner", "--json")
     ended = drawer.run(*asked)

@@ -1,5 +1,6 @@
 """What every test stands on: a home, a configuration and a state of its own."""
 
+import functools
 import os
 import signal
 import tempfile
@@ -95,6 +96,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if os.geteuid() != 0 and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+        if not _root_is_mounted() and item.get_closest_marker("namespace"):
+            why = "the root folder is no mount point here (a chroot), so `unshare --propagation slave` cannot work"
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+@functools.cache
+def _root_is_mounted() -> bool:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(line.split(" ")[4] == "/" for line in lines)
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ def test_nothing_is_written_over_what_is_there(house: House) -> None:
     assert (house.config / "targets.toml").read_text() == before
 
 
+@pytest.mark.namespace
 def test_the_newest_of_several_kits_is_taken_and_what_is_none_is_told(house: House) -> None:
     other = house.folder / "other"
     other.mkdir()
@@ -114,6 +115,7 @@ def test_the_page_brings_everything_back_by_hand(tmp_path: Path, points: bool) -
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+@pytest.mark.namespace
 def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
     device = drawer.enrolled("red")
     assert drawer.run("run", "photos").code == 0

@@ -229,6 +229,7 @@ def of(tree: Path) -> tuple[Job, Both, Rehearsal]:
     return job(), Both(world=world(Side(root=SOURCE, pool_guid=0, version=()), side(COPY)), able=None), own
 
 
+@pytest.mark.namespace
 def test_files_are_listed_with_their_sizes(tree: Path) -> None:
     asked, _, own = of(tree)
     out = ran(rehearsing.listing_step(asked, own, own.parts[0], "/nowhere"))
@@ -237,6 +238,7 @@ def test_files_are_listed_with_their_sizes(tree: Path) -> None:
     assert set(found) == {b"a", b"with space", b"back\\slash", b"-dash", b"in/deep", b"empty"}
 
 
+@pytest.mark.namespace
 def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Path) -> None:
     asked, both, own = of(tree)
     names = b"".join(b"./" + name + b"\0" for name in (b"with space", b"back\\slash", b"-dash", b"in/deep"))
@@ -254,6 +256,7 @@ def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Pat
     assert before.files == 4
 
 
+@pytest.mark.namespace
 def test_damage_on_purpose_is_damage(tree: Path, tmp_path: Path) -> None:
     asked, _, own = of(tree)
     before = {name: (tree / name).stat() for name in ("with space", "in/deep")}

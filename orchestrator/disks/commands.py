@@ -3,8 +3,8 @@
 from orchestrator.domain.plan import Command, Effect, Pipeline, alone
 from orchestrator.domain.rotation import BELOW, POOL, ROOM
 
-# What comes from a disk that was away gains nobody rights here: no set-user-id programs, no device nodes.
-_SAFE = "nosuid,nodev"
+# What comes from a disk that was away gains nobody rights here: no programs, no device nodes, no links that lead away.
+_SAFE = "nosuid,nodev,noexec,nosymfollow"
 # Not even the journal is replayed before the marker is proved.
 _UNTOUCHED = {"ext4": "ro,noload", "xfs": "ro,norecovery", "btrfs": "ro,rescue=nologreplay"}
 
@@ -41,7 +41,7 @@ def mounted_pipeline(name: str) -> Pipeline:
 
 def mount_untouched(device: str, content: str, name: str) -> Pipeline:
     """Return the command to mount a disk for reading its marker; nothing on the disk changes."""
-    options = f"{_UNTOUCHED[content]},{_SAFE},noexec"
+    options = f"{_UNTOUCHED[content]},{_SAFE}"
     return alone("mount", "-t", content, "-o", options, device, mountpoint(name), effect=Effect.WRITES)
 
 

@@ -9,6 +9,7 @@ from orchestrator.domain.rotation import Marker
 
 FILE = ".poolferry-disk.json"
 PROPERTY = "org.poolferry:"
+_LARGEST = 64 << 10  # bytes; ours has 300
 _TEXTS = ("disk", "name", "set", "owner", "host")
 
 
@@ -22,7 +23,7 @@ def parse_marker(text: bytes) -> Marker | None:
     """Parse the marker of a file; None when it is none."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return _marker(found) if isinstance(found, dict) else None
 
@@ -51,17 +52,25 @@ def _words(marker: Marker) -> dict[str, object]:
 
 
 def read_file_pipeline(root: str) -> Pipeline:
-    """Return the command to read the marker of a mounted filesystem."""
-    return alone("cat", f"{root}/{FILE}", effect=Effect.READS)
+    """Return the command to read the marker of a mounted filesystem: a link is not followed, a pipe not waited for.
+
+    Why a program: on a disk that hangs it can be left behind, and we go on.
+    """
+    first = ("iflag=nofollow,nonblock,fullblock", f"bs={_LARGEST}", "count=1", "status=none")
+    return alone("dd", f"if={root}/{FILE}", *first, effect=Effect.READS)
 
 
 def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
-    """Return the commands to write the marker from the local file `given`: whole or not at all, then synced."""
+    """Return the commands to write the marker from the local file `given`: whole or not at all, then synced.
+
+    Whatever somebody else put there under these names is replaced, and never written through.
+    """
     new = f"{root}/{FILE}.new"
-    copy = Command(argv=("dd", f"of={new}", "conv=fsync", "status=none"), effect=Effect.WRITES)
+    copy = Command(argv=("dd", f"of={new}", "oflag=nofollow", "conv=excl,fsync", "status=none"), effect=Effect.WRITES)
     return (
+        alone("rm", "-f", "--", new, effect=Effect.WRITES),
         Pipeline(stages=(copy,), reads=given),
-        alone("mv", "-f", new, f"{root}/{FILE}", effect=Effect.WRITES),
+        alone("mv", "-fT", "--", new, f"{root}/{FILE}", effect=Effect.WRITES),
         alone("sync", "-f", f"{root}/{FILE}", effect=Effect.WRITES),
     )
 

@@ -1,19 +1,26 @@
 """The marker: what is written on a disk comes back as it was, and what is none is none."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.disks.marker import (
+    FILE,
     marker_text,
     parse_marker,
     parse_properties,
+    read_file_pipeline,
     write_file_pipelines,
     write_properties_pipeline,
 )
 from orchestrator.domain.rotation import Marker
+from orchestrator.domain.units import Seconds
+from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.stop import Stop
 from tests.planners.rotation_world import marker
 
 WORDS = st.text(
@@ -52,7 +59,42 @@ def test_what_is_no_marker_is_none(text: bytes) -> None:
 def test_a_marker_is_whole_or_not_there() -> None:
     lines = [str(each) for each in write_file_pipelines("/m", "/notes/x")]
     assert lines == [
-        "dd of=/m/.poolferry-disk.json.new conv=fsync status=none < /notes/x",
-        "mv -f /m/.poolferry-disk.json.new /m/.poolferry-disk.json",
+        "rm -f -- /m/.poolferry-disk.json.new",
+        "dd of=/m/.poolferry-disk.json.new oflag=nofollow conv=excl,fsync status=none < /notes/x",
+        "mv -fT -- /m/.poolferry-disk.json.new /m/.poolferry-disk.json",
         "sync -f /m/.poolferry-disk.json",
     ]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "large", "deep"])
+def test_a_stranger_in_place_of_a_marker_is_none_and_holds_nothing_up(tmp_path: Path, kind: str) -> None:
+    there, elsewhere = tmp_path / FILE, tmp_path / "elsewhere"
+    elsewhere.write_text(marker_text(marker()))
+    match kind:
+        case "link":
+            there.symlink_to(elsewhere)
+        case "pipe":
+            os.mkfifo(there)
+        case "folder":
+            there.mkdir()
+        case "large":
+            there.write_bytes(b" " * (1 << 20) + elsewhere.read_bytes())
+        case _:
+            there.write_bytes(b"[" * 200_000)
+    result = Reader(stop=Stop(deadline=Seconds(20))).read(read_file_pipeline(str(tmp_path)))
+    assert result.stopped is None
+    assert parse_marker(result.stdout) is None
+
+
+@pytest.mark.parametrize("name", [FILE, f"{FILE}.new"])
+def test_a_marker_is_never_written_through_a_link(tmp_path: Path, name: str) -> None:
+    disk, victim, given = tmp_path / "disk", tmp_path / "victim", tmp_path / "given"
+    disk.mkdir()
+    victim.write_text("of somebody else")
+    given.write_text(marker_text(marker()))
+    (disk / name).symlink_to(victim)
+    for pipeline in write_file_pipelines(str(disk), str(given)):
+        assert Writer().stream(pipeline).well
+    assert victim.read_text() == "of somebody else"
+    assert parse_marker((disk / FILE).read_bytes()) == marker()
+    assert not (disk / FILE).is_symlink()

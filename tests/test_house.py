@@ -47,7 +47,7 @@ DOORS = {
 }
 # What only computes: whole rooms and chapters ("*"), or single files of those that also look at the world or change it.
 PURE = {
-    "config": "channels locate models parse_job schema sets starter_files times",
+    "config": "channels kit_review locate models parse_job schema sets starter_files times",
     "config/migrate": "*",
     "disks": "commands errors format kits marker",
     "domain": "*",

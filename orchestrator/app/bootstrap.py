@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.config.kit_review import SET_ASIDE, KitReview, file_name
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.units import show_count
+from orchestrator.domain.units import Bytes, show_count, show_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 MOVED = "moved"
+_MOST_FILES, _LARGEST = 10_000, 1 << 30
 _SSH_FAILED = 255  # of ssh itself, before anything ran there
 Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """A kit as it was found. `folder`: where in the place; `configuration`: by path; `last`: the newest run; `runs`: how many."""
+    """A kit as it was found. `folder`: where in the place; `last`: the newest run; `runs`: how many."""
 
     folder: str
     configuration: Files
@@ -43,10 +45,8 @@ class Kit:
     @property
     def jobs(self) -> tuple[str, ...]:
         """The jobs that it declares."""
-        names = (
-            path.removeprefix("jobs/").removesuffix(".toml") for path in self.configuration if path.startswith("jobs/")
-        )
-        return tuple(sorted(names))
+        names = (file_name(path) for path in self.configuration if path.startswith("jobs/"))
+        return tuple(sorted(name for name in names if name))
 
 
 def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> Kit:
@@ -71,6 +71,8 @@ def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options:
         words = result.last_words[0].strip() or f"it ended with {broken(pipeline, result).result.exits[0]}"
         raise OrchestratorError(f"{place} cannot be read: {words}", cure=_cure(words, host, result.exits[0]))
     with open(archive, "rb") as file:
+        if os.fstat(file.fileno()).st_size > 2 * _LARGEST:
+            raise OrchestratorError(f"{place} holds more than a kit", cure="name the folder in which .poolferry lies")
         return unpacked(file.read())
 
 
@@ -105,15 +107,28 @@ def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
 
 
 def unpacked(archive: bytes) -> Files:
-    """The files of an archive by their paths; nothing else of it, and none that would lie outside. Raises: OrchestratorError."""
+    """Return the regular files of an archive by their paths. Links, devices, and names that lead outside are left out.
+
+    Raises: OrchestratorError for what is no archive, or is larger than a kit can be.
+    """
     if not archive:
         return {}
+    found, size = dict[str, bytes](), 0
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as read:
-            found = {os.path.normpath(one.name): file.read() for one in read if (file := read.extractfile(one))}
-    except tarfile.TarError as error:
+            for count, one in enumerate(read):
+                size += max(one.size, 0)
+                if count >= _MOST_FILES or size > _LARGEST:
+                    raise OrchestratorError(
+                        f"what lies there is larger than a kit: {count} files, {show_size(Bytes(size))}",
+                        cure="name the folder in which .poolferry lies, or another kit",
+                    )
+                path = os.path.normpath(one.name)
+                if one.isreg() and not path.startswith(("/", "..")) and (file := read.extractfile(one)):
+                    found[path] = file.read()
+    except (tarfile.TarError, EOFError, ValueError, KeyError, OSError, MemoryError) as error:
         raise OrchestratorError(f"what was read is no archive: {error}", cure="try again with -v") from error
-    return {path: content for path, content in found.items() if not path.startswith(("/", ".."))}
+    return found
 
 
 def _folders(files: Files) -> list[str]:
@@ -138,11 +153,13 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
+    from orchestrator.history.foreign import check_foreign
     from orchestrator.history.store import open_history
 
     path = os.path.join(scratch, "look.sqlite")
     with open(path, "wb") as file:
         file.write(history)
+    check_foreign(path)
     with open_history(path) as opened:
         views = opened.views
         last = next(iter(views.runs(None, 1)), None)
@@ -182,9 +199,11 @@ def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
     return tuple(f"{path}{mark}" for path in paths)
 
 
-def take_over(kit: Kit, where: compose.Directories, place: str) -> tuple[str, ...]:
+def take_over(kit: Kit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
     """Writes configuration and history, each for its owner alone; the paths. The history knows that it has moved."""
-    written = [_write(os.path.join(where.config, path), text) for path, text in sorted(kit.configuration.items())]
+    written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
+    for each in review.set_aside:
+        _write(os.path.join(where.config, each.path + SET_ASIDE), kit.configuration[each.path])
     written.append(_write(where.history, kit.history))
     told = {
         "from": kit.last.host if kit.last else "",
@@ -224,6 +243,19 @@ def _way(source: Location, job: str) -> str:
     if source.path.startswith("/") or source.host is not None:
         return f"plan {job} --to {source}"
     return f"pool {source.path.partition('/')[0]} --plan"
+
+
+def review_lines(review: KitReview, where: compose.Directories) -> Sequence[str]:
+    """Return what the kit's configuration would carry and run, and how what is set aside is accepted."""
+    lines = [f"  {line}" for line in review.copies]
+    for each in review.set_aside:
+        path = os.path.join(where.config, each.path)
+        lines.append(f"not trusted yet: {each.name} would run or send:")
+        lines += [f"  {act}" for act in each.acts]
+        lines.append(f"  to accept it: say --trust {each.name}; or afterwards: mv {path}{SET_ASIDE} {path}")
+    if review.left_out:
+        lines.append(f"left out, as no configuration of ours: {', '.join(review.left_out)}")
+    return lines
 
 
 def kit_lines(kit: Kit, place: str) -> Sequence[str]:

@@ -1,0 +1,103 @@
+"""What a kit's configuration would do here, before anybody trusts it: a kit lies where others may have written.
+
+A file whose keys run programs, choose ssh's options, or send something away is set aside until a person names it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.config.decode import parse_sheet
+from orchestrator.domain.errors import Mistake
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import JOB_NAME, show_name
+
+MACHINE = "poolferry.toml"
+TARGETS = "targets.toml"
+SET_ASIDE = ".not-trusted"
+_JOBS, _TOML = "jobs/", ".toml"
+# Of a job file: sections and keys that run a program, or change how ssh reaches a host. [hooks] is all commands but for its time.
+_RUNS = (("drill", "check-command"), ("pipe", "ssh-options"), ("snapshots", "use"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """One file that is not believed yet. `name`: what --trust calls it; `acts`: what it would run or send, for people."""
+
+    name: str
+    path: str
+    acts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitReview:
+    """A kit's configuration, parted. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no configuration.
+
+    `copies`: for each job file what it carries where, for people.
+    """
+
+    accepted: Mapping[str, bytes]
+    set_aside: tuple[SetAside, ...]
+    left_out: tuple[str, ...]
+    copies: tuple[str, ...]
+
+
+def review_kit(files: Mapping[str, bytes], trusted: frozenset[str]) -> KitReview:
+    """Return which files of a kit are taken over as they are. `trusted`: names of jobs, or "poolferry" for its own file."""
+    accepted, set_aside, left_out, copies = dict[str, bytes](), list[SetAside](), list[str](), list[str]()
+    for path, content in sorted(files.items()):
+        name = file_name(path)
+        if name is None:
+            left_out.append(show_name(path))
+            continue
+        sheet = parse_sheet(path, content, least="")
+        table: dict[str, Any] = {} if isinstance(sheet, Mistake) else sheet.table
+        acts = tuple(_acts(path, table))
+        if path.startswith(_JOBS):
+            copies.append(f"{name}: {_shown(table.get('source'))} to {_shown(table.get('target'))}")
+        if acts and name not in trusted:
+            set_aside.append(SetAside(name=name, path=path, acts=acts))
+        else:
+            accepted[path] = content
+    return KitReview(accepted=accepted, set_aside=tuple(set_aside), left_out=tuple(left_out), copies=tuple(copies))
+
+
+def file_name(path: str) -> str | None:
+    """Return what --trust calls a file of a configuration; None where the path is none of ours."""
+    if path in (MACHINE, TARGETS):
+        return path.removesuffix(_TOML)
+    name = path.removeprefix(_JOBS).removesuffix(_TOML)
+    return name if path == f"{_JOBS}{name}{_TOML}" and JOB_NAME.fullmatch(name) else None
+
+
+def _acts(path: str, table: Mapping[str, Any]) -> Iterator[str]:
+    if path == MACHINE:
+        for kind, each in _tables(table.get("notice")):
+            yield f"sends notices: {kind} {_shown(each.get('to') or each.get('url') or each.get('topic'))}"
+        for section in ("metrics",):
+            if section in table:
+                yield f"[{section}] {_shown(table[section])}"
+        return
+    if path == TARGETS:
+        return
+    hooks = table.get("hooks")
+    if isinstance(hooks, Mapping):
+        for event, commands in hooks.items():
+            if event != "timeout":
+                yield f"hook {show_name(event)}: {_shown(commands)}"
+    for section, key in _RUNS:
+        found = table.get(section)
+        if isinstance(found, Mapping) and key in found:
+            yield f"[{section}] {key}: {_shown(found[key])}"
+
+
+def _tables(notice: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the channels, however they are written: [notice.NAME], or [[notice]]."""
+    each: Any = notice.items() if isinstance(notice, Mapping) else (("", one) for one in notice or ())
+    for name, found in each:
+        if isinstance(found, Mapping):
+            yield show_name(str(name)), found
+
+
+def _shown(value: Any) -> str:
+    words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return show_name(words if len(words) <= 200 else words[:199] + "…")

@@ -1,0 +1,65 @@
+"""A history that comes from elsewhere, such as a kit: looked into before anything believes it.
+
+Its schema must be ours to the letter, so no view, trigger or table of somebody else's ever runs a statement here; and each
+look has a budget of steps, so that no content makes it endless.
+"""
+
+import os
+import sqlite3
+
+from orchestrator.domain.errors import HistoryError
+from orchestrator.history.database import MARK, _migrations, _statements
+
+LARGEST = 512 << 20  # bytes; 100,000 runs take 200 MB
+_CURE = "take another kit; a history is only the past: copies are restored without it"
+# Virtual machine instructions of SQLite; a check of the largest history takes a tenth of it.
+_BUDGET, _EACH = 4_000_000_000, 10_000_000
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+
+
+def check_foreign(path: str) -> None:
+    """Refuse a history that is not wholly ours. `path`: a local copy that nobody writes. Raises: HistoryError."""
+    left = [_BUDGET // _EACH]
+
+    def count() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    whole = "".join(f"%{byte:02x}" for byte in os.fsencode(os.path.abspath(path)))
+    connection = sqlite3.connect(f"file:{whole}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 64 << 20)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1 << 20)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.set_progress_handler(count, _EACH)
+        _require_our_schema(connection, path)
+        damage = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+    except (sqlite3.Error, MemoryError, UnicodeError) as error:
+        raise HistoryError(f"the history in the kit cannot be read: {error}", cure=_CURE) from error
+    finally:
+        connection.close()
+    if damage != ["ok"]:
+        raise HistoryError(f"the history in the kit is damaged: {damage[0]}", cure=_CURE)
+
+
+def _require_our_schema(connection: sqlite3.Connection, path: str) -> None:
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if mark != MARK or not 0 < version <= len(_migrations()):
+        raise HistoryError(f"{os.path.basename(path)} in the kit is no history that this poolferry knows", cure=_CURE)
+    if connection.execute(_OBJECTS).fetchall() != our_schema(version):
+        raise HistoryError("the history in the kit holds tables, views or triggers that are not ours", cure=_CURE)
+
+
+def our_schema(version: int) -> list[tuple[str, str, str, str]]:
+    """Return what a history of that format holds: type, name, table and statement of each object."""
+    ours = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for number in range(version):
+            for statement in _statements(_migrations()[number]):
+                ours.execute(statement)
+        return ours.execute(_OBJECTS).fetchall()
+    finally:
+        ours.close()

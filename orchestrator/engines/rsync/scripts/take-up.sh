@@ -9,8 +9,11 @@ cd -P -- "$work"
 enter_folder "$folder"
 if [ -n "$orphan" ]; then
   lone_file "$orphan"
-  [ -d ./.~poolferry-partial~ ] || (umask 077; mkdir ./.~poolferry-partial~)
-  [ ! -L ./.~poolferry-partial~ ]
+  # A source that does not keep to our rules may have sent something of that name: it is no folder of rsync's.
+  if [ -L ./.~poolferry-partial~ ] || [ ! -d ./.~poolferry-partial~ ]; then
+    rm -f -- ./.~poolferry-partial~
+    (umask 077; mkdir ./.~poolferry-partial~)
+  fi
   mv -T -- "./$orphan" "./.~poolferry-partial~/$name"
 fi
 enter_folder .~poolferry-partial~

@@ -121,13 +121,18 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
     return " | ".join((first + head, *rest)) + tail
 
 
-_WIDEST = 200
+_WIDEST = 200 - len("     runs: ")  # a plan puts this before it
 
 
 def brief_line(pipeline: Pipeline) -> str:
-    """Return the pipeline as one line of at most 200 characters: scripts by their names, long lists of arguments cut."""
+    """Return the pipeline as one line that fits a plan of 200 columns: scripts by their names, long lists of arguments cut."""
     tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
     line = " | ".join(map(_brief, pipeline.stages)) + tail
+    return cut_line(line)
+
+
+def cut_line(line: str) -> str:
+    """Return the line, cut to what fits a plan."""
     return line if len(line) <= _WIDEST else line[: _WIDEST - 1] + "…"
 
 

@@ -3,12 +3,16 @@
 import os
 import shutil
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Host, Location
+from orchestrator.engines.rsync.commands import copy_command
 from orchestrator.engines.rsync.script_commands import begin_restore_command, end_restore_command
+from tests.engines.rsync.builders import EMPTY, job, mirror, world
 from tests.hostile.conftest import STRANGER, tries
 from tests.whole.house import House, facts, strays, wait_until
 from tests.whole.kills import MIB, half_copied, strike
@@ -64,20 +68,6 @@ def test_a_source_host_that_keeps_to_no_rule_leads_root_nowhere(house: House, vi
     assert house.call("verify", "photos").code == 0
 
 
-@pytest.mark.parametrize("ends_as", ["passwd", "passwd/inside"])
-def test_a_link_among_the_remainders_is_never_written_through(house: House, victim: Path, ends_as: str) -> None:
-    """In the place of a half-copied file, or of a folder on the way to it."""
-    house.write("first", "x")
-    house.run(house.job())
-    folder = house.target / ".poolferry/work/w" / PARTIAL
-    folder.mkdir(parents=True)
-    (folder / "passwd").symlink_to(victim / "passwd")
-    house.write(f"w/{ends_as}", "evil" * 100)
-    ran = house.run()
-    assert (ran.code, ran.outcome) == (0, "done"), ran
-    assert facts(house.point()) == facts(house.source)
-
-
 def test_a_remainder_that_is_an_older_points_file_is_not_written_into(house: House) -> None:
     """rsync links unchanged files to the point before: an orphan by name that is one of those is an owner's file."""
     house.write("w/.passwd.ABCDEF", "an owner's file")
@@ -92,6 +82,37 @@ def test_a_remainder_that_is_an_older_points_file_is_not_written_into(house: Hou
     assert {path: told[:5] + told[6:] for path, told in facts(house.point(0)).items()} == {
         path: told[:5] + told[6:] for path, told in before.items()
     }
+
+
+_BETWEEN = """#!{python}
+import os, subprocess, sys
+server = subprocess.Popen(sys.argv[sys.argv.index("rsync"):], stdin=subprocess.PIPE)
+while told := os.read(0, 65536):
+    server.stdin.write(told.replace(b"{name}", b"{other}"))
+    server.stdin.flush()
+server.stdin.close()
+sys.exit(server.wait())
+"""
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_rsync_takes_no_name_of_ours_from_a_host_that_does_not_hear_our_rules(
+    house: House, victim: Path, *, points: bool
+) -> None:
+    """A sender that was taken over: here one to whom the rules come garbled."""
+    (house.source / "w").mkdir()
+    (house.source / "w" / PARTIAL).symlink_to(victim)
+    between = house.folder / "between"
+    between.write_text(_BETWEEN.format(python=sys.executable, name=PARTIAL, other=PARTIAL.replace("t", "x")))
+    between.chmod(0o755)
+    source = Location(path=str(house.source), host=Host(name="box"))
+    told = replace(job(source=source) if points else mirror(delete=True), source=source)
+    into = Location(path=str(house.target))
+    argv = list(copy_command(told, into, world(replace(EMPTY, exists=True)), base=None).argv)
+    argv[argv.index("-e") + 1] = str(between)
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=30)
+    assert b"rejecting excluded file-list name" in done.stderr
+    assert not os.path.lexists(house.target / "w" / PARTIAL)
 
 
 @pytest.mark.slow

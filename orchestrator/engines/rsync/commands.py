@@ -175,7 +175,7 @@ def restore_command(
     only += [f"--exclude={text(_rule(b'/' + path))}" for path in left_out]
     only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
     local = [] if tree.host or to.host else ["--whole-file"]
-    argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
+    argv = ["rsync", *only, *_what(options_of(job), filters=False), f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
             *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),
             "--", _argument(tree, wild=True, folder=folder), _argument(to, folder=folder)]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.WRITES)
@@ -207,15 +207,16 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
 def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     """What belongs to a complete copy, and never a name of ours.
 
-    Why before all else: the first rule that fits decides, and what the far sender names against it is refused by rsync from 3.2.5.
+    Why before other patterns: the first rule that fits decides, and what the far sender names against it is refused by rsync from 3.2.5.
     p: it keeps nothing alive in a folder that goes.
     """
-    flags = [*(f"--filter=-p_{name}" for name in RESERVED), "--archive", *([] if options.devices else ["--no-D"])]
+    flags = ["--archive", *([] if options.devices else ["--no-D"])]
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     flags += ["--xattrs"] if options.xattrs else []
     flags += ["--numeric-ids"] if options.numeric_ids else []
     flags += ["--one-file-system"] if options.one_file_system and filters else []
+    flags += [f"--filter=-p_{name}" for name in RESERVED]
     flags += [f"--exclude={pattern}" for pattern in options.excludes] if filters else []
     return flags
 

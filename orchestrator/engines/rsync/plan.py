@@ -277,7 +277,7 @@ def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
     """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
     root = job.target.location
     manifest = root / MANIFEST
-    linked = manifest if world.target.owner else None
+    linked = manifest if world.target.mirrored else None  # a first copy that was cut has its mark, and no manifest
     recording = Recording(
         tree=root,
         manifest=manifest,

@@ -37,8 +37,8 @@ FAR = world(here=NEW, there=NEW)
 def test_a_first_copy_within_this_machine_word_for_word() -> None:
     command = copy_command(job(), ROOT / ".poolferry/work", world(EMPTY), base=None)
     assert command.argv == (
-        "rsync", "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
-        "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "rsync", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--partial-dir=.~poolferry-partial~", "--whole-file", "--sparse", "--modify-window=-1",
         "--no-human-readable", "--stats", "--info=progress2", "--out-format=pf:%i|%l|%b|%C|%n", "--timeout=300",
         "--checksum-choice=xxh128", "--", "/srv/photos/", "/backup/photos/.poolferry/work/",
@@ -180,8 +180,8 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
     command = look_command(job(excludes=("*.tmp",)), point().tree, there=None, coarse=False)
     assert command.effect is Effect.READS
     assert command.argv == (
-        "rsync", "--dry-run", "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
-        "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--exclude=*.tmp", "--delete", "--modify-window=-1", "--no-human-readable", "--stats",
         "--out-format=pf:%i|%l|%n", "--", "/srv/photos/", "/backup/photos/points/2026-03-03T050607Z/",
     )  # fmt: skip

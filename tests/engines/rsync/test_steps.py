@@ -1,5 +1,7 @@
 """Steps: their exact commands for files that were cut, and what each must leave behind."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.domain.plan import Effect, Pipeline, Recording, Step
@@ -100,3 +102,9 @@ def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
     assert isinstance(step.work, Recording)
     assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
     assert step.effect is Effect.WRITES
+
+
+def test_a_mirror_whose_first_copy_was_cut_has_no_manifest_to_take_from() -> None:
+    (step,) = plan.record_mirror(mirror(), world(replace(MIRRORED, mirrored=None, work=True)), ASKED)
+    assert isinstance(step.work, Recording)
+    assert step.work.linked is None

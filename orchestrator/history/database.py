@@ -8,6 +8,7 @@ A consistent backup of the history, such as the one beside a target's points.
 import functools
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,16 +20,41 @@ from orchestrator.history.codec import instant, micros, queries, restored, store
 from orchestrator.history.failures import broken_off, explain, of_another, out_of_reach, too_new, too_old
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
+_STATE = frozenset(
+    ("history.sqlite", "history.sqlite-journal", "notes", "locks", "hooks", "sanoid", "last-good", "daemon.pid")
+)
 _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
 def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
     """Connect to the history at `path` for writing; create or migrate it where needed. Raises: HistoryError."""
     try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        folder = os.path.dirname(path) or "."
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _close(folder)
+        if not os.path.lexists(path):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise out_of_reach(path=path, words=str(error)) from error
     return _opened(path, wait_s, writes=True)
+
+
+def _close(folder: str) -> None:
+    """Let nobody but the owner into the state directory, which an older version left open: names and digests are in it.
+
+    Where it holds other things too, only what is ours is closed.
+    """
+    seen = os.stat(folder)
+    if not seen.st_mode & 0o077 or seen.st_uid != os.geteuid():
+        return
+    names = set(os.listdir(folder))
+    if names <= _STATE:
+        os.chmod(folder, 0o700)
+    for name in names & _STATE:
+        path = os.path.join(folder, name)
+        mode = os.lstat(path).st_mode
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+            os.chmod(path, 0o700 if stat.S_ISDIR(mode) else 0o600)
 
 
 def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
@@ -289,6 +315,7 @@ def backup(source: str, target: str, wait_s: float) -> None:
         with suppress(FileNotFoundError):
             os.unlink(part)
         try:
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             _copy(source, part, wait_s)
             _sync(part)
             os.replace(part, target)

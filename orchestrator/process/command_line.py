@@ -66,8 +66,25 @@ def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]
         return command.argv
     user = ("-l", host.user) if host.user else ()
     settings = (f"{name}={value}" for name, value in command.environment)
-    remote = shlex.join(("env", _LOCALE, *settings, *command.argv))
+    remote = shlex.join(("env", _LOCALE, *settings, *_on_one_line(command)))
     return (*_shell(host, options), *user, "--", host.name, remote)
+
+
+_UNPACK = 'text=$1; shift; eval "$(printf %b "$text")"'
+
+
+def _on_one_line(command: Command) -> tuple[str, ...]:
+    r"""Return the argv with a script packed into one line, which sh unpacks there.
+
+    Why: a login shell comes first. csh takes no newline inside quotes, and reads ! there as its history; fish reads \\ inside
+    them as \, so a backslash goes by its number.
+    """
+    if not is_script(command) or "\n" not in command.argv[2]:
+        return command.argv
+    packed = command.argv[2]
+    for sign in "\\\n!":
+        packed = packed.replace(sign, f"\\0{ord(sign):03o}")
+    return ("sh", "-c", _UNPACK, command.argv[3], packed, *command.argv[4:])
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -104,13 +121,18 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
     return " | ".join((first + head, *rest)) + tail
 
 
-_WIDEST = 200
+_WIDEST = 200 - len("     runs: ")  # a plan puts this before it
 
 
 def brief_line(pipeline: Pipeline) -> str:
-    """Return the pipeline as one line of at most 200 characters: scripts by their names, long lists of arguments cut."""
+    """Return the pipeline as one line that fits a plan of 200 columns: scripts by their names, long lists of arguments cut."""
     tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
     line = " | ".join(map(_brief, pipeline.stages)) + tail
+    return cut_line(line)
+
+
+def cut_line(line: str) -> str:
+    """Return the line, cut to what fits a plan."""
     return line if len(line) <= _WIDEST else line[: _WIDEST - 1] + "…"
 
 

@@ -21,7 +21,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
-from orchestrator.process.command_line import brief_line, pipeline_line
+from orchestrator.process.command_line import brief_line, cut_line, pipeline_line
 from orchestrator.process.executor import Result, Writer, broken
 from orchestrator.runner.context import Tools
 
@@ -80,9 +80,9 @@ def step_commands(step: Step) -> tuple[str, ...]:
 
 
 def brief_commands(step: Step) -> tuple[str, ...]:
-    """Return the command lines of a step as a plan shows them: scripts by name, at most 200 characters each."""
+    """Return the command lines of a step as a plan shows them: scripts by name, none wider than fits."""
     work = step.work
-    return (brief_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
+    return (brief_line(work) if isinstance(work, Pipeline) else cut_line(show_name(str(work))),)
 
 
 def report_value(report: RunReport) -> dict[str, Any]:

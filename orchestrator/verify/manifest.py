@@ -46,7 +46,7 @@ def write_lines(path: str, header: Header, lines: Iterable[Line]) -> Totals:
     part = f"{path}.part"
     pack = zlib.compressobj(1, wbits=31)
     counts = _Counts()
-    with open(part, "wb") as file, ThreadPoolExecutor(1) as packer:
+    with open(part, "wb", opener=_for_us) as file, ThreadPoolExecutor(1) as packer:
         last = packer.submit(lambda: file.write(pack.compress(_heading(header))))
         for batch in counts.batches(lines):
             last.result()
@@ -59,6 +59,11 @@ def write_lines(path: str, header: Header, lines: Iterable[Line]) -> Totals:
         os.fsync(file.fileno())
     rename_whole(part, path)
     return totals
+
+
+def _for_us(path: str, flags: int) -> int:
+    """Open a file that nobody else may read, as digests tell contents, and that is no link."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 class _Counts:

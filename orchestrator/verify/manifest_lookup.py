@@ -6,17 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.process.scripts import script_command
 from orchestrator.verify.entry import Entry, escape, parse_line
 
-# Arguments: what grep seeks, then the manifests. A line for each one before its own: "=" and its number.
-_LOOK = (
-    'p=$1; shift; n=0; for m do printf "=%d\\n" "$n"; n=$((n+1)); gzip -dc -- "$m" 2>/dev/null | LC_ALL=C grep -a -e "$p"; done; '
-    'printf "=end\\n"'
-)
-# Argument: the tree; names come as further ones.
-_SIZES = (
-    'cd -- "$1" && shift && for f do find "./$f" -maxdepth 0 -type f -printf "%s\\t%T@\\t%p\\0" 2>/dev/null; done; :'
-)
 _MARK = re.compile(rb"=(\d+)")
 _SPECIAL = re.compile(rb"[\\.\[*^$]")  # of grep's basic patterns
 
@@ -24,9 +16,8 @@ _SPECIAL = re.compile(rb"[\\.\[*^$]")  # of grep's basic patterns
 def lookup_command(host: Host, manifests: Sequence[str], paths: Iterable[bytes]) -> Command:
     """Build the command that prints the lines of regular files that these manifests of a host have for the paths."""
     patterns = (b"\t" + _SPECIAL.sub(rb"\\\g<0>", escape(path)) + b"$" for path in paths)
-    return Command(
-        argv=("sh", "-c", _LOOK, "sh", os.fsdecode(b"\n".join(patterns)), *manifests), effect=Effect.READS, host=host
-    )
+    sought = os.fsdecode(b"\n".join(patterns))
+    return script_command("verify", "look-up-lines.sh", sought, *manifests, effect=Effect.READS, host=host)
 
 
 def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]) -> Mapping[str, dict[bytes, Entry]]:
@@ -49,8 +40,7 @@ def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]
 def sizes_command(tree: Location, paths: Iterable[bytes]) -> Command:
     """Build the command that prints size and time of each of these files that exists in the tree."""
     names = (os.fsdecode(path) for path in paths)
-    argv = ("sh", "-c", _SIZES, "sh", tree.path, *names)
-    return Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
+    return script_command("verify", "sizes-and-times.sh", tree.path, *names, effect=Effect.READS, host=tree.host)
 
 
 def parse_sizes(output: bytes) -> dict[bytes, tuple[int, int]]:

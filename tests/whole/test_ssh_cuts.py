@@ -106,6 +106,25 @@ def test_a_cut_is_mended_within_the_run(
     assert sorted(os.listdir(house.point())) == ["disk.img", "small"]
 
 
+@pytest.mark.parametrize("cut", [cut_link, kill_receiver])
+def test_a_mirror_goes_on_from_what_our_own_folder_holds(
+    house: House, sshd: Sshd, link: Link, smaller: Path, cut: Cut
+) -> None:
+    """Nothing half-copied ever lies between its files."""
+    size = pushing(house, sshd, smaller, retry=AT_ONCE, rsync={"points": False})
+    run = house.start()
+    ours = house.target / ".poolferry/temporary"
+    wait_until(lambda: any(path.stat().st_size > 0.3 * size for path in ours.glob("*disk.img*")), 60)
+    assert not (house.target / "disk.img").exists()
+    cut(house, run, sshd, link)
+    ended = house.ended(run)
+    assert (ended.code, ended.outcome, ended["resumed"], ended["attempts"]) == (0, "done", True, 2), ended
+    assert size <= link.moved <= 1.15 * size
+    assert (house.target / "disk.img").read_bytes() == smaller.read_bytes()
+    assert sorted(os.listdir(house.target)) == [".poolferry", "disk.img", "small"]
+    assert {"work", "partial", "temporary"}.isdisjoint(os.listdir(house.target / ".poolferry"))
+
+
 def test_a_cut_is_mended_by_the_next_run(house: House, sshd: Sshd, link: Link, large: Path) -> None:
     size = pushing(house, sshd, large)
     run = house.start()

@@ -11,7 +11,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
-from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
@@ -153,14 +153,14 @@ class RsyncEngine:
         return page(job, made)
 
     def store(self, local: str, file: Location) -> Pipeline:
-        return Pipeline(stages=(scripts.store_command(file),), reads=local)
+        return Pipeline(stages=(script_commands.store_command(file),), reads=local)
 
     def fetch(self, file: Location, local: str) -> Pipeline:
-        return Pipeline(stages=(scripts.show_file_command(file),), keeps=local)
+        return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
 
 
 def _confirm_visible(proof: PointVisible, reader: Reader) -> None:
-    answer = runner(reader)(scripts.see_point_command(proof.root, proof.name))
+    answer = runner(reader)(script_commands.see_point_command(proof.root, proof.name))
     if answer.strip() != b"there":
         raise ProofFailed(
             f"point {proof.name} is not to be seen after publishing",

@@ -8,9 +8,19 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import Point
-from orchestrator.engines.rsync.model import BUSY, LOCK, OURS, PARTIAL, Program, World
+from orchestrator.engines.rsync.model import (
+    BUSY,
+    LOCK,
+    OURS,
+    PARTIAL,
+    PARTIALS,
+    RESERVED,
+    TEMPORARY,
+    Program,
+    World,
+)
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
-from orchestrator.engines.rsync.scripts import sums_command, text
+from orchestrator.engines.rsync.script_commands import sums_command, text
 from orchestrator.process.command_line import rsync_shell
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
@@ -27,7 +37,7 @@ def look_command(job: Job, newest: Location, *, there: Program | None, coarse: b
     """Itemizes the differences between source and newest copy; writes nothing."""
     options = options_of(job)
     argv = [
-        "rsync", "--dry-run", *([] if options.points else [f"--exclude=/{OURS}"]), *_what(options), "--delete",
+        "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options), "--delete",
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
         "--out-format=pf:%i|%l|%n",  # the name last: everything before it is fixed in shape
@@ -52,17 +62,28 @@ def copy_command(
     longer has.
     """
     options = options_of(job)
-    argv = ["rsync", *_what(options)]
+    argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
     if lane:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
     argv += _tidying(options) if tidy else []
     argv += [f"--link-dest={base.tree.path}"] if base is not None else []
-    argv += _writing(options, local=not (into.host or job.source.host), holes=world.holes is not False)
+    argv += _writing(
+        options,
+        into,
+        local=not (into.host or job.source.host),
+        holes=world.holes is not False,
+        private=world.keeps_partials,
+    )
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
     argv += _moving(job, world.here, world.there, into)
     argv += ["--", _argument(job.source, wild=True), _argument(into)]
     destroys = tidy and not options.points
     return Command(argv=tuple(argv), effect=Effect.DESTROYS if destroys else Effect.WRITES)
+
+
+def _mirrored(options: RsyncOptions) -> list[str]:
+    """Our own folder is no part of a mirror; what somebody laid into it under a name of ours goes, where things may go."""
+    return [*(f"--filter=R_{name}" for name in RESERVED if options.delete), f"--exclude=/{OURS}"]
 
 
 def _tidying(options: RsyncOptions) -> list[str]:
@@ -78,6 +99,7 @@ def renew_command(job: Job, into: Location, world: World, names: str) -> Command
     """
     argv = [
         "rsync",
+        *([] if options_of(job).points else _mirrored(options_of(job))),
         *_what(options_of(job)),
         "--from0",
         f"--include-from={names}",
@@ -109,11 +131,20 @@ def _rule(path: bytes) -> bytes:
     return re.sub(_WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
-def _writing(options: RsyncOptions, *, local: bool, holes: bool) -> list[str]:
-    """How files are written: beside the old one and renamed, or changed blocks into it."""
+def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool, private: bool) -> list[str]:
+    """How files are written: beside the old one and renamed, or changed blocks into it.
+
+    Why no partial folders beside the files of a mirror: users own folders there, and rsync before 3.5 follows the link that one
+    of them puts in its place.
+    """
     if options.in_place:
         return ["--inplace", "--no-whole-file"]  # without the second a local copy rewrites whole files
-    argv = [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
+    argv: list[str] = []
+    if options.points:
+        argv = [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
+    elif private:
+        root = into.path.rstrip("/")
+        argv = [f"--partial-dir={root}/{PARTIALS}", f"--temp-dir={root}/{TEMPORARY}"]
     argv += ["--whole-file"] if local else []  # comparing blocks of local files costs five times the copy
     # Looking for zeros costs a copy a third of its processor time, so not where a listing has found no hole.
     return argv + (["--sparse"] if options.sparse and holes else [])
@@ -139,11 +170,12 @@ def restore_command(
 
     `left_out`: what is mounted there is neither written nor removed, not even its own folder's owner and time.
     """
-    only = ["--delete-delay", f"--exclude=/{RESTORING}"] if folder else []
+    # A partial folder that a cut left may go at the end; the marker stays.
+    only = ["--delete-delay", f"--filter=R_{PARTIAL}"] if folder else []
     only += [f"--exclude={text(_rule(b'/' + path))}" for path in left_out]
     only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
     local = [] if tree.host or to.host else ["--whole-file"]
-    argv = ["rsync", *_what(options_of(job), filters=False), *only, f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
+    argv = ["rsync", *only, *_what(options_of(job), filters=False), f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
             *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),
             "--", _argument(tree, wild=True, folder=folder), _argument(to, folder=folder)]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.WRITES)
@@ -156,9 +188,6 @@ def sample_command(tree: Location, to: Location, job: Job, names: str) -> Comman
             "--sparse", "--modify-window=-1", *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}",
             *_pairing(job, None, tree, to), "--", _argument(tree, wild=True), _argument(to)]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.WRITES)
-
-
-RESTORING = ".poolferry-restoring.json"
 
 
 def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Command:
@@ -176,13 +205,18 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
 
 
 def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
-    """What belongs to a complete copy."""
+    """What belongs to a complete copy, and never a name of ours.
+
+    Why before other patterns: the first rule that fits decides, and what the far sender names against it is refused by rsync from 3.2.5.
+    p: it keeps nothing alive in a folder that goes.
+    """
     flags = ["--archive", *([] if options.devices else ["--no-D"])]
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     flags += ["--xattrs"] if options.xattrs else []
     flags += ["--numeric-ids"] if options.numeric_ids else []
     flags += ["--one-file-system"] if options.one_file_system and filters else []
+    flags += [f"--filter=-p_{name}" for name in RESERVED]
     flags += [f"--exclude={pattern}" for pattern in options.excludes] if filters else []
     return flags
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:  # most looks end before a tree is shared out
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
 WORK = f"{OURS}/work"
+PARTIALS = f"{OURS}/partial"  # of a mirror: what rsync keeps of a file when it is cut
+TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before it gets its name
+CANNOT_CLOSE = "cannot-be-closed"  # in our folder: that filesystem keeps no modes
+RESTORING = ".poolferry-restoring.json"
+RESERVED = (PARTIAL, RESTORING)  # never in a copy, wherever and of whatever type they are
 LOCK = f"{OURS}/lock"
 BUSY = 75  # what flock ends with when the lock stays busy
 MARKER = f"{OURS}/target.json"
@@ -46,6 +51,8 @@ class SourceSeen:
     device: int
     mounted: bool
     empty: bool
+    owner: int = 0
+    shared: bool = False  # others may write into its root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,10 @@ class TargetSeen:
     free_inodes: int | None
     latest: str | None
     mirrored: datetime | None = None  # when the mirror's manifest was written
+    open: tuple[str, ...] = ()  # folders of ours that others than their owner may enter
+    swapped: tuple[str, ...] = ()  # names of ours where there is a link or something else that is no folder
+    root_owner: int = 0
+    root_shared: bool = False  # others than its owner may write into the root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +106,16 @@ class World:
     unread: bool = False  # the look could not read all, so what it found equal may not be
     holes: bool | None = None  # whether files of the source have holes; None: nobody looked
     lanes: "Lanes | Refusal | None" = None  # None: the job asks for none
+    reserved: tuple[bytes, ...] = ()  # paths of the source that bear a name of ours, where a listing saw some
+
+    @property
+    def keeps_partials(self) -> bool:
+        """Return whether a mirror's root belongs to who copies, during the whole run: then our folder in it is ours alone.
+
+        A mirror's root gets owner and mode of the source's, and who may write into it may exchange what it holds.
+        """
+        source, target = self.source, self.target
+        return source.owner == target.root_owner and not source.shared and not target.root_shared
 
     @property
     def points(self) -> tuple[Point, ...]:

@@ -20,7 +20,18 @@ from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Point
 from orchestrator.engines.contract import LeftOut, Recorded
-from orchestrator.engines.rsync.model import MARKER, OURS, CountsEqual, Program, SourceSeen, TargetSeen
+from orchestrator.engines.rsync.model import (
+    CANNOT_CLOSE,
+    MARKER,
+    OURS,
+    PARTIALS,
+    TEMPORARY,
+    WORK,
+    CountsEqual,
+    Program,
+    SourceSeen,
+    TargetSeen,
+)
 
 _MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
 _OCTAL = rb"\\#(\d{3})"
@@ -164,8 +175,21 @@ def parse_source(text: bytes) -> SourceSeen:
     words = head.split()
     if words[0] != b"d":
         return SourceSeen(exists=words[0] == b"f", directory=False, device=0, mounted=False, empty=False)
-    own, parent = int(words[1]), int(words[2])
-    return SourceSeen(exists=True, directory=True, device=own, mounted=own != parent, empty=not rest.startswith(b"x"))
+    own, owner, mode, parent = int(words[1]), int(words[2]), words[3], int(words[4])
+    return SourceSeen(
+        exists=True,
+        directory=True,
+        device=own,
+        mounted=own != parent,
+        empty=not rest.startswith(b"x"),
+        owner=owner,
+        shared=_writable(mode),
+    )
+
+
+def _writable(mode: bytes | str) -> bool:
+    """Return whether group or others may write. An access list that lets more in shows in the group's bits too."""
+    return bool(int(mode, 8) & 0o022)
 
 
 def split_looks(text: bytes) -> tuple[bytes, bytes]:
@@ -188,6 +212,8 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
     room, marker = _room(records[1]), _marker(records[2])
     seen = [_entry(record) for record in records[3:] if record]
     told = {where: name for where, _, name in seen if where in "uhlm"}
+    modes = {name: mode for where, mode, name in seen if where == "k" and not (mirror and name == "points")}
+    root_mode, root_owner = next(((mode, int(name)) for where, mode, name in seen if where == "g"), ("700", 0))
     names = [(where, kind, name) for where, kind, name in seen if not (mirror and where == "p")]
     points = {name for where, kind, name in names if where == "p" and kind == "d" and POINT_NAME.fullmatch(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
@@ -208,6 +234,22 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
         free_inodes=room[1],
         mirrored=datetime.fromtimestamp(float(told["m"]), UTC) if "m" in told else None,
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
+        open=()
+        if ("o", "f", CANNOT_CLOSE) in names
+        else tuple(name for name, mode in modes.items() if int(mode, 8) & 0o077),
+        swapped=_swapped(names, ours - {"latest"}),
+        root_owner=root_owner,
+        root_shared=_writable(root_mode),
+    )
+
+
+def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ...]:
+    """Return the names of our folders at which something lies that is no folder."""
+    inside = {name.partition("/")[2] for name in (WORK, PARTIALS, TEMPORARY)} | {"trash"}
+    rooms = [name for where, kind, name in names if where == "r" and kind != "d" and name in ours]
+    return (
+        *rooms,
+        *(f"{OURS}/{name}" for where, kind, name in names if where == "o" and kind != "d" and name in inside),
     )
 
 

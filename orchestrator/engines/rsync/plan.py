@@ -13,13 +13,15 @@ from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Plan,
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MARKER,
     MIRROR,
     OURS,
     PARTIAL,
+    PARTIALS,
+    TEMPORARY,
     WORK,
     CountsEqual,
     HalfCopied,
@@ -30,13 +32,39 @@ from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parallel import Lane, Lanes
 
 Stage = tuple[Step, ...]
+_NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
 
 
-def prepare(job: Job, work: Location) -> Stage:
-    """Makes the target ours, after any receiver of an earlier run has ended."""
+def close_rooms(job: Job, world: World) -> tuple[Stage, ...]:
+    """Nobody else may enter our folders. Why no work tree is gone on with that others could enter: they may hold a way into it."""
+    if not world.target.open:
+        return ()
+    root, keeps = job.target.location, not options_of(job).points
+    command = script_commands.close_rooms_command(root, world.target.open, keeps_work=keeps)
+    return ((_small("close our folders to other users", "an older version left them open", command),),)
+
+
+def warnings(job: Job, world: World) -> tuple[str, ...]:
+    """What a person should know though the run does its work."""
+    found = []
+    if world.target.open:
+        what = " and ".join(world.target.open)
+        found.append(
+            f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
+        )
+    if world.reserved:
+        shown = ", ".join(map(show_name, world.reserved[:_NAMED]))
+        more = f" and {len(world.reserved) - _NAMED} more" if len(world.reserved) > _NAMED else ""
+        found.append(f"never copied, as poolferry uses these names itself: {shown}{more}")
+    return tuple(found)
+
+
+def prepare(job: Job, *folders: str) -> Stage:
+    """Makes the target ours, after any receiver of an earlier run has ended. `folders`: of ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
-    command = scripts.prepare_command(job.target.location, job.name, work, patience=patience)
+    inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
+    command = script_commands.prepare_command(job.target.location, job.name, inside, patience=patience)
     return (
         _small(
             "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
@@ -46,14 +74,16 @@ def prepare(job: Job, work: Location) -> Stage:
 
 def clear(job: Job, litter: tuple[str, ...]) -> Stage:
     """Removes what a cut removal or publishing left."""
-    command = scripts.remove_command(job.target.location, litter)
+    command = script_commands.remove_command(job.target.location, litter)
     return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
 
 
 def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     """Removes points; the owner's [keep] is the consent."""
     why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
-    step = _small(f"remove {show_count(len(names), 'point')}", why, scripts.remove_command(job.target.location, names))
+    step = _small(
+        f"remove {show_count(len(names), 'point')}", why, script_commands.remove_command(job.target.location, names)
+    )
     return (replace(step, removes=" ".join(names)),)
 
 
@@ -69,20 +99,19 @@ def resume(job: Job, world: World, work: Location, asked: Asked) -> tuple[Stage,
 
 def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int, asked: Asked) -> tuple[Stage, ...]:
     folder, slash, name = half.path.rpartition(b"/")
-    partials = folder + slash + PARTIAL.encode()
-    partial = partials + b"/" + name
+    partial = folder + slash + PARTIAL.encode() + b"/" + name
     shown = show_name(half.path)
     stages: list[Stage] = []
-    if half.orphan:
-        salvage = scripts.salvage_command(work, half.lies, partials, name)
-        stages.append(
-            (_small(f"salvage {shown}", "rsync was killed and would not use its temporary file again", salvage),)
-        )
-    have = half.have
+    have, length = half.have, None
     if have >= wanted:
-        have = max(0, wanted - _SURE)
-        why = "a remainder that looks whole is not trusted: its end is sent again, and all of it verified"
-        stages.append((_small(f"shorten {shown}", why, scripts.shorten_command(work, partial, have)),))
+        have = length = max(0, wanted - _SURE)
+    if half.orphan or length is not None:
+        why = "rsync was killed and would not use its temporary file again"
+        if length is not None:
+            why = "a remainder that looks whole is not trusted: its end is sent again, and all of it verified"
+        orphan = half.lies if half.orphan else b""
+        command = script_commands.take_up_command(work, half.path, orphan=orphan, length=length)
+        stages.append((_small(f"{'salvage' if half.orphan else 'shorten'} {shown}", why, command),))
     append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
     why = f"{show_size(have)} of {show_size(wanted)} are there"
     # What an earlier attempt noted of its content holds no more.
@@ -90,7 +119,7 @@ def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int
     copy = replace(
         _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
     )
-    finish = scripts.finish_command(work, partial, half.path, wanted)
+    finish = script_commands.finish_command(work, half.path, wanted)
     return (
         *stages,
         (copy,),
@@ -171,13 +200,13 @@ def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
 
 def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
     """Removes remainders of files that have left the source: the copy may need their room."""
-    command = scripts.discard_command(work, tuple(half.lies for half in stale))
+    command = script_commands.discard_command(work, tuple(half.lies for half in stale))
     return (_small("discard remainders", "their files have left the source", command),)
 
 
-def sweep(job: Job, work: Location) -> Stage:
+def sweep(work: Location) -> Stage:
     """Removes remainders of files that could not be read to their end; the folders keep their times."""
-    command = scripts.sweep_command(work, job.target.location / OURS)
+    command = script_commands.sweep_command(work)
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
@@ -211,22 +240,20 @@ def publish(job: Job, name: str) -> Stage:
     step = _small(
         f"publish point {name}",
         "it is whole: one rename makes it visible",
-        scripts.publish_command(root, name, MANIFEST),
+        script_commands.publish_command(root, name, MANIFEST),
     )
     return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
 
 
 def name_latest(job: Job, name: str) -> Stage:
     """What a cut in the middle of publishing left undone."""
-    command = scripts.name_latest_command(job.target.location, name)
+    command = script_commands.name_latest_command(job.target.location, name)
     return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
 
 
 def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
     """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
-    options = options_of(job)
-    ours_kept = replace(job, options=replace(options, excludes=(f"/{OURS}", *options.excludes)))
-    command = commands.copy_command(ours_kept, job.target.location, world, base=None, tidy=options.delete)
+    command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
         does=f"mirror {job.source}",
         why="the mirror differs from the source" if world.target.owner else "the first copy",
@@ -240,11 +267,17 @@ def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
     return ((copy,), *repair)
 
 
+def resume_mirror(job: Job) -> Stage:
+    """After a cut. Why no file is taken up by name: users own folders of a mirror; rsync goes on from what our own folder holds."""
+    command = script_commands.resume_mirror_command(job.target.location)
+    return (_small("tidy up after the cut", "what a killed rsync left must not stay between the files", command),)
+
+
 def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
     """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
     root = job.target.location
     manifest = root / MANIFEST
-    linked = manifest if world.target.owner else None
+    linked = manifest if world.target.mirrored else None  # a first copy that was cut has its mark, and no manifest
     recording = Recording(
         tree=root,
         manifest=manifest,
@@ -260,7 +293,7 @@ def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
 
 def end_mirror(job: Job) -> Stage:
     """The last words to the disk."""
-    command = scripts.end_mirror_command(job.target.location)
+    command = script_commands.end_mirror_command(job.target.location)
     return (_small("write everything to the disk", "only then the mirror is as the source", command),)
 
 
@@ -318,6 +351,12 @@ def _refuse_target(job: Job, world: World) -> Refusal | None:
         what = "is a file" if target.foreign else "is not there, and neither is the folder above it"
         cure = f"mount it, make the folder, or correct [place.{place.name}]"
         return Refusal(why=f"the target {place.location} {what}", evidence=(), cure=cure)
+    if target.swapped:
+        return Refusal(
+            why=f"the target {place.location} holds something else where poolferry's own folders should be",
+            evidence=tuple(map(show_name, target.swapped)),
+            cure="find out who put it there; it is neither followed nor removed",
+        )
     if target.owner is not None and target.owner != job.name:
         return Refusal(
             why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
@@ -370,11 +409,16 @@ def _nothing(job: Job, world: World) -> Nothing:
     stages = _clearing(job, world)
     if points and world.target.latest != current:
         stages += (name_latest(job, current),)
-    return Nothing(why=f"nothing changed: {what} is as the source{more}", current=current, stages=stages)
+    return Nothing(
+        why=f"nothing changed: {what} is as the source{more}",
+        current=current,
+        stages=stages,
+        warnings=warnings(job, world),
+    )
 
 
 def _clearing(job: Job, world: World) -> tuple[Stage, ...]:
-    return (clear(job, world.target.litter),) if world.target.litter else ()
+    return (*close_rooms(job, world), *((clear(job, world.target.litter),) if world.target.litter else ()))
 
 
 def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
@@ -383,14 +427,17 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     base = world.points[-1] if world.points else None
     stages = (
         *_clearing(job, world),
-        prepare(job, work),
+        prepare(job, WORK),
         *_remainders(job, world, work, asked),
         *copies(job, world, work, base, asked),
-        sweep(job, work),
+        sweep(work),
         record(job, work, name, base, asked),
         publish(job, name),
     )
-    return Plan(summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work)
+    return Plan(
+        summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work,
+        warnings=warnings(job, world),
+    )  # fmt: skip
 
 
 def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[Stage, ...]:
@@ -403,14 +450,15 @@ def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[S
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
     """One plain tree that becomes as the source."""
     stages = (
-        prepare(job, job.target.location / WORK),  # empty: it says that the mirror is unfinished
-        *_remainders(job, world, job.target.location, asked),
+        *_clearing(job, world),
+        prepare(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
+        *((resume_mirror(job),) if world.target.work else ()),
         *mirror(job, world, asked),
-        sweep(job, job.target.location),
         record_mirror(job, world, asked),
         end_mirror(job),
     )
-    return Plan(summary=f"make the mirror as {job.source}", stages=stages, resumes=_resumes(world))
+    what = f"make the mirror as {job.source}"
+    return Plan(summary=what, stages=stages, resumes=_resumes(world), warnings=warnings(job, world))
 
 
 def _new_name(world: World, asked: Asked) -> str:

@@ -13,7 +13,8 @@ from orchestrator.domain.plan import Command, Pipeline, Plan, Rereading, Step
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract import DestinationSeen, Wanted
-from orchestrator.engines.rsync import commands, scripts
+from orchestrator.engines.rsync import commands, script_commands
+from orchestrator.engines.rsync.model import RESTORING
 from orchestrator.engines.rsync.survey import runner
 from orchestrator.process.executor import Reader
 
@@ -23,11 +24,11 @@ _SHOWN = 5
 def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
     """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
     run = runner(reader)
-    kind = run(scripts.look_at_wanted_command(_below(wanted))).decode().strip()
-    seen = _look(wanted.to, kind, wanted.path, run(scripts.look_at_destination_command(wanted.to)))
+    kind = run(script_commands.look_at_wanted_command(_below(wanted))).decode().strip()
+    seen = _look(wanted.to, kind, wanted.path, run(script_commands.look_at_destination_command(wanted.to)))
     if kind == "file" and seen.kind == "folder":
         inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
-        return _look(inside, kind, wanted.path, run(scripts.look_at_destination_command(inside)))
+        return _look(inside, kind, wanted.path, run(script_commands.look_at_destination_command(inside)))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
@@ -63,10 +64,10 @@ def _with_mounts(wanted: Wanted, seen: DestinationSeen, run: Callable[[Command],
     """The same with what lies in the mounts, and what the point has for them; what leads to them alone is no entry."""
     paths = tuple(one.path for one in seen.mounts)
     steps = sum(path.count(b"/") + 1 for path in paths)
-    told = run(scripts.look_below_command(seen.to, paths, steps + 1)).split(b"\0")
+    told = run(script_commands.look_below_command(seen.to, paths, steps + 1)).split(b"\0")
     own = [each[1:] for each in told if each[:1] == b"e" and not leads_to(each[1:], paths)]
     there = {each[1:]: each[:1] == b"f" for each in told if each[:1] in (b"f", b"v")}
-    holds = set(run(scripts.look_in_point_command(_below(wanted), paths)).split(b"\0"))
+    holds = set(run(script_commands.look_in_point_command(_below(wanted), paths)).split(b"\0"))
     mounts = tuple(Mounted(path=path, full=there[path], wanted=path in holds) for path in paths if path in there)
     return replace(seen, mounts=mounts, entries=seen.entries if own else 0)
 
@@ -96,7 +97,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
     left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
     marker = _marker(job, wanted, filled) if folder else ""
     makes = seen.to.path if folder else seen.to.path.rpartition("/")[0] or "/"
-    begin = scripts.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
+    begin = script_commands.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
     copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder, left_out=left_out)
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
     proved = wanted.point.manifest is not None
@@ -117,7 +118,13 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
         *((_sweep(seen, place) for place in (b"", *filled)) if folder and seen.unfinished else ()),
         *((_reread(job, wanted, seen, left_out),) if proved else ()),
         *(
-            (_step("end the restore", "it is whole: the marker goes", scripts.end_restore_command(seen.to, filled)),)
+            (
+                _step(
+                    "end the restore",
+                    "it is whole: the marker goes",
+                    script_commands.end_restore_command(seen.to, filled),
+                ),
+            )
             if folder
             else ()
         ),
@@ -157,9 +164,8 @@ def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, 
 
 def _sweep(seen: DestinationSeen, place: bytes) -> Step:
     """After a cut: rsync before 3.5 leaves the folders of its half-copied files. `place`: below the destination."""
-    above = Location(path=seen.to.path.rpartition("/")[0] or "/", host=seen.to.host)
     tree = seen.to / _text(place) if place else seen.to
-    command = scripts.sweep_command(tree, above, one_filesystem=bool(seen.mounts))
+    command = script_commands.sweep_command(tree, one_filesystem=bool(seen.mounts))
     return _step(f"sweep {tree}", "remainders that nothing needs any more", command)
 
 
@@ -170,7 +176,7 @@ def _reread(job: Job, wanted: Wanted, seen: DestinationSeen, left_out: tuple[byt
         prefix=wanted.path,
         workers=job.verify.workers,
         restored=True,
-        apart=(commands.RESTORING.encode(),),
+        apart=(RESTORING.encode(),),
         left_out=left_out,
     )
     why = "what came back is compared with the manifest"

@@ -18,13 +18,14 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Point
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MIRROR,
     MIRROR_DAMAGED,
     OURS,
     PARTIAL,
+    RESERVED,
     WORK,
     HalfCopied,
     Program,
@@ -81,6 +82,7 @@ def _inodes(changes: Changes, free: int | None) -> str:
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
+_RESERVED = re.compile(rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED))
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find counts in these
 _HOLE = 64 << 10  # less may be a filesystem that packs small files
@@ -97,6 +99,7 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
     newest = _newest(job, target, mirror=not options.points)
     lanes: Lanes | Refusal | None = None
     holes: bool | None = None
+    reserved: tuple[bytes, ...] = ()
     changes, unread = None, False
     if source.directory and newest is not None:
         changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
@@ -104,25 +107,27 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
         nothing = Location(path=f"{asked.notes}/empty")
         changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
-        listed, holes = _survey_tree(job, reader)
+        listed, holes, reserved = _survey_tree(job, reader)
         changes = changes or _first_copy(listed)
         lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
     return World(
-        here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes
-    )
+        here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes,
+        reserved=reserved,
+    )  # fmt: skip
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     """What source and target print of themselves: by one command where both are here. Raises: OrchestratorError."""
     source, root, run = job.source, job.target.location, runner(reader)
     if source.host is None and root.host is None:
-        both = reader.read(Pipeline(stages=(scripts.look_at_both_command(source, root),)))
+        both = reader.read(Pipeline(stages=(script_commands.look_at_both_command(source, root),)))
         if both.well:
             return parse.split_looks(both.stdout)
     return _side_by_side(  # also where both failed: each by itself tells what is wrong
-        lambda: run(scripts.look_at_source_command(source)), lambda: run(scripts.look_at_target_command(root))
+        lambda: run(script_commands.look_at_source_command(source)),
+        lambda: run(script_commands.look_at_target_command(root)),
     )
 
 
@@ -160,7 +165,7 @@ def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program 
 def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
     """The restore points that are there, oldest first; of a mirror the mirror itself."""
     root = job.target.location
-    text = runner(reader)(scripts.look_at_target_command(root))
+    text = runner(reader)(script_commands.look_at_target_command(root))
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)
     if points:
@@ -189,13 +194,15 @@ def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targ
     root = job.target.location
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)
-    half = _survey_half_copied(job, run) if seen.work else ()
+    if OURS in seen.open and points:
+        seen = replace(seen, work=False)  # the plan closes our folders, and begins the work tree anew
+    half = _survey_half_copied(job, run) if seen.work and points else ()
     note = None
     if not points:
         note = root / MIRROR_DAMAGED if _mirror_damaged(text) else None
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
-    lines = run(scripts.show_file_command(note)).decode("utf-8", "surrogateescape").splitlines() if note else ()
+    lines = run(script_commands.show_file_command(note)).decode("utf-8", "surrogateescape").splitlines() if note else ()
     damaged = tuple(parse_name(line) for line in lines)
     return replace(seen, half=half, damaged=damaged)
 
@@ -206,14 +213,12 @@ def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[Half
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
     root = job.target.location
-    points = options_of(job).points
-    command = scripts.half_copied_command(root / WORK) if points else scripts.half_mirrored_command(root)
-    found = parse.parse_half_copied(run(command))
+    found = parse.parse_half_copied(run(script_commands.half_copied_command(root / WORK)))
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()
     asked = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
-    sizes = parse.parse_sizes(run(scripts.sizes_command(job.source, asked)))
+    sizes = parse.parse_sizes(run(script_commands.sizes_command(job.source, asked)))
     own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
     return tuple(
         HalfCopied(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
@@ -257,12 +262,15 @@ def _survey_changes(
     return look.changes(), False
 
 
-def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool]":
-    """The source's listing, summed up as it comes: what there is to move, how to split it, and whether files have holes."""
+def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool, tuple[bytes, ...]]":
+    """The source's listing, summed up as it comes: what there is to move, how to split it, whether files have holes, and the
+    names of ours in it.
+    """
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import Aggregator
 
     listed, holes = Aggregator(), False
+    reserved: dict[bytes, None] = {}
     options = options_of(job)
     stay = ["-xdev"] if options.one_file_system else []
     argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
@@ -271,13 +279,16 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool]":
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
                 path, _, rest = record.partition(b"//")
+                if found := _RESERVED.search(path):
+                    reserved[path[: found.end()]] = None
+                    continue
                 kind, size, links, inode, blocks = rest.split(b"\t")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
                 holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
     except Broken as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
             raise explain(failed) from failed
-    return listed, holes
+    return listed, holes, tuple(reserved)
 
 
 def _first_copy(listed: "Aggregator") -> Changes:

@@ -8,7 +8,7 @@ from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Advice
-from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.model import Program
 from orchestrator.engines.rsync.options import options_of
@@ -69,7 +69,7 @@ def _judge(subject: str, program: Program) -> Advice:
 
 def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
     subject = f"source {job.source}"
-    seen = parse.parse_source(run(scripts.look_at_source_command(job.source, whole=True)))
+    seen = parse.parse_source(run(script_commands.look_at_source_command(job.source, whole=True)))
     if not seen.directory:
         return Advice(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:
@@ -79,7 +79,9 @@ def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
 
 def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
     root = job.target.location
-    seen = parse.parse_target(run(scripts.look_at_target_command(root)), root, mirror=not options_of(job).points)
+    seen = parse.parse_target(
+        run(script_commands.look_at_target_command(root)), root, mirror=not options_of(job).points
+    )
     subject = f"target {root}"
     if not seen.exists:
         return Advice(

@@ -38,6 +38,7 @@ def test_a_first_copy_within_this_machine_word_for_word() -> None:
     command = copy_command(job(), ROOT / ".poolferry/work", world(EMPTY), base=None)
     assert command.argv == (
         "rsync", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--partial-dir=.~poolferry-partial~", "--whole-file", "--sparse", "--modify-window=-1",
         "--no-human-readable", "--stats", "--info=progress2", "--out-format=pf:%i|%l|%b|%C|%n", "--timeout=300",
         "--checksum-choice=xxh128", "--", "/srv/photos/", "/backup/photos/.poolferry/work/",
@@ -47,7 +48,7 @@ def test_a_first_copy_within_this_machine_word_for_word() -> None:
 
 def test_a_copy_to_a_host_word_for_word() -> None:
     command = copy_command(job(target=THERE), THERE / ".poolferry/work", FAR, base=point(root=THERE))
-    assert command.argv[7:] == (
+    assert command.argv[9:] == (
         "--link-dest=/backup/photos/points/2026-03-03T050607Z", "--partial-dir=.~poolferry-partial~", "--sparse",
         "--modify-window=-1", "--no-human-readable", "--stats", "--info=progress2", "--out-format=pf:%i|%l|%b|%C|%n",
         "--timeout=300", "--checksum-choice=xxh128", "--compress", "--compress-choice=lz4", "-e", SSH,
@@ -93,6 +94,13 @@ FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
     ("tidying a work tree", job(), world(), {"tidy": True}, "--delete-before", "--delete-delay"),
     ("a mirror with consent", mirror(), world(), {"tidy": True}, "--delete-delay", "--delete-before --link-dest"),
     ("a mirror without", mirror(), world(), {}, "--whole-file", "--delete-delay --delete-before"),
+    ("a mirror's own folder", mirror(), world(), {},
+     "--partial-dir=/backup/photos/.poolferry/work/.poolferry/partial --exclude=/.poolferry --temp-dir", ""),
+    ("a mirror whose root is a user's", mirror(), replace(world(), source=replace(world().source, owner=1000)), {},
+     "--exclude=/.poolferry", "--partial-dir --temp-dir"),
+    ("a mirror whose root will be open", mirror(), replace(world(), source=replace(world().source, shared=True)), {},
+     "", "--partial-dir --temp-dir"),
+    ("a mirror whose root is open", mirror(), world(replace(EMPTY, root_shared=True)), {}, "", "--partial-dir --temp-dir"),
 ]  # fmt: skip
 
 
@@ -173,6 +181,7 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
     assert command.effect is Effect.READS
     assert command.argv == (
         "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--exclude=*.tmp", "--delete", "--modify-window=-1", "--no-human-readable", "--stats",
         "--out-format=pf:%i|%l|%n", "--", "/srv/photos/", "/backup/photos/points/2026-03-03T050607Z/",
     )  # fmt: skip
@@ -200,7 +209,7 @@ def test_going_on_with_one_file() -> None:
 def test_a_restore_removes_what_came_later_but_not_its_own_marks() -> None:
     tree, to = point().tree, Location(path="/srv/back")
     argv = restore_command(tree, to, job(excludes=("x",)), folder=True).argv
-    assert {"--delete-delay", "--exclude=/.poolferry-restoring.json", "--whole-file"} <= set(argv)
+    assert {"--delete-delay", "--filter=-p_.poolferry-restoring.json", "--whole-file"} <= set(argv)
     assert "--exclude=/.poolferry" not in argv
     assert "--exclude=x" not in argv
     assert argv[-2:] == (tree.path + "/", "/srv/back/")

@@ -14,9 +14,9 @@ from tests.engines.rsync.builders import NAME, OLD, ROOT
     [
         (b"a\0", (False, False, 0, False, False)),
         (b"f\0", (True, False, 0, False, False)),
-        (b"d 7 3 \0x\0", (True, True, 7, True, False)),
-        (b"d 7 7 \0x\0", (True, True, 7, False, False)),
-        (b"d 7 7 \0\0", (True, True, 7, False, True)),
+        (b"d 7 0 755\n3 0 755\0x\0", (True, True, 7, True, False)),
+        (b"d 7 0 755\n7 0 755\0x\0", (True, True, 7, False, False)),
+        (b"d 7 0 755\n7 0 755\0\0", (True, True, 7, False, True)),
     ],
 )
 def test_the_source_root(text: bytes, expected: tuple[bool, bool, int, bool, bool]) -> None:

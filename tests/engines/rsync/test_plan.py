@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job, Verify
-from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Decision, Effect, Nothing, Pipeline, Plan, Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.rsync.model import World
@@ -256,10 +256,10 @@ def test_a_clock_that_was_set_back_makes_no_older_point() -> None:
 def test_a_mirror_with_consent() -> None:
     found = planned(mirror(delete=True), world(MIRRORED))
     assert deeds(found) == [
-        "prepare the target", "mirror /srv/photos", "sweep the tree", "write the manifest", "write everything to the disk",
+        "prepare the target", "mirror /srv/photos", "write the manifest", "write everything to the disk",
     ]  # fmt: skip
     assert found.summary == "make the mirror as /srv/photos"
-    copy, _, record, _ = found.steps[1:]
+    copy, record, _ = found.steps[1:]
     assert copy.effect is Effect.DESTROYS
     assert copy.why == "the mirror differs from the source"
     assert {"--delete-delay", "--exclude=/.poolferry"} <= set(str(copy.work).split())
@@ -271,7 +271,7 @@ def test_a_mirror_without_consent_removes_nothing() -> None:
     assert {step.effect for step in found.steps} == {Effect.WRITES}
     assert found.steps[1].why == "the first copy"
     assert "--delete" not in str(found.steps[1].work)
-    assert found.steps[3].proof is None  # old files may stay, so numbers prove nothing
+    assert found.steps[2].proof is None  # old files may stay, so numbers prove nothing
 
 
 def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:
@@ -334,3 +334,36 @@ def test_every_decision_says_why_and_destroys_only_with_consent(
     assert sum(step.makes is not None for step in steps) == isinstance(decision, Plan)
     for stage in decision.stages:
         assert len({step.lane for step in stage}) == len(stage)
+
+
+def test_a_mirror_goes_on_after_a_tidying() -> None:
+    found = planned(mirror(delete=True), world(replace(MIRRORED, work=True)))
+    assert deeds(found)[:3] == ["prepare the target", "tidy up after the cut", "mirror /srv/photos"]
+
+
+def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
+    found = planned(job(), world(replace(USED, open=(".poolferry", "points"))))
+    assert deeds(found)[:2] == ["close our folders to other users", "prepare the target"]
+    assert isinstance(found.steps[0].work, Pipeline)
+    assert found.steps[0].work.stages[0].argv[4:] == (ROOT.path, "work", ".poolferry", "points")
+    assert found.warnings == (
+        ".poolferry and points in /backup/photos could be entered by other users of that machine; now only by the owner (0700)",
+    )
+    idle = nothing(job(), world(replace(USED, open=("points",), latest=OLD), UNCHANGED))
+    assert [step.does for stage in idle.stages for step in stage] == ["close our folders to other users"]
+    assert idle.warnings
+    kept = planned(mirror(), world(replace(MIRRORED, open=(".poolferry",), work=True)))
+    assert isinstance(kept.steps[0].work, Pipeline)
+    assert kept.steps[0].work.stages[0].argv[4:] == (ROOT.path, "", ".poolferry")
+
+
+def test_what_lies_in_place_of_our_folders_is_refused() -> None:
+    refusal = refused(job(), world(replace(USED, swapped=(".poolferry/work",))))
+    assert refusal.evidence == (".poolferry/work",)
+
+
+def test_names_of_ours_in_the_source_are_named() -> None:
+    found = planned(job(), replace(world(), reserved=tuple(b"%d/.~poolferry-partial~" % number for number in range(7))))
+    (said,) = found.warnings
+    assert said.startswith("never copied, as poolferry uses these names itself: 0/.~poolferry-partial~, 1/")
+    assert said.endswith(", 4/.~poolferry-partial~ and 2 more")

@@ -1,5 +1,7 @@
 """Steps: their exact commands for files that were cut, and what each must leave behind."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.domain.plan import Effect, Pipeline, Recording, Step
@@ -30,15 +32,15 @@ def test_a_partial_file_goes_on_from_its_end() -> None:
         "/srv/photos/a/b\n", "/backup/photos/.poolferry/work/a/.~poolferry-partial~/b\n",
     )  # fmt: skip
     assert "--append-verify" in copy.work.stages[0].argv
-    assert values(name) == (TREE.path, "a/.~poolferry-partial~/b\n", "a/b\n", str(40 * MIB))
+    assert values(name) == (TREE.path, "a", "b\n", str(40 * MIB))
 
 
 def test_an_orphan_is_salvaged_first() -> None:
     salvage, copy, name = going_on(half("a/b", 1 * MIB, 4 * MIB, orphan=True))
     assert (salvage.does, copy.does, name.does) == ("salvage a/b", "go on with a/b", "name a/b")
-    assert values(salvage) == (TREE.path, "a/.b.AbCdEf", "a/.~poolferry-partial~", "b")
+    assert values(salvage) == (TREE.path, "a", "b", ".b.AbCdEf", "")
     salvage, *_ = going_on(half("top", 1, 2, orphan=True))
-    assert values(salvage) == (TREE.path, ".top.AbCdEf", ".~poolferry-partial~", "top")
+    assert values(salvage) == (TREE.path, "", "top", ".top.AbCdEf", "")
 
 
 @pytest.mark.parametrize(
@@ -47,9 +49,14 @@ def test_an_orphan_is_salvaged_first() -> None:
 )
 def test_a_remainder_that_looks_whole_is_shortened(have: int, wanted: int, left: int) -> None:
     shorten, copy, _ = going_on(half("b", have, wanted))
-    assert isinstance(shorten.work, Pipeline)
-    assert shorten.work.stages[0].argv == ("truncate", "-s", str(left), "--", f"{TREE.path}/.~poolferry-partial~/b")
+    assert values(shorten) == (TREE.path, "", "b", "", str(left))
     assert copy.expected == wanted - left
+
+
+def test_an_orphan_that_looks_whole_is_salvaged_and_shortened_at_once() -> None:
+    salvage, copy, _ = going_on(half("b", 4 * MIB, 4 * MIB, orphan=True))
+    assert values(salvage) == (TREE.path, "", "b", ".b.AbCdEf", str(3 * MIB))
+    assert copy.expected == MIB
 
 
 def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
@@ -74,8 +81,8 @@ def test_publishing_is_proved_by_a_look() -> None:
 
 
 def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
-    (step,) = plan.prepare(job(), TREE)
-    assert values(step) == (ROOT.path, "photos", TREE.path, "330")  # the job's patience, and some more
+    (step,) = plan.prepare(job(), WORK)
+    assert values(step) == (ROOT.path, "photos", "330", "work")  # the job's patience, and some more
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
@@ -95,3 +102,9 @@ def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
     assert isinstance(step.work, Recording)
     assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
     assert step.effect is Effect.WRITES
+
+
+def test_a_mirror_whose_first_copy_was_cut_has_no_manifest_to_take_from() -> None:
+    (step,) = plan.record_mirror(mirror(), world(replace(MIRRORED, mirrored=None, work=True)), ASKED)
+    assert isinstance(step.work, Recording)
+    assert step.work.linked is None

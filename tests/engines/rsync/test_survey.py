@@ -13,7 +13,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync import commands, parse, scripts
+from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import World
 from orchestrator.engines.rsync.parallel import Lanes
 from orchestrator.engines.rsync.survey import runner, survey, survey_points
@@ -44,7 +44,7 @@ class Trees:
     def mark(self, owner: str = "photos") -> Path:
         """The target as a run leaves it."""
         ours = self.target / ".poolferry"
-        ours.mkdir(parents=True, exist_ok=True)
+        ours.mkdir(mode=0o700, parents=True, exist_ok=True)
         (ours / "target.json").write_text(json.dumps({"format": 1, "job": owner, "coarse": False}))
         return ours
 
@@ -187,6 +187,51 @@ def test_what_an_interrupted_copy_left(trees: Trees) -> None:
     }
 
 
+def test_what_is_shared_with_an_older_point_is_no_remainder(trees: Trees) -> None:
+    trees.write("x", "0123456789")
+    work = trees.mark() / "work"
+    work.mkdir()
+    (trees.target / "older").write_text("an owner's file")
+    os.link(trees.target / "older", work / ".x.AbCdEf")
+    assert trees.look().target.half == ()
+
+
+def test_a_work_tree_that_others_could_enter_is_not_gone_on_with(trees: Trees) -> None:
+    trees.write("x", "0123456789")
+    work = trees.mark() / "work"
+    work.mkdir()
+    (work / ".x.AbCdEf").write_text("01234")
+    (trees.target / ".poolferry").chmod(0o755)
+    seen = trees.look().target
+    assert (seen.open, seen.work, seen.half) == ((".poolferry",), False, ())
+    (trees.target / ".poolferry/cannot-be-closed").touch()
+    assert len(trees.look().target.half) == 1
+
+
+def test_links_in_place_of_our_folders_are_seen_and_not_followed(trees: Trees, tmp_path: Path) -> None:
+    trees.write("x")
+    ours = trees.mark()
+    (ours / "work").symlink_to(tmp_path)
+    seen = trees.look().target
+    assert (seen.swapped, seen.work) == ((".poolferry/work",), False)
+    (ours / "work").unlink()
+    ours.rename(tmp_path / "elsewhere")
+    ours.symlink_to(tmp_path / "elsewhere")
+    seen = trees.look().target
+    assert (seen.swapped, seen.owner) == ((".poolferry",), None)
+
+
+def test_names_of_ours_in_the_source_are_told_and_counted_nowhere(trees: Trees) -> None:
+    trees.write("a/.~poolferry-partial~/x")
+    trees.write(".poolferry-restoring.json")
+    (trees.source / "b").symlink_to("a")
+    trees.write("c.~poolferry-partial~")
+    seen = trees.look()
+    assert sorted(seen.reserved) == [b".poolferry-restoring.json", b"a/.~poolferry-partial~"]
+    assert seen.changes is not None
+    assert seen.changes.entries_now == 3
+
+
 def test_nothing_half_copied(trees: Trees) -> None:
     (trees.mark() / "work").mkdir()
     seen = trees.look().target
@@ -217,14 +262,14 @@ STATS = b"Number of files: 1 (dir: 1)\nTotal transferred file size: 0 bytes\nLit
 TARGET = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
-BOTH = scripts.look_at_both_command(job().source, job().target.location)
+BOTH = script_commands.look_at_both_command(job().source, job().target.location)
 
 
 def scripted(look: Any) -> Scripted:
     """A local job whose look ends like this."""
     return Scripted(
         [
-            (str(BOTH), answer(b"d 1 2 \0x\0" + TARGET)),
+            (str(BOTH), answer(b"d 1 0 755\n2 0 755\0x\0" + TARGET)),
             (lambda pipeline: pipeline.stages[0].argv[0] == "rsync", look),
         ]
     )
@@ -257,7 +302,7 @@ def listing(ended: Result) -> Scripted:
     """A first copy whose listing ends so."""
     return Scripted(
         [
-            (str(BOTH), answer(b"d 1 2 \0x\0" + b"ap\0")),
+            (str(BOTH), answer(b"d 1 0 755\n2 0 755\0x\0" + b"ap\0")),
             (lambda pipeline: pipeline.stages[0].argv[0] == "find", ended),
         ]
     )
@@ -284,7 +329,7 @@ def test_files_with_holes_are_seen_by_their_blocks(size: int, blocks: int, holes
     assert survey(job(), Asked(now=NOW, notes="/n"), listing(told)).holes is holes
 
 
-@pytest.mark.parametrize("source", [b"a\0", b"f\0", b"d 1 2 \0x\0", b"d 1 2 \0\0"])
+@pytest.mark.parametrize("source", [b"a\0", b"f\0", b"d 1 0 755\n2 0 755\0x\0", b"d 1 0 755\n2 0 755\0\0"])
 def test_one_look_at_both_tells_what_a_look_at_each_does(source: bytes) -> None:
     assert parse.split_looks(source + TARGET) == (source, TARGET)
 
@@ -293,9 +338,9 @@ def test_when_the_look_at_both_fails_each_is_asked_by_itself() -> None:
     reader = Scripted(
         [
             (str(BOTH), answer(exits=(1,))),
-            (str(scripts.look_at_source_command(job().source)), answer(b"d 1 2 \0x\0")),
+            (str(script_commands.look_at_source_command(job().source)), answer(b"d 1 0 755\n2 0 755\0x\0")),
             (
-                str(scripts.look_at_target_command(job().target.location)),
+                str(script_commands.look_at_target_command(job().target.location)),
                 answer(exits=(1,), words="cd: Permission denied"),
             ),
         ]
@@ -309,8 +354,8 @@ def test_both_programs_are_asked_for_a_far_side() -> None:
         [
             (str(commands.rsync_version_command(None)), answer(b'{"version": "3.5.0"}')),
             (str(commands.rsync_version_command(THERE.host)), answer(b"rsync  version 3.1.3  protocol version 31\n")),
-            (str(scripts.look_at_source_command(job().source)), answer(b"a\0")),
-            (str(scripts.look_at_target_command(THERE)), answer(b"ap\0")),
+            (str(script_commands.look_at_source_command(job().source)), answer(b"a\0")),
+            (str(script_commands.look_at_target_command(THERE)), answer(b"ap\0")),
         ]
     )
     seen = survey(job(target=THERE), Asked(now=NOW, notes="/n"), reader)
@@ -339,5 +384,5 @@ def test_one_look_at_a_target_tells_all_of_it(trees: Trees) -> None:
 
 def test_a_target_that_is_a_filesystem_of_its_own() -> None:
     root = Location(path="/proc")
-    seen = parse.parse_target(runner(Reader())(scripts.look_at_target_command(root)), root, mirror=False)
+    seen = parse.parse_target(runner(Reader())(script_commands.look_at_target_command(root)), root, mirror=False)
     assert (seen.exists, seen.mounted) == (True, True)

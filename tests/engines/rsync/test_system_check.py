@@ -5,7 +5,7 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract import Advice
 from orchestrator.engines.rsync.commands import rsync_version_command
-from orchestrator.engines.rsync.scripts import look_at_source_command, look_at_target_command
+from orchestrator.engines.rsync.script_commands import look_at_source_command, look_at_target_command
 from orchestrator.engines.rsync.system_check import advise
 from orchestrator.process.pipeline import Result
 from orchestrator.process.scripted import Scripted, answer
@@ -31,7 +31,7 @@ def found(
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
-        (str(look_at_source_command(told.source, whole=True)), source or answer(b"d 1 2 \0x\0")),
+        (str(look_at_source_command(told.source, whole=True)), source or answer(b"d 1 0 755\n2 0 755\0x\0")),
         (str(look_at_target_command(told.target.location)), target or answer(MARKED)),
     ]
     return {each.subject: each for each in advise(told, Scripted(script))}
@@ -70,8 +70,8 @@ def test_known_holes_are_advice(text: str, holes: int) -> None:
     [
         (b"a\0", False, "is not there"),
         (b"f\0", False, "is not a folder"),
-        (b"d 1 1 \0\0", False, "is empty: is it mounted?"),
-        (b"d 1 1 \0x\0", True, "is there"),
+        (b"d 1 0 755\n1 0 755\0\0", False, "is empty: is it mounted?"),
+        (b"d 1 0 755\n1 0 755\0x\0", True, "is there"),
     ],
 )
 def test_the_source(text: bytes, good: bool, says: str) -> None:

@@ -1,0 +1,193 @@
+"""The commands of the scripts that look at, prepare and publish trees, here or on a host.
+
+Each runs with its values as arguments; `sh` is every Debian's, and one call is one round trip over ssh. The scripts lie in
+`scripts/`; what they may do inside a tree is told in the README's chapter on rsync.
+"""
+
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.process.scripts import script, script_command
+
+_ROOM = "engines/rsync"
+
+
+def _script(
+    name: str, *values: str, effect: Effect, host: Host | None, with_functions: str = "", before: str = ""
+) -> Command:
+    """Build the command of one of our scripts. `with_functions`: the script that holds functions which this one calls."""
+    functions = script(_ROOM, with_functions) if with_functions else ""
+    return script_command(_ROOM, name, *values, effect=effect, host=host, before=before + functions)
+
+
+def look_at_target_command(root: Location) -> Command:
+    """Prints what a target holds, NUL-separated: kind, room, marker, then records of where, what kind, and what.
+
+    Where: u(p) and h(ere) tell devices, g and k modes of the root and of our folders, l(atest) its link; r(oot), p(oints) and
+    o(urs) tell the names in them; m(irror) a time.
+    Why so much by one find: each program that a look starts costs a millisecond or two.
+    """
+    return _script("look-at-target.sh", root.path, effect=Effect.READS, host=root.host)
+
+
+def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
+    """Prints what the source's root is: a(bsent), f(ile) or d(irectory) with devices, then x when it is not empty.
+
+    Only a `whole` look sees whether it is; a run's own comparison sees it anyway.
+    """
+    words = ("whole",) if whole else ("quick",)
+    return _script("look-at-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
+
+
+def look_at_both_command(source: Location, root: Location) -> Command:
+    """Prints what `look_at_source_command` would, then what `look_at_target_command` would; both lie on one machine.
+
+    Why: starting a shell for each costs a run that finds nothing to do five milliseconds more.
+    """
+    first = f"(\n{script(_ROOM, 'look-at-source.sh')}) || exit\nshift 2\n"
+    values = (source.path, "quick", root.path)
+    return _script("look-at-target.sh", *values, effect=Effect.READS, host=root.host, before=first)
+
+
+def half_copied_command(work: Location) -> Command:
+    """Prints size and path of what interrupted copying left: in partial directories, and rsync's orphaned temporaries."""
+    return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
+
+
+def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
+    """Prints the size of each file of the source, `-` where there is no such regular file."""
+    names = ("./" + path.decode("utf-8", "surrogateescape") for path in paths)
+    return _script("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
+
+
+def close_rooms_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
+    """Build the command that lets nobody but their owner into these folders of ours below a target's root."""
+    values = (root.path, "" if keeps_work else "work", *rooms)
+    return _script("close-rooms.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
+
+
+def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
+    """Build the command that makes the target ours and waits, `patience` seconds at most, for receivers of an earlier run to end.
+
+    `folders` are made in our own.
+    """
+    values = (root.path, job, str(patience), *folders)
+    return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
+
+
+def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
+    """Build the command that lays an orphaned temporary file where a resumed copy looks for it, and cuts the remainder to `length`.
+
+    Why cut: --append-verify passes over a file that is not shorter than the source's.
+    """
+    folder, _, name = path.rpartition(b"/")
+    values = (text(folder), text(name), text(orphan.rpartition(b"/")[2]), "" if length is None else str(length))
+    effect = Effect.WRITES
+    return _script("take-up.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+
+
+def finish_command(work: Location, path: bytes, size: int) -> Command:
+    """Build the command that gives a completed half-copied file its name; one that has not its size yet is left alone."""
+    folder, _, name = path.rpartition(b"/")
+    values = (text(folder), text(name), str(size))
+    effect = Effect.WRITES
+    return _script("finish.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+
+
+def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
+    """Build the command that removes these half-copied files."""
+    parts = (lies.rpartition(b"/") for lies in remainders)
+    values = (text(part) for folder, _, name in parts for part in (folder, name))
+    effect = Effect.WRITES
+    return _script("discard.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+
+
+def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
+    """Build the command that removes all half-copied files. `one_filesystem`: what is mounted inside stays as it is."""
+    alone = "one-filesystem" if one_filesystem else ""
+    return _script("sweep.sh", tree.path, alone, effect=Effect.WRITES, host=tree.host)
+
+
+def resume_mirror_command(root: Location) -> Command:
+    """Build the command that makes an unfinished mirror fit to go on."""
+    effect = Effect.WRITES
+    return _script("resume-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
+
+
+def publish_command(root: Location, name: str, manifest: str) -> Command:
+    """Everything to the disk, then manifest, tree and `latest` get their names, each by one rename."""
+    return _script("publish.sh", root.path, name, manifest, effect=Effect.WRITES, host=root.host)
+
+
+def remove_command(root: Location, names: tuple[str, ...]) -> Command:
+    """Takes points out of sight by one rename each, then removes them; what a cut leaves is removed by the next."""
+    return _script("remove.sh", root.path, *names, effect=Effect.DESTROYS, host=root.host)
+
+
+def end_mirror_command(root: Location) -> Command:
+    """Everything to the disk; then what was noted as damaged, and as unfinished, holds no more."""
+    effect = Effect.WRITES
+    return _script("end-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
+
+
+def name_latest_command(root: Location, name: str) -> Command:
+    """Makes `latest` name the point."""
+    return _script("name-latest.sh", root.path, name, effect=Effect.WRITES, host=root.host)
+
+
+def see_point_command(root: Location, name: str) -> Command:
+    """Prints `there` when the point, its manifest and `latest` are."""
+    return _script("see-point.sh", root.path, name, effect=Effect.READS, host=root.host)
+
+
+def look_at_wanted_command(wanted: Location) -> Command:
+    """Prints what a point holds there: folder, file or absent."""
+    return _script("look-at-wanted.sh", wanted.path, effect=Effect.READS, host=wanted.host)
+
+
+def look_at_destination_command(to: Location) -> Command:
+    """Prints what lies at a destination, NUL-separated: kind, our marker, number of entries, its real path, where this machine
+    has something mounted, the first names.
+    """
+    return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
+
+
+def look_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> Command:
+    """Prints the first entries of a folder's own filesystem, e before each; then the mounts, f where files are in it, else v."""
+    return _script("look-below.sh", to.path, str(most), *map(text, mounts), effect=Effect.READS, host=to.host)
+
+
+def look_in_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
+    """Prints those of the paths at which a point holds something: no empty folder, and not nothing."""
+    return _script("look-in-point.sh", tree.path, *map(text, paths), effect=Effect.READS, host=tree.host)
+
+
+def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str) -> Command:
+    """Renames away what lies there when `aside` is told, makes the folder, and marks it as being restored."""
+    return _script("begin-restore.sh", to.path, aside, folder, marker, effect=Effect.WRITES, host=to.host)
+
+
+def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command:
+    """Everything to the disk, then the marker goes; the folder keeps its time. `filled`: what is mounted below it."""
+    places = (f"{to.path.rstrip('/')}/{text(each)}" for each in filled)
+    return _script("end-restore.sh", to.path, *places, effect=Effect.WRITES, host=to.host)
+
+
+def store_command(file: Location) -> Command:
+    """Writes its input to a file, whole or not at all."""
+    effect = Effect.WRITES
+    return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
+
+
+def show_file_command(file: Location) -> Command:
+    """Prints a file."""
+    return Command(argv=("cat", "--", file.path), effect=Effect.READS, host=file.host)
+
+
+def sums_command(tree: Location) -> Command:
+    """Prints sha256sum's line for each file that its input names, NUL-terminated."""
+    return _script("sums.sh", tree.path, effect=Effect.READS, host=tree.host)
+
+
+def text(name: bytes) -> str:
+    """A name as an argument carries it."""
+    return name.decode("utf-8", "surrogateescape")

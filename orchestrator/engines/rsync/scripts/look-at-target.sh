@@ -1,0 +1,34 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Prints what a target holds, NUL-separated. Argument: its root.
+# One find tells nearly all, as each program that a look starts costs a millisecond or two.
+root=$1
+if [ ! -d "$root" ]; then
+  if [ -e "$root" ]; then printf "n"; else printf "a"; fi
+  [ ! -d "${root%/*}/" ] || printf "p"
+  printf "\0"
+  stat -f -c "%a %S %c %d" -- "${root%/*}/" 2>/dev/null
+  exit 0
+fi
+cd -- "$root" || exit
+printf "d\0"
+stat -f -c "%a %S %c %d" .
+printf "\0"
+# A link is not followed: what lies behind it is not ours.
+ours=
+if [ -d .poolferry ] && [ ! -L .poolferry ]; then ours=.poolferry; fi
+marker=
+if [ -n "$ours" ] && [ -f .poolferry/target.json ] && [ ! -L .poolferry/target.json ]; then
+  IFS= read -r marker < .poolferry/target.json
+fi
+printf "%s\0" "$marker"
+set -- .. .
+if [ -d points ] && [ ! -L points ]; then set -- "$@" points; fi
+[ -z "$ours" ] || set -- "$@" .poolferry
+set -- "$@" -maxdepth 1 \( -path .. -printf "u d %D\0" -prune -o -path . -printf "h d %D\0g %m %U\0"
+set -- "$@" -o -path points -printf "k %m points\0" -o -path .poolferry -printf "k %m .poolferry\0"
+set -- "$@" -o -path ./latest -type l -printf "r l latest\0l l %l\0"
+set -- "$@" -o -path "./*" -printf "r %y %P\0" -o -path "points/*" -printf "p %y %P\0"
+LC_ALL=C find "$@" -o -printf "o %y %P\0" \) || exit
+[ -z "$ours" ] || [ ! -d .poolferry/trash ] || find .poolferry/trash -mindepth 1 -maxdepth 1 -printf "o %y trash/%P\0"
+[ -z "$ours" ] || [ ! -f .poolferry/manifest.gz ] || find .poolferry/manifest.gz -printf "m f %T@\0"

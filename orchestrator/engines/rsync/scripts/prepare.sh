@@ -1,0 +1,29 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Makes the target ours, and waits until no receiver of an earlier run is alive.
+# Arguments: the target's root, the job, seconds to wait, then the folders of ours to make.
+set -e
+root=$1 job=$2 patience=$3
+shift 3
+mkdir -p -- "$root"
+cd -P -- "$root"
+umask 077
+mkdir -p .poolferry
+enter_room .poolferry
+if [ ! -e target.json ]; then
+  rm -f probe
+  : > probe
+  touch -d "@1.123456789" probe
+  case $(stat -c "%.9Y" probe) in *.123456789) coarse=false ;; *) coarse=true ;; esac
+  rm -f probe target.json.new
+  printf '{"format": 1, "job": "%s", "coarse": %s}\n' "$job" "$coarse" > target.json.new
+  mv -T target.json.new target.json
+fi
+flock -x -w "$patience" -E 75 ./lock true
+for folder in "$@"; do
+  if [ -L "./$folder" ]; then
+    echo ".poolferry/$folder is a link, and should be a folder that poolferry made" >&2
+    exit 1
+  fi
+  mkdir -p -- "./$folder"
+done

@@ -1,0 +1,20 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Makes an unfinished mirror fit to go on: what a killed rsync left in our own folder is laid where the next one looks,
+# and what lies between the owner's files is removed. Argument: the mirror's root.
+# Why -execdir and no names from a listing: users own folders of a mirror, and may put links there at any time.
+set -e
+cd -P -- "$1"
+here=$(pwd -P)
+enter_room .poolferry
+for half in temporary/* temporary/.*; do
+  if [ -f "$half" ] && [ ! -L "$half" ]; then
+    name=${half#temporary/}
+    mv -T -- "$half" "partial/${name%.??????}"
+  fi
+done
+since=$PWD/work
+cd -P -- "$here"
+find . -xdev -path ./.poolferry -prune -o -name ".~poolferry-partial~" -prune -execdir rm -rf -- {} ";" || true
+find . -xdev -path ./.poolferry -prune -o -type f -perm 600 -links 1 -newer "$since" -regextype posix-extended \
+  -regex ".*/\.[^/]+\.[A-Za-z0-9]{6}" -execdir rm -f -- {} ";" || true

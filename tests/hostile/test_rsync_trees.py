@@ -1,0 +1,293 @@
+"""What owners of a source, and users of the machine that holds the copies, try with rsync's half-copied files and our names."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.place import Host, Location
+from orchestrator.engines.rsync.commands import copy_command
+from orchestrator.engines.rsync.script_commands import begin_restore_command, end_restore_command
+from tests.engines.rsync.builders import EMPTY, job, mirror, world
+from tests.hostile.conftest import STRANGER, tries
+from tests.whole.house import House, facts, strays, wait_until
+from tests.whole.kills import MIB, half_copied, strike
+
+pytestmark = pytest.mark.root
+PARTIAL = ".~poolferry-partial~"
+RESTORING = ".poolferry-restoring.json"
+
+
+def cut(house: House, **more: object) -> None:
+    """Begins a run that takes long for the last file, and kills all of it."""
+    house.write("zz/large", os.urandom(6 * MIB))
+    house.job(pipe={"rate_limit": "3M"}, **more)
+    process = house.start()
+    wait_until(lambda: any(path.stat().st_size > MIB for path in house.target.rglob("*large*") if path.is_file()))
+    strike(process, "all")
+    house.ended(process)
+    wait_until(lambda: not strays(house.folder))
+    (house.source / "zz/large").unlink()
+
+
+def bait(folder: Path, victim: Path) -> None:
+    """What looks like rsync's temporary file of passwd, and a link in place of rsync's folder for half-copied files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".passwd.ABCDEF").write_text("evil::0:0::/:/bin/sh\n")
+    (folder / PARTIAL).symlink_to(victim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", [True, False])
+def test_an_owner_leads_root_elsewhere_after_a_cut(house: House, victim: Path, *, points: bool) -> None:
+    bait(house.source / "w", victim)
+    cut(house, rsync={"points": points})
+    shutil.rmtree(house.source / "w")
+    house.write("w/passwd", "evil::0:0::/:/bin/sh\n" * 2)
+    house.job(rsync={"points": points})
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    copy = house.point() if points else house.target
+    assert (copy / "w/passwd").read_bytes() == (house.source / "w/passwd").read_bytes()
+    assert not os.path.lexists(copy / "w" / PARTIAL)
+
+
+def test_a_source_host_that_keeps_to_no_rule_leads_root_nowhere(house: House, victim: Path) -> None:
+    """Not even a cut is needed where the copy's check fails: what it sent lies in the work tree as it wanted."""
+    house.write("first", "x")
+    house.run(house.job())
+    bait(house.target / ".poolferry/work/w", victim)
+    house.write("w/passwd", "evil::0:0::/:/bin/sh\n" * 2)
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert facts(house.point()) == facts(house.source)
+    assert house.call("verify", "photos").code == 0
+
+
+def test_a_remainder_that_is_an_older_points_file_is_not_written_into(house: House) -> None:
+    """rsync links unchanged files to the point before: an orphan by name that is one of those is an owner's file."""
+    house.write("w/.passwd.ABCDEF", "an owner's file")
+    house.run(house.job())
+    before = facts(house.point(0))
+    work = house.target / ".poolferry/work/w"
+    work.mkdir(parents=True)
+    os.link(house.point(0) / "w/.passwd.ABCDEF", work / ".passwd.ABCDEF")
+    (house.source / "w/.passwd.ABCDEF").unlink()
+    house.write("w/passwd", "an owner's file, and more")
+    assert house.run().outcome == "done"
+    assert {path: told[:5] + told[6:] for path, told in facts(house.point(0)).items()} == {
+        path: told[:5] + told[6:] for path, told in before.items()
+    }
+
+
+_BETWEEN = """#!{python}
+import os, subprocess, sys
+server = subprocess.Popen(sys.argv[sys.argv.index("rsync"):], stdin=subprocess.PIPE)
+while told := os.read(0, 65536):
+    server.stdin.write(told.replace(b"{name}", b"{other}"))
+    server.stdin.flush()
+server.stdin.close()
+sys.exit(server.wait())
+"""
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_rsync_takes_no_name_of_ours_from_a_host_that_does_not_hear_our_rules(
+    house: House, victim: Path, *, points: bool
+) -> None:
+    """A sender that was taken over: here one to whom the rules come garbled."""
+    (house.source / "w").mkdir()
+    (house.source / "w" / PARTIAL).symlink_to(victim)
+    between = house.folder / "between"
+    between.write_text(_BETWEEN.format(python=sys.executable, name=PARTIAL, other=PARTIAL.replace("t", "x")))
+    between.chmod(0o755)
+    source = Location(path=str(house.source), host=Host(name="box"))
+    told = replace(job(source=source) if points else mirror(delete=True), source=source)
+    into = Location(path=str(house.target))
+    argv = list(copy_command(told, into, world(replace(EMPTY, exists=True)), base=None).argv)
+    argv[argv.index("-e") + 1] = str(between)
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=30)
+    assert b"rejecting excluded file-list name" in done.stderr
+    assert not os.path.lexists(house.target / "w" / PARTIAL)
+
+
+@pytest.mark.slow
+def test_no_user_enters_what_a_run_is_making(house: House) -> None:
+    house.write("open/file", "x")
+    (house.source / "open").chmod(0o777)
+    house.source.chmod(0o755)
+    house.write("zz/large", os.urandom(6 * MIB))
+    house.job(pipe={"rate_limit": "3M"})
+    process = house.start()
+    wait_until(lambda: half_copied(house) > MIB)
+    assert tries("ls", house.target)
+    assert not tries("ls", house.target / ".poolferry")
+    assert not tries("ls", house.target / ".poolferry/work")
+    assert not tries("touch", house.target / ".poolferry/work/open/planted")
+    assert house.ended(process).outcome == "done"
+
+
+def test_an_owner_changes_no_point_and_nobody_reads_what_is_promised(house: House) -> None:
+    theirs = house.write("folder/theirs", "as it was")
+    (house.source / "folder").chmod(0o777)
+    for path in (theirs, house.source / "folder"):
+        os.chown(path, STRANGER, STRANGER)
+    house.write("private/name", "x")
+    (house.source / "private").chmod(0o700)
+    house.run(house.job())
+    point = house.point()
+    assert not tries("sh", "-c", f"echo changed >> '{point}/folder/theirs'")
+    assert not tries("rm", point / "folder/theirs")
+    assert not tries("ls", house.target / "points")
+    for file in (
+        house.target / f"points/{point.name}.manifest.gz",
+        house.target / ".poolferry/history.sqlite",
+        house.target / ".poolferry/RECOVERY.md",
+        house.state / "history.sqlite",
+    ):
+        assert not tries("cat", file), file
+        assert file.stat().st_mode & 0o777 == 0o600, file
+    assert house.state.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_an_older_version_left_open_is_closed_and_said_once(house: House, victim: Path) -> None:
+    house.write("first", "x")
+    house.run(house.job())
+    for folder in (house.target / ".poolferry", house.target / "points", house.state):
+        folder.chmod(0o755)
+    (house.state / "history.sqlite").chmod(0o644)
+    bait(house.target / ".poolferry/work/w", victim)
+    ran = house.run()
+    assert ran.outcome == "nothing-to-do", ran
+    assert len(ran["warnings"]) == 1
+    assert "other users" in ran["warnings"][0]
+    assert not (house.target / ".poolferry/work").exists(), "others may hold a way into it"
+    for folder in (house.target / ".poolferry", house.target / "points", house.state):
+        assert folder.stat().st_mode & 0o777 == 0o700, folder
+    assert (house.state / "history.sqlite").stat().st_mode & 0o777 == 0o600
+    assert house.run()["warnings"] == []
+
+
+def test_a_state_directory_that_holds_other_things_is_not_closed(house: House) -> None:
+    house.state.mkdir(mode=0o755)
+    (house.state / "somebody's").touch()
+    house.write("x")
+    house.run(house.job())
+    assert house.state.stat().st_mode & 0o777 == 0o755
+    assert (house.state / "history.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
+@pytest.mark.parametrize(
+    "how", [{}, {"points": False, "delete": True}, {"parallel": 2}], ids=["points", "mirror", "lanes"]
+)
+def test_our_names_are_in_no_copy_whatever_they_are(
+    house: House, victim: Path, how: dict[str, object], kind: str
+) -> None:
+    for folder in ("", "deep/er"):
+        for name in (PARTIAL, RESTORING):
+            path = house.source / folder / name
+            house.write(path.with_name("beside"), "x")
+            match kind:
+                case "file":
+                    path.write_text("x")
+                case "folder":
+                    (path / "with").mkdir(parents=True)
+                    (path / "with/file").write_text("x")
+                case "link":
+                    path.symlink_to(victim)
+                case "fifo":
+                    os.mkfifo(path)
+    ran = house.run(house.job(rsync=how))
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    (said,) = ran["warnings"]
+    assert f"deep/er/{PARTIAL}" in said
+    copy = house.target if how.get("points") is False else house.point()
+    assert [path for path in copy.rglob("*") if path.name in (PARTIAL, RESTORING)] == []
+    assert (copy / "deep/er/beside").read_text() == "x"
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+    house.write("deep/more", "changed")
+    assert house.run().outcome == "done"
+    back = house.folder / "back"
+    assert house.call("restore", "run", "photos", "--to", str(back)).code == 0
+    assert sorted(path.name for path in back.rglob("*") if path.name.startswith(".~")) == []
+
+
+def users_folder(house: House) -> Path:
+    """A folder of the mirror that belongs to the stranger."""
+    house.write("w/passwd", "the first")
+    os.chown(house.source / "w", STRANGER, STRANGER)
+    return house.target / "w"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("consent", [True, False])
+def test_a_user_leads_root_elsewhere_by_her_folder_of_a_mirror(house: House, victim: Path, *, consent: bool) -> None:
+    """All that the mirror itself needs of her folder is rsync's; no script of ours takes up what lies there."""
+    theirs = users_folder(house)
+    job: dict[str, object] = {"points": False, "delete": consent}
+    house.run(house.job(rsync=job))
+    cut(house, rsync=job)
+    assert tries("ln", "-s", victim, theirs / PARTIAL)
+    assert tries("sh", "-c", f"echo evil > '{theirs}/.passwd.ABCDEF'")
+    house.write("w/passwd", "the second, longer")
+    house.job(rsync=job, guard={"max_deleted": "100%"})
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert (theirs / "passwd").read_text() == "the second, longer"
+    assert not os.path.lexists(theirs / PARTIAL)
+    assert house.run().outcome == "nothing-to-do"
+
+
+@pytest.mark.parametrize("swap", ["link", "folder"])
+def test_an_owner_of_a_mirrors_root_exchanges_our_folder(house: House, victim: Path, swap: str) -> None:
+    house.write("a", "x")
+    os.chown(house.source, STRANGER, STRANGER)
+    house.source.chmod(0o755)
+    house.run(house.job(rsync={"points": False}))
+    ours = house.target / ".poolferry"
+    assert tries("mv", ours, house.target / "aside")
+    if swap == "link":
+        assert tries("ln", "-s", victim, ours)
+    else:
+        assert tries("mkdir", ours)
+        assert tries("ln", "-s", victim / "passwd", ours / "target.json.new")
+    house.write("a", "changed")
+    ran = house.run("photos", "--allow", "target-new", "--allow", "target-in-use")
+    assert ran.outcome in ("refused", "failed"), ran
+    assert "link" in str(ran.value) or "another user" in str(ran.value) or "something else" in str(ran.value)
+
+
+@pytest.mark.parametrize("name", [RESTORING, f"{RESTORING}.new"])
+@pytest.mark.parametrize("leads_to", ["passwd", "not-there"])
+def test_a_restore_writes_its_mark_through_no_link(tmp_path: Path, victim: Path, name: str, leads_to: str) -> None:
+    """Into a folder of a user, who lays links there as soon as it is looked at."""
+    to = tmp_path / "to"
+    to.mkdir()
+    os.chown(to, STRANGER, STRANGER)
+    assert tries("true")
+    (to / name).symlink_to(victim / leads_to)
+    place = Location(path=str(to))
+    begin = begin_restore_command(place, aside="", folder=str(to), marker='{"job": "photos"}')
+    subprocess.run(begin.argv, check=True)
+    assert not (to / RESTORING).is_symlink()
+    assert (to / RESTORING).read_text() == '{"job": "photos"}\n'
+    time = to.stat().st_mtime_ns
+    subprocess.run(end_restore_command(place).argv, check=True)
+    assert os.listdir(to) == []
+    assert to.stat().st_mtime_ns == time
+
+
+def test_a_fifo_in_place_of_a_mark_holds_no_restore_up(house: House) -> None:
+    house.write("a", "x")
+    house.run(house.job())
+    to = house.folder / "to"
+    to.mkdir()
+    os.mkfifo(to / RESTORING)
+    ran = house.call("restore", "run", "photos", "--to", str(to))
+    assert ran.code == 3, ran

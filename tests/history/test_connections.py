@@ -235,6 +235,7 @@ def test_an_unprivileged_reader_reads_when_no_writer_is_there(open_to_all: str) 
     path = os.path.join(open_to_all, "history.sqlite")
     with open_history(path) as history:
         finish(history, Outcome.DONE)
+        opened_by_its_owner(path)
         assert read_as_nobody(path) == "['photos']"
     assert read_as_nobody(path) == "['photos']"
 
@@ -242,9 +243,12 @@ def test_an_unprivileged_reader_reads_when_no_writer_is_there(open_to_all: str) 
 @pytest.mark.root
 def test_an_unprivileged_reader_of_a_crashed_history_is_told_what_to_do(open_to_all: str, path: str) -> None:
     crashed = half_written(path, open_to_all)
+    opened_by_its_owner(crashed)
+    opened_by_its_owner(crashed + "-journal")
     assert "in the middle of a write" in read_as_nobody(crashed)
     assert "owner" in read_as_nobody(crashed)
     open_history(crashed).close()
+    opened_by_its_owner(crashed)
     assert read_as_nobody(crashed) == "['photos']"
 
 
@@ -252,6 +256,12 @@ def test_an_unprivileged_reader_of_a_crashed_history_is_told_what_to_do(open_to_
 def test_a_history_that_may_not_be_read_is_no_empty_one(open_to_all: str) -> None:
     os.chmod(open_to_all, 0o700)
     assert "Permission denied" in read_as_nobody(os.path.join(open_to_all, "history.sqlite"))
+
+
+def opened_by_its_owner(path: str) -> None:
+    """Lets others read it; we make it for its owner alone."""
+    os.chmod(os.path.dirname(path), 0o755)
+    os.chmod(path, 0o644)
 
 
 def read_as_nobody(path: str) -> str:

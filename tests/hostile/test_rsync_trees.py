@@ -108,6 +108,8 @@ def test_rsync_takes_no_name_of_ours_from_a_host_that_does_not_hear_our_rules(
     source = Location(path=str(house.source), host=Host(name="box"))
     told = replace(job(source=source) if points else mirror(delete=True), source=source)
     into = Location(path=str(house.target))
+    for folder in ("partial", "temporary"):
+        (house.target / ".poolferry" / folder).mkdir(parents=True, exist_ok=True)
     argv = list(copy_command(told, into, world(replace(EMPTY, exists=True)), base=None).argv)
     argv[argv.index("-e") + 1] = str(between)
     done = subprocess.run(argv, check=False, capture_output=True, timeout=30)

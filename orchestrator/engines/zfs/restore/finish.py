@@ -136,13 +136,18 @@ def _to_be_mounted(seen: Seen, dataset: str) -> bool:
 
 
 def _blocked(seen: Seen, dataset: str, blocked: dict[str, str]) -> str | None:
-    """Return why a dataset cannot be mounted now: something else uses its mountpoint, or its parent's."""
+    """Return why a dataset cannot be mounted now: something else uses its mountpoint, or its parent's, or files lie there."""
     if not _to_be_mounted(seen, dataset):
         return None
     if dataset and parent_of(dataset) in blocked:
         return blocked[parent_of(dataset)]
     place, whole = _mountpoint(seen, dataset), seen.world.target.full(dataset)
     other = seen.mounts.get(place)
+    if other is None and place in seen.occupied:
+        return (
+            f"{whole} is not mounted, as files lie in {place}, which it would hide: move them away, or give it another place "
+            f"(zfs set mountpoint=/… {whole}), and say the same command again"
+        )
     if other is None or other == whole:
         return None
     return f"{whole} is not mounted, as {other} has {place}: unmount that, and say the same command again"

@@ -30,7 +30,8 @@ class Seen:
     """A survey of copy and destination. `job`: made for the restore; `world`: the copy, up to the point, is its source.
 
     `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
-    properties of both by dataset; `mounts`: who is mounted where, at the destination. `able`: contents were asked for.
+    properties of both by dataset; `mounts`: who is mounted where, at the destination; `occupied`: mountpoints there that
+    hold files of something else. `able`: contents were asked for.
     `cursors`: what the source remembered for its targets, as its last recovery kit tells. `inside`: files in a pool's own
     dataset, where that is the destination; None: nobody looked.
     """
@@ -41,6 +42,7 @@ class Seen:
     copied: Values
     home: Values
     mounts: Mapping[str, str]
+    occupied: frozenset[str] = frozenset()
     bare: tuple[str, ...] = ()
     able: tuple[Able, Able] | None = field(default=None)
     cursors: tuple[Cursor, ...] = ()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 from orchestrator.domain.dataset_restore import Wished
-from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
@@ -30,9 +30,23 @@ e=$(zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source a
 esac
 zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source pbkdf2salt "$1" 2>/dev/null
 printf "=altroot\n"; zpool get -H -o value altroot "${1%%/*}" 2>/dev/null
-printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts; printf "=end\n"
+printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts
+printf "=occupied\n"; zfs list -H -o mountpoint -r -t filesystem "$1" 2>/dev/null | sort -u | while IFS= read -r m; do case $m in /*)
+[ ! -d "$m" ] || mountpoint -q -- "$m" || [ -z "$(find "$m" -xdev ! -type d -print -quit 2>/dev/null)" ] || printf "%s\n" "$m";;
+esac; done; printf "=end\n"
 """
-Told = tuple[dict[str, dict[str, Value]], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one side's datasets are: properties by dataset below the root, and mounted datasets by mountpoint.
+
+    `occupied`: mountpoints of them at which nothing is mounted, but files lie that a mount would hide.
+    """
+
+    properties: dict[str, dict[str, Value]]
+    mounts: dict[str, str]
+    occupied: frozenset[str] = frozenset()
 
 
 def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Seen:
@@ -41,9 +55,10 @@ def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: boo
     world = replace(survey(back, asked, reader, whole=True), returning=job.target.location.path)
     world, bare = up_to(world, wished.until)
     source, target = world.source.root, world.target.root
-    (copied, _), (home, mounts) = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
+    copied, home = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
     return Seen(
-        job=back, world=world, homeward=is_homeward(job, wished), copied=copied, home=home, mounts=mounts, bare=bare,
+        job=back, world=world, homeward=is_homeward(job, wished), copied=copied.properties, home=home.properties,
+        mounts=home.mounts, occupied=home.occupied, bare=bare,
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_of(job, wished),
         inside=_inside(world, reader),
     )  # fmt: skip
@@ -88,10 +103,11 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
     """
     told: dict[str, dict[str, Value]] = {}
     mounts: dict[str, str] = {}
+    occupied: set[str] = set()
     part = altroot = ""
     for line in lines:
         text = line.decode("utf-8", "surrogateescape")
-        if text in ("=properties", "=altroot", "=mounts", "=end"):
+        if text in ("=properties", "=altroot", "=mounts", "=occupied", "=end"):
             part = text
         elif part == "=properties":
             fields = text.split("\t")
@@ -102,13 +118,15 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
         elif part == "=mounts" and text:
             what, _, where = text.partition(" ")
             mounts[unescaped(where)] = unescaped(what)
+        elif part == "=occupied" and text:
+            occupied.add(text)
     if part != "=end":
         raise Unreadable("the properties ended too early")
     for own in told.values():
         if altroot.startswith("/") and (told_so := own.get("mountpoint")):
             received = told_so.received and outside(told_so.received, altroot)
             own["mountpoint"] = replace(told_so, received=received, outside=outside(told_so.value, altroot))
-    return told, mounts
+    return Told(properties=told, mounts=mounts, occupied=frozenset(occupied))
 
 
 def _value(value: str, received: str, source: str) -> Value:

@@ -180,6 +180,19 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
     assert waits.warnings == found.warnings
 
 
+def test_nothing_is_mounted_over_files_that_lie_there() -> None:
+    """A mountpoint comes from where the copy lay: a host that was taken over could name /etc/profile.d."""
+    there = [dataset(name, A, flags=BACK) for name in ("", "x", "z")]
+    home = {"": settled(), "x": settled(mountpoint="/etc/profile.d"), "z": settled(mountpoint="/srv/z")}
+    looked = replace(seen(*there, copied={}, home=home), occupied=frozenset({"/etc/profile.d"}))
+    found = settling.plan(looked)
+    assert mounted(found) == ["tank/photos", "tank/photos/z"]
+    assert isinstance(found, Plan)
+    (warning,) = found.warnings
+    assert warning.startswith("tank/photos/x is not mounted, as files lie in /etc/profile.d, which it would hide")
+    assert not any("poolferry" in line and "tank/photos/x" in line.split() for line in lines(found)), "its mark stays"
+
+
 def test_what_is_mounted_by_itself_already_is_fine() -> None:
     there = dataset("", A, flags=BACK, mounted=True)
     found = settling.plan(seen(there, copied={}, home={"": settled()}, mounts={"/tank/photos": "tank/photos"}))
@@ -234,20 +247,23 @@ tank/photosx\tquota\t0\t-\tdefault
 =mounts
 tank/photos/x\\040y /tank/photos/x\\040y
 proc /proc
+=occupied
+/srv/live files
 =end
 """
 
 
 def test_properties_and_mounts_are_read() -> None:
-    properties, mounts = parse_properties(LISTING.split(b"\n"), SOURCE)
-    assert properties == {
+    told = parse_properties(LISTING.split(b"\n"), SOURCE)
+    assert told.properties == {
         "": {
             "type": Value(value="filesystem", received=None, source="-"),
             "quota": Value(value="0", received="1000", source="local"),
         },
         "x y": {"user:a": Value(value="one", received="two", source="local")},
     }
-    assert mounts == {"/tank/photos/x y": "tank/photos/x y", "/proc": "proc"}
+    assert told.mounts == {"/tank/photos/x y": "tank/photos/x y", "/proc": "proc"}
+    assert told.occupied == {"/srv/live files"}
 
 
 @pytest.mark.parametrize(
@@ -265,13 +281,13 @@ tank/photos\tmountpoint\tnone\t{told}\tlocal
 /run/poolferry/disks/red
 =mounts
 =end"""
-    properties, _ = parse_properties(listing.encode().split(b"\n"), SOURCE)
-    mountpoint = properties[""]["mountpoint"]
+    found = parse_properties(listing.encode().split(b"\n"), SOURCE)
+    mountpoint = found.properties[""]["mountpoint"]
     assert (mountpoint.received, mountpoint.outside, mountpoint.value) == (outside, "none", "none")
-    bare, _ = parse_properties(
+    bare = parse_properties(
         listing.replace("=altroot\n/run/poolferry/disks/red", "=altroot\n-").encode().split(b"\n"), SOURCE
     )
-    assert bare[""]["mountpoint"].received == told
+    assert bare.properties[""]["mountpoint"].received == told
 
 
 @pytest.mark.parametrize("cut", [LISTING[:40], b"", LISTING.replace(b"=end\n", b"")])

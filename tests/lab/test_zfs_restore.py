@@ -259,6 +259,9 @@ def test_a_point_is_tried_written_and_dropped(master: Machine) -> None:
         master.sh(f"dd if=/dev/zero of=/dev/zvol/{scratch['dataset']}/disk bs=64K count=1 status=none; echo well").text
         == "well"
     )
+    # Nobody else looks into it, whatever the modes of what came back; and it gains nobody rights.
+    assert master.sh(f"setpriv --reuid=65534 --regid=65534 --clear-groups ls {place}", check=False).code != 0
+    assert "nosuid,nodev" in master.sh(f"findmnt -no OPTIONS {place}").text
     assert "as of a, at /run/poolferry/try" in master.poolferry("try", "photos", "--list").text
     assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
     again = master.poolferry("try", "photos", "--json", seconds=300).json

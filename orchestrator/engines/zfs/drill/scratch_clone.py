@@ -35,8 +35,11 @@ e=$(zfs list -Hp -d 1 -t filesystem,volume -o name,used,mountpoint,poolferry:try
 *"does not exist"*) ;; *) printf "%s\n" "$e" >&2; exit 1;;
 esac
 """
+# Arguments: the folder of all scratch copies, then datasets. Nobody but root enters that folder, whatever owners and modes the
+# copies hold; and no program or device node of theirs gains anybody rights.
 _MOUNT = """
-s=0; for d do zfs mount "$d" || s=1; done; [ "$s" = 0 ]
+f=$1; shift; install -d -m 0755 "${f%/*}" && install -d -m 0700 "$f" || exit
+s=0; for d do zfs mount -o nosuid,nodev "$d" || s=1; done; [ "$s" = 0 ]
 """
 # Arguments: dataset, mark. Clones of others in it keep it; nothing without the mark is touched.
 _DROP = r"""
@@ -87,7 +90,7 @@ def _make(job: Job, copy: Side, place: str, name: str, until: Point, keep: datet
             commands.zfs(*words, effect=Effect.WRITES, where=where),
         )
     if mounts:
-        command = commands.script(_MOUNT, *mounts, effect=Effect.WRITES, where=where)
+        command = commands.script(_MOUNT, FOLDER, *mounts, effect=Effect.WRITES, where=where)
         yield _step(f"mount them below {FOLDER}/{name}", "nothing else is mounted there", command)
 
 

@@ -31,12 +31,12 @@ def test_each_dataset_is_cloned_and_mounted_apart() -> None:
     assert lines[3] == f"zfs clone -o readonly=off {COPY.path}/v@b {PLACE}/photos-now/v"
     assert "'-o' " not in lines[4]
     assert lines[4].endswith(f"'{COPY.path}/x y@a' '{PLACE}/photos-now/x y'")
-    assert lines[5].endswith(f"sh {PLACE}/photos-now '{PLACE}/photos-now/x y'")
+    assert lines[5].endswith(f"sh /run/poolferry/try {PLACE}/photos-now '{PLACE}/photos-now/x y'")
 
 
 def test_what_is_locked_is_cloned_and_not_mounted() -> None:
     lines = made(side(COPY, dataset("", A, encrypted=True), dataset("x", A, encrypted=True, key_loaded=True)))
-    assert lines[-1].endswith(f"sh {PLACE}/photos-now/x")
+    assert lines[-1].endswith(f"sh /run/poolferry/try {PLACE}/photos-now/x")
 
 
 def test_only_what_has_our_mark_is_a_scratch_copy() -> None:

@@ -59,7 +59,7 @@ def test_a_pool_is_lost_and_everything_comes_back(master: Machine, flavour: str)
     before, held, told = values(master, "tank/photos"), guids(master, "tank/photos"), contents(master)
     rebuild(master)
     plan = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--json").json
-    assert plan["decision"] == "plan", plan
+    assert plan.get("decision") == "plan", plan
     lines = [line for stage in plan["stages"] for step in stage for line in step["commands"]]
     assert any("zfs send -PLceb" in line for line in lines)
     assert not any("receive" in line and " -F" in line for line in lines)

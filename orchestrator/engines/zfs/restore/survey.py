@@ -31,9 +31,12 @@ esac
 zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source pbkdf2salt "$1" 2>/dev/null
 printf "=altroot\n"; zpool get -H -o value altroot "${1%%/*}" 2>/dev/null
 printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts
-printf "=occupied\n"; zfs list -H -o mountpoint -r -t filesystem "$1" 2>/dev/null | sort -u | while IFS= read -r m; do case $m in /*)
-[ ! -d "$m" ] || mountpoint -q -- "$m" || [ -z "$(find "$m" -xdev ! -type d -print -quit 2>/dev/null)" ] || printf "%s\n" "$m";;
-esac; done; printf "=end\n"
+printf "=occupied\n"
+full() { [ -d "$1" ] && ! mountpoint -q -- "$1" && [ -n "$(find "$1" -xdev ! -type d -print -quit 2>/dev/null)" ]; }
+zfs list -H -o mountpoint -r -t filesystem "$1" 2>/dev/null | sort -u | while IFS= read -r m; do
+case $m in /*) full "$m" && printf "%s\n" "$m";; esac
+done
+printf "=end\n"
 """
 
 

@@ -1,7 +1,5 @@
 """Error messages of mount, cryptsetup, dmsetup, zpool and the like, with their meaning and a hint."""
 
-import re
-
 from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
@@ -13,17 +11,8 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.failure_table import FailureRow, find_failure
 from orchestrator.process.pipeline import Broken, StopReason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    program: str
-    words: str
-    error: type[OutsideError]
-    why: str
-    cure: str
 
 
 class Locked(OutsideError):
@@ -52,28 +41,28 @@ class TooNew(OutsideError):
 
 # DEVICE: whoever says it puts in the disk's own.
 _CHECK = "`e2fsck -f DEVICE` tells the damage and asks before it repairs any of it; then plug the disk in again; `smartctl -a DEVICE` tells its health"
-_RULES = (
-    _Rule(program="cryptsetup", words=r"No key available", error=Locked, why="the key does not open the disk",
+_TABLE = (
+    FailureRow(program="cryptsetup", words=r"No key available", error=Locked, why="the key does not open the disk",
           cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    _Rule(program="cryptsetup", words=r"Failed to open key file|No such file", error=Locked,
+    FailureRow(program="cryptsetup", words=r"Failed to open key file|No such file", error=Locked,
           why="the file with the disk's key cannot be read", cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    _Rule(program="zfs", words=r"Key load error|Incorrect key|Failed to open key", error=Locked,
+    FailureRow(program="zfs", words=r"Key load error|Incorrect key|Failed to open key", error=Locked,
           why="the key does not open the pool's datasets", cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    _Rule(program="", words=r"target is busy|device is busy|pool is busy|is still in use|Device or resource busy", error=Busy,
+    FailureRow(words=r"target is busy|device is busy|pool is busy|is still in use|Device or resource busy", error=Busy,
           why="somebody still uses the disk", cure="leave the folder or end the program that uses it, then: poolferry disks eject"),
-    _Rule(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=NeedsCheck,
+    FailureRow(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=NeedsCheck,
           why="its filesystem is damaged in a way that needs a decision", cure=_CHECK),
-    _Rule(program="mount", words=r"Structure needs cleaning|bad superblock", error=NeedsCheck, why="its filesystem is damaged", cure=_CHECK),
-    _Rule(program="zpool", words=r"newer version|unsupported (version or )?feature|uses the following feature", error=TooNew,
+    FailureRow(program="mount", words=r"Structure needs cleaning|bad superblock", error=NeedsCheck, why="its filesystem is damaged", cure=_CHECK),
+    FailureRow(program="zpool", words=r"newer version|unsupported (version or )?feature|uses the following feature", error=TooNew,
           why="its pool uses features that this machine's OpenZFS does not have; nothing was upgraded or changed",
           cure="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
-    _Rule(program="zpool", words=r"previously in use from another system", error=Damaged,
+    FailureRow(program="zpool", words=r"previously in use from another system", error=Damaged,
           why="the pool was not let go by the machine that used it last", cure="plug it in there and eject it; or poolferry disks readopt"),
-    _Rule(program="", words=r"No space left on device", error=TargetFull, why="the disk has no room left",
+    FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no room left",
           cure="let [keep] remove more points, or enroll a larger disk"),
-    _Rule(program="", words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
+    FailureRow(words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
           why="only root may do this", cure="run poolferry as root, or through its service"),
-    _Rule(program="", words=r"Input/output error|I/O error|can't read superblock|bad superblock|Structure needs cleaning|No such device|currently suspended",
+    FailureRow(words=r"Input/output error|I/O error|can't read superblock|bad superblock|Structure needs cleaning|No such device|currently suspended",
           error=Damaged, why="the disk does not answer, or was pulled out", cure="plug it in again; if it is plugged in: another cable or port"),
 )  # fmt: skip
 
@@ -93,9 +82,8 @@ def explain(failure: Broken) -> OrchestratorError:
     words = "\n".join(result.last_words)
     if result.exits[at] == 127 and "command not found" in words:
         return ProgramMissing(f"{program} is not installed", evidence=evidence, cure=f"install {program}")
-    for rule in _RULES:
-        if rule.program in ("", program) and re.search(rule.words, words):
-            return rule.error(rule.why, evidence=evidence, cure=rule.cure)
+    if found := find_failure(_TABLE, words, program=program):
+        return found.row.error(found.row.why, evidence=evidence, cure=found.row.cure)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), f"exit {result.exits[at]}")
     return Unexplained(f"{program}: {last}", evidence=evidence, cure="see the lines of the program")
 

@@ -22,7 +22,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line
 from orchestrator.engines.contract import LeftOut
 from orchestrator.engines.rsync.model import BUSY
 from orchestrator.engines.rsync.parse import parse_name
@@ -34,55 +34,16 @@ _QUOTED = re.compile(r'"[^"\n]*"')
 _GOES_ON = "what arrived stays; the next attempt goes on from it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    """Fits words that hold `words`, after one of `exits` when any are told."""
-
-    words: str = ""
-    exits: tuple[int, ...] = ()
-    error: type[OutsideError]
-    why: str
-    cure: str
-
-    def fits(self, code: int | None, words: str) -> bool:
-        return (not self.exits or code in self.exits) and re.search(self.words, words) is not None
-
-
-_RULES = (
-    _Rule(
+_TABLE = (
+    FailureRow(
         words=r"No space left on device|Disk quota exceeded",
         error=TargetFull,
         why="the target has no room left (space, inodes or quota)",
         cure="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
     ),
-    _Rule(
-        words=r"Host key verification failed",
-        error=PermissionDenied,
-        why="the host's key is not the one this machine knows, or it knows none",
-        cure="log in once by hand as the user who runs poolferry, and compare the key before accepting it",
-    ),
-    _Rule(
-        words=r"Permission denied \((publickey|password|keyboard|gssapi|hostbased)",
-        error=PermissionDenied,
-        why="the host refused our login",
-        cure="ssh-copy-id to the host, or name the key in [pipe] ssh-options",
-    ),
-    _Rule(
-        words=r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
-        error=HostUnreachable,
-        why="the host's name could not be resolved",
-        cure="check the name and this machine's network",
-    ),
-    _Rule(
-        words=(
-            r"Connection refused|Connection timed out|No route to host|Network is unreachable|"
-            r"Operation timed out|Connection to .* timed out"
-        ),
-        error=HostUnreachable,
-        why="the host did not answer",
-        cure="check that the host runs, and sshd on it",
-    ),
-    _Rule(
+    *LOGIN,
+    *NETWORK,
+    FailureRow(
         words=(
             r"rsync: (command )?not found|rsync: No such file|Failed to exec|exec.*rsync.*No such file|"
             r"sh: \d+: (rsync|flock|find|stat): not found|command not found"
@@ -91,7 +52,7 @@ _RULES = (
         why="a program is not installed there",
         cure="apt install rsync util-linux findutils coreutils on that machine",
     ),
-    _Rule(
+    FailureRow(
         words=(
             r"unknown option|on remote machine: -|syntax or usage error|requested action not supported|"
             r"No common checksum|disabled on this server"
@@ -101,68 +62,68 @@ _RULES = (
         cure="upgrade the older rsync; `poolferry check --system` names both versions",
         exits=(1, 2, 4, 12),
     ),
-    _Rule(
+    FailureRow(
         words=r"protocol version mismatch|is your shell clean",
         error=OutsideError,
         why="the remote shell prints something before rsync speaks",
         cure="`ssh HOST true` must print nothing: mend the login scripts there",
         exits=(2,),
     ),
-    _Rule(
+    FailureRow(
         words=r"Read-only file system",
         error=PermissionDenied,
         why="the target is mounted read-only",
         cure="look at the kernel's messages for a disk error, then mount it writable",
     ),
-    _Rule(
+    FailureRow(
         words=r"Input/output error",
         error=OutsideError,
         why="a disk could not be read or written",
         cure="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
     ),
-    _Rule(
+    FailureRow(
         words=r'(change_dir|link_stat) "" failed: No such file',
         error=SourceMissing,
         why="the source is not there",
         cure="mount it, or correct `source` in the job file",
     ),
-    _Rule(
+    FailureRow(
         words=r'mkdir "" failed: No such file',
         error=OutsideError,
         why="the folder above the target is not there",
         cure="mount it, or make the folder",
     ),
-    _Rule(
+    FailureRow(
         words=r"Not a directory",
         error=OutsideError,
         why="a file lies where a folder is needed",
         cure="move it away, or name another place in targets.toml",
     ),
-    _Rule(
+    FailureRow(
         words=r"symlink owned by an untrusted user",
         error=PermissionDenied,
         why="the path leads over a symbolic link that somebody else owns, and rsync does not follow it",
         cure="write the real path (`realpath` tells it), or give the link to the user who runs poolferry",
     ),
-    _Rule(
+    FailureRow(
         words=r"Too many links",
         error=OutsideError,
         why="the target's filesystem allows no more names for one file",
         cure="let [keep] remove points",
     ),
-    _Rule(
+    FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
         error=OutsideError,
         why="memory was too short for the list of files",
         cure="give the smaller machine more memory, or split the source into several jobs",
     ),
-    _Rule(
+    FailureRow(
         words=r"Permission denied|Operation not permitted",
         error=PermissionDenied,
         why="something may not be read or written by this user",
         cure="run as root, or give this user the rights",
     ),
-    _Rule(
+    FailureRow(
         words=(
             r"io timeout after|timeout in data|connection unexpectedly closed|Broken pipe|Connection reset|"
             r"closed by remote host|error in rsync protocol|connection lost"
@@ -171,34 +132,29 @@ _RULES = (
         why="the transfer broke off in the middle",
         cure=_GOES_ON,
     ),
-    _Rule(
+    FailureRow(
         exits=(10,),
         error=HostUnreachable,
         why="the connection failed",
         cure="check the network between both machines",
     ),
-    _Rule(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", cure=_GOES_ON),
-    _Rule(exits=(20, 143), error=StreamBroken, why="rsync was told to end", cure=_GOES_ON),
-    _Rule(exits=(30,), error=Stalled, why="nothing moved for too long", cure=_GOES_ON),
-    _Rule(
+    FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", cure=_GOES_ON),
+    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was told to end", cure=_GOES_ON),
+    FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", cure=_GOES_ON),
+    FailureRow(
         exits=(124, 125, 126),
         error=ProgramMissing,
         why="the program there could not be started",
         cure="try `ssh HOST rsync --version` by hand",
     ),
-    _Rule(exits=(127,), error=ProgramMissing, why="rsync is not installed there", cure="apt install rsync"),
-    _Rule(
+    FailureRow(exits=(127,), error=ProgramMissing, why="rsync is not installed there", cure="apt install rsync"),
+    FailureRow(
         exits=(137,),
         error=StreamBroken,
         why="rsync was killed",
         cure="was memory short? (the kernel's messages tell); the next attempt goes on",
     ),
-    _Rule(
-        exits=(255,),
-        error=HostUnreachable,
-        why="the connection to the host broke off or could not be made",
-        cure="check the network, and `ssh HOST true` by hand",
-    ),
+    SSH_ENDED,
 )
 
 
@@ -214,12 +170,12 @@ def explain(broken: Broken) -> OrchestratorError:
         return NotNow(
             "another copy into this target is still alive", cure="it ends by itself, or with the far side's timeout"
         )
-    words = _QUOTED.sub('""', said)
-    rule = next((rule for rule in _RULES if rule.fits(code, words)), None)
-    if rule is not None:
-        line = _first_line(said, rule.words or r"\S")
-        return rule.error(f"{rule.why} ({line})" if line else rule.why, evidence=evidence, cure=rule.cure)
-    line = _first_line(said, r"\S")
+    found = find_failure(_TABLE, _QUOTED.sub('""', said), codes=() if code is None else (code,))
+    if found is not None:
+        row = found.row
+        line = _first_line(said, row.words or r"\S")
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, cure=row.cure)
+    line = first_line(said)
     return Unexplained(
         f"rsync ended with {code}: {line or 'no words'}",
         evidence=evidence,

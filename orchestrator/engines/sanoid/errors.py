@@ -19,119 +19,89 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, whole_lines
 from orchestrator.engines.sanoid.model import NOT_TAKEN
 from orchestrator.process.pipeline import Broken, StopReason
 
 _TRY = "look at `zpool status` there"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    """Fits what was said, or where no words are told, one of the exit codes."""
-
-    words: str = ""
-    exits: tuple[int, ...] = ()
-    error: type[OutsideError]
-    why: str
-    cure: str
-
-    def fits(self, code: int | None, said: str) -> bool:
-        return (not self.exits or code in self.exits) and re.search(self.words, said) is not None
-
-
-_RULES = (
-    _Rule(
+_TABLE = (
+    FailureRow(
         words=r"sanoid: (command )?not found|sanoid: No such file",
         error=ProgramMissing,
         why="sanoid is not installed",
         cure="apt install sanoid on the machine that holds the pool",
     ),
-    _Rule(
+    FailureRow(
         words=r"Can't locate \S+\.pm in @INC",
         error=ProgramMissing,
         why="a part of sanoid is missing",
         cure="apt install libconfig-inifiles-perl libcapture-tiny-perl there",
     ),
-    _Rule(
+    FailureRow(
         words=r"zfs: (command )?not found|/dev/zfs|ZFS modules (are not|cannot be) loaded",
         error=ProgramMissing,
         why="ZFS is not there, or its kernel module is not loaded",
         cure="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
     ),
-    _Rule(
+    FailureRow(
         words=r"I don't understand the setting|requires a minimum sanoid\.defaults\.conf|cannot load .*sanoid\.defaults\.conf",
         error=OutsideError,
         why="sanoid and its own defaults are of different versions",
         cure="apt install --reinstall sanoid there",
     ),
-    _Rule(
+    FailureRow(
         words=r"FATAL: cannot load .*sanoid\.conf",
         error=OutsideError,
         why="sanoid cannot read its configuration",
         cure="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there tells more",
     ),
-    _Rule(
+    FailureRow(
         words=r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
         error=SourceMissing,
         why="the dataset is not there",
         cure="import its pool, or correct the name in the job file",
     ),
-    _Rule(
+    FailureRow(
         words=r"pool I/O is currently suspended|pool is suspended",
         error=OutsideError,
         why="the pool lost its disks and waits for them",
         cure="attach the disks again, then `zpool clear`",
     ),
-    _Rule(
+    FailureRow(
         words=r"out of space|quota exceeded",
         error=TargetFull,
         why="the pool has no room left",
         cure="free room, or keep fewer snapshots in [snapshots]",
     ),
-    _Rule(
-        words=r"[Pp]ermission denied \((publickey|password|keyboard|gssapi|hostbased)",
-        error=PermissionDenied,
-        why="the host refused our login",
-        cure="ssh-copy-id to the host, or name the key in [pipe] ssh-options",
-    ),
-    _Rule(
-        words=r"Host key verification failed",
-        error=PermissionDenied,
-        why="the host's key is not the one this machine knows, or it knows none",
-        cure="log in once by hand as the user who runs poolferry, and compare the key before accepting it",
-    ),
-    _Rule(
+    *LOGIN,
+    FailureRow(
         words=r"[Pp]ermission denied|Operation not permitted",
         error=PermissionDenied,
         why="this user may not do that to the pool",
         cure="run as root, or `zfs allow -u USER snapshot,destroy,mount DATASET`",
     ),
-    _Rule(
+    FailureRow(
         words=r"[Rr]ead-only",
         error=PermissionDenied,
         why="the pool or a folder of sanoid's is read-only",
         cure=_TRY,
     ),
-    _Rule(
+    FailureRow(
         words=r"I/O error",
         error=OutsideError,
         why="a disk could not be read or written",
         cure=f"{_TRY}, and at the kernel's messages",
     ),
-    _Rule(
+    FailureRow(
         words=r"No space left on device",
         error=OutsideError,
         why="the folder that sanoid works in has no room",
         cure="free room below the state directory, on a host below /tmp",
     ),
-    _Rule(
-        words=r"Could not resolve hostname|Connection (refused|timed out)|No route to host|Network is unreachable",
-        error=HostUnreachable,
-        why="the host did not answer",
-        cure="check its name, that it runs, and sshd on it",
-    ),
-    _Rule(
+    *NETWORK,
+    FailureRow(
         exits=(255,),
         words=r"(?s)\A(?!.*(FATAL|ERROR))",  # perl's own last breath may be 255 too
         error=HostUnreachable,
@@ -155,11 +125,10 @@ def explain(broken: Broken) -> OrchestratorError:
             f"sanoid ended well, and the snapshot is not there ({_line(said, 'was taken')})",
             cure="`sanoid --take-snapshots --verbose` there by hand tells more; is another sanoid at work on this dataset?",
         )
-    rule = next((rule for rule in _RULES if rule.fits(code, said)), None)
-    if rule is not None:
-        line = _line(said, rule.words if not rule.exits else r"\S")
-        return rule.error(f"{rule.why} ({line})" if line else rule.why, evidence=evidence, cure=rule.cure)
-    words = _line(said, r"cannot|ERROR|FATAL") or _line(said, r"\S") or "no words"
+    if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
+        row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, cure=row.cure)
+    words = _line(said, r"cannot|ERROR|FATAL") or first_line(said) or "no words"
     return Unexplained(
         f"sanoid ended with {code}: {words}",
         evidence=evidence,

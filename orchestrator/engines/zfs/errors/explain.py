@@ -18,6 +18,7 @@ from orchestrator.domain.errors import (
     Stopped,
     Unexplained,
 )
+from orchestrator.domain.failure_table import find_failure, first_line, whole_lines
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.engines.zfs.errors.messages import GOES_ON, TABLE
 from orchestrator.process.pipeline import Broken, Result, StopReason
@@ -40,17 +41,17 @@ def explain(broken: Broken) -> OrchestratorError:
     said = _SIZES.sub("", "\n".join(_in_order(result, evidence)))
     plain = _QUOTED.sub(lambda quoted: "'" + "x" * (len(quoted[0]) - 2) + "'", said)
     if missing := _NO_POOL.search(plain):
-        return NotNow(f"a pool is not imported ({_lines(said, missing)})", cure="plug it in, or `zpool import` it")
+        return NotNow(
+            f"a pool is not imported ({whole_lines(said, missing.span())})", cure="plug it in, or `zpool import` it"
+        )
     codes = {_as_a_shell(code) for code in result.exits if code}
-    for saying in TABLE:
-        found = re.search(saying.words, plain) if saying.words is not None else None
-        if found is not None or codes & set(saying.exits):
-            line = _lines(said, found) if found is not None else _first(said)
-            lacks = _DENIED.search(plain) if saying.error is PermissionDenied else None
-            why = f"{saying.why}: it lacks `{lacks[1]}`" if lacks else saying.why
-            return saying.error(f"{why} ({line})" if line else why, evidence=evidence, cure=saying.cure)
+    if fits := find_failure(TABLE, plain, codes=codes):
+        row, line = fits.row, whole_lines(said, fits.at) if fits.at else first_line(said)
+        lacks = _DENIED.search(plain) if row.error is PermissionDenied else None
+        why = f"{row.why}: it lacks `{lacks[1]}`" if lacks else row.why
+        return row.error(f"{why} ({line})" if line else why, evidence=evidence, cure=row.cure)
     return Unexplained(
-        f"zfs ended with {_told(result)}: {_first(said) or 'no words'}",
+        f"zfs ended with {_told(result)}: {first_line(said) or 'no words'}",
         evidence=evidence,
         cure="the whole output is in `poolferry show RUN`",
     )
@@ -99,14 +100,3 @@ def _as_a_shell(code: int) -> int:
 def _told(result: Result) -> str:
     blamed = result.exits[result.culprit] if result.culprit is not None else None
     return "an unknown status" if blamed is None else str(_as_a_shell(blamed))
-
-
-def _lines(said: str, found: re.Match[str]) -> str:
-    """Return the whole lines that contain the match, joined into one."""
-    start = said.rfind("\n", 0, found.start()) + 1
-    end = said.find("\n", found.end())
-    return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())
-
-
-def _first(said: str) -> str:
-    return next((line.strip() for line in said.splitlines() if line.strip()), "")

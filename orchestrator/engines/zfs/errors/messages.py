@@ -15,259 +15,220 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.failure_table import LOGIN, NETWORK, ends, says
 
 GOES_ON = "what arrived is kept, and the next attempt goes on from it"
 LOOKS = "the next attempt looks again and decides anew"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saying:
-    """One rule of the table: a pattern `words`, compiled when something failed, or the `exits` of a program."""
-
-    words: str | None
-    exits: tuple[int, ...]
-    error: type[OutsideError]
-    why: str
-    cure: str
-
-
-def _says(words: str, error: type[OutsideError], why: str, cure: str) -> Saying:
-    return Saying(words=words, exits=(), error=error, why=why, cure=cure)
-
-
-def _ends(exits: tuple[int, ...], error: type[OutsideError], why: str, cure: str) -> Saying:
-    return Saying(words=None, exits=exits, error=error, why=why, cure=cure)
-
-
 _TOKENS = (
-    _says(
+    says(
         r"used in the initial send no longer exists",
         TokenStale, "the snapshot that a cut send was about is gone from the source", LOOKS,
     ),
-    _says(
+    says(
         r"is no longer the same snapshot used in the initial send",
         TokenStale, "the snapshot that a cut send was about is another one now, under the same name", LOOKS,
     ),
-    _says(
+    says(
         r"incremental source \S* ?no longer exists",
         TokenStale, "what a cut send starts from is gone from the source, as a snapshot and as a bookmark", LOOKS,
     ),
-    _says(
+    says(
         r"resume token is corrupt|resume token .*(invalid|version)|cannot resume send",
         TokenStale, "the resume token cannot be used: it is damaged, or of another version of ZFS", LOOKS,
     ),
-    _says(
+    says(
         r"contains partially-complete state from|Resuming recv on existing d",
         TokenStale, "the target holds what a cut receive left, and this stream is not its rest",
         f"it may still be closing; {LOOKS}",
     ),
-    _says(
+    says(
         r"embedded data.* encrypted|incompatible embedded data",
         TokenStale, "the stream holds embedded blocks, which an encrypted target cannot take", LOOKS,
     ),
 )  # fmt: skip
 _BASES = (
-    _says(
+    says(
         r"most recent snapshot of .* does not\s+match incremental source|incremental source .* does not exist",
         BaseGone, "the target's newest snapshot is not the one that this stream starts from", LOOKS,
     ),
-    _says(
+    says(
         r"has been modified\s+since most recent snapshot",
         BaseGone, "the target was written to since its newest snapshot", f"set readonly=on there; {LOOKS}",
     ),
-    _says(
+    says(
         r"destination has snapshots \(eg|must destroy them to overwrite|more recent snapshots or bookmarks exist",
         BaseGone, "the target has got snapshots since the look", LOOKS,
     ),
-    _says(
+    says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
         OutsideError, "the target is a clone, and a whole stream cannot replace it",
         "`zfs promote` it there, or begin that copy anew: run again with --aside",
     ),
-    _says(
+    says(
         r"has dependent clones|clones of previous snapshots exist",
         OutsideError, "a clone on the target hangs on a snapshot that would have to go",
         "`zfs promote` or destroy the clone there; a name that ends in %recv is what a cut receive left: run again",
     ),
 )  # fmt: skip
 _ENCRYPTION = (
-    _says(
+    says(
         r"raw receive on top of existing unencrypted|cannot be used to destroy an encrypted|overwrite an unencrypted",
         OutsideError, "one side is encrypted and the other is not, so the stream does not fit what is there",
         "begin that copy anew beside the old one: run again with --aside",
     ),
-    _says(
+    says(
         r"IV set guid m",
         OutsideError, "the target's newest snapshot was not received raw, so a raw stream cannot follow it",
         "begin that copy anew beside the old one: run again with --aside",
     ),
-    _says(
+    says(
         r"was received as a raw stream, but this incremental is not raw",
         OutsideError, "the copy was received raw and this stream is not: every later raw one would be refused",
         'write raw = "auto" in [zfs]',
     ),
-    _says(
+    says(
         r"encryption key does not match existing key",
         OutsideError, "the stream's key is not the copy's: it was changed on one side",
         "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or begin anew with --aside",
     ),
-    _says(
+    says(
         r"may not be sent with properties without the raw flag",
         OutsideError, "zfs sends properties of encrypted datasets only with a raw stream",
         'write raw = "auto", or properties = false, in [zfs]',
     ),
-    _says(
+    says(
         r"(?i)key (must be|is not|not) loaded|key unavailable",
         PermissionDenied, "a key is not loaded",
         '`zfs load-key` on that side; or write raw = "auto" in [zfs], which needs no key',
     ),
-    _says(
+    says(
         r"requires -L|--large-block",
         OutsideError, "earlier streams of this chain held large blocks, and this one was sent without",
         "`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and run again",
     ),
 )  # fmt: skip
 _ROOM = (
-    _says(
+    says(
         r"(?i)quota exceeded",
         TargetFull, "a quota on the target is reached",
         f"`zfs get -r quota,refquota` there names it: raise it; {GOES_ON}",
     ),
-    _says(
+    says(
         r"(?i)out of space|no space left on device",
         TargetFull, "the target pool has no room left",
         f"destroy snapshots there that nobody needs, or give it more disks; {GOES_ON}",
     ),
 )  # fmt: skip
 _POOLS = (
-    _says(
+    says(
         r"(?i)suspended",
         OutsideError, "a pool is suspended: its disks are gone or failing",
         "`zpool status` names the fault: bring the disks back, then `zpool clear`; what arrived is kept",
     ),
-    _says(
+    says(
         r"must be upgraded|unsupported (feature|version)|requires a newer|cannot be received.*version",
         ProgramMissing, "the target's ZFS, or its pool, is older than the stream needs",
         "`poolferry check --system` names both versions; upgrade ZFS there, then `zpool upgrade` the pool",
     ),
-    _says(
+    says(
         r"modules? (are not|cannot be) (auto-)?loaded|/dev/zfs and|zfs_version_kernel",
         ProgramMissing, "the kernel's zfs module is not loaded",
         "modprobe zfs; after a kernel upgrade it may have to be built anew (`dkms status`)",
     ),
-    _says(
+    says(
         r"Input/output error|I/O error|Invalid exchange",
         OutsideError, "a disk could not be read or written",
         "`zpool status -v` names the pool's errors; look at the kernel's messages and the disks (smartctl -a)",
     ),
 )  # fmt: skip
 _RIGHTS = (
-    _says(
-        r"Host key verification failed",
-        PermissionDenied, "the host's key is not the one this machine knows, or it knows none",
-        "log in once by hand as the user who runs poolferry, and compare the key before accepting it",
-    ),
-    _says(
-        r"Permission denied \((publickey|password|keyboard|gssapi|hostbased)",
-        PermissionDenied, "the host refused our login",
-        "ssh-copy-id to the host, or name the key in [pipe] ssh-options",
-    ),
-    _says(
+    *LOGIN,
+    says(
         r"sudo: .*(password|terminal|askpass|not allowed)|may not run sudo|is not in the sudoers",
         PermissionDenied, "sudo does not let this user run zfs without a password",
         "a line in sudoers: USER ALL=(root) NOPASSWD: /usr/sbin/zfs, /usr/bin/kill; or `zfs allow` without sudo",
     ),
-    _says(
+    says(
         r"unshare: ",
         PermissionDenied, "contents can be read by root alone, who may mount snapshots",
         "verify as root; or write sudo = true in [zfs], and allow `sudo -n unshare` on that machine",
     ),
-    _says(
+    says(
         r"(?i)permission denied|operation not permitted|insufficient privileges",
         PermissionDenied, "this user may not do that with this dataset",
         "run as root, or write sudo = true in [zfs]; or `zfs allow` it: `poolferry check --system` says what is needed",
     ),
-    _says(
+    says(
         r"\bnot found\b|: No such file or directory",
         ProgramMissing, "a program is not installed there", "apt install zfsutils-linux mbuffer on that machine",
     ),
 )  # fmt: skip
-_HOSTS = (
-    _says(
-        r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
-        HostUnreachable, "the host's name could not be resolved", "check the name and this machine's network",
-    ),
-    _says(
-        r"Connection refused|Connection timed out|No route to host|Network is unreachable|Operation timed out|"
-        r"Connection to .* timed out|banner exchange",
-        HostUnreachable, "the host did not answer", "check that the host runs, and sshd on it",
-    ),
-)  # fmt: skip
 _OPEN = (
-    _says(
+    says(
         r"a stranger connected",
         OutsideError, "somebody else connected to mbuffer's port before the sender did; nothing of it was received",
         'find out who, on the sending machine; until then write transport = "ssh" in [pipe]',
     ),
-    _says(
+    says(
         r"rejected connection from",
         OutsideError, "the sender's connection comes from another address than its ssh connection",
         'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
     ),
-    _says(
+    says(
         r"could not bind to socket",
         StreamBroken, "mbuffer's port was taken", "the next attempt takes another one",
     ),
     *(
-        _says(
+        says(
             words, HostUnreachable, "mbuffer's own connection could not be made",
             'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
         )
         for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # what tells more first
     ),
-    _says(
+    says(
         r"watchdog timeout",
         Stalled, "nothing moved for too long, so mbuffer gave up", GOES_ON,
     ),
 )  # fmt: skip
 _SURPRISES = (
-    _says(
+    says(
         r"\bexists\s+must specify -F|destination already exists|dataset already exists|bookmark exists",
         BaseGone, "something of that name has come to be since the look", LOOKS,
     ),
-    _says(
+    says(
         r"does not exist",
         BaseGone, "something that was there at the look is gone", LOOKS,
     ),
-    _says(
+    says(
         r"is busy|process \d+ does not end",
         Stalled, "something still uses a dataset: a receive, a mount or a hold",
         "it may end by itself; else `zfs holds`, `zfs mount` and the list of processes tell what it is",
     ),
-    _says(
+    says(
         r"cannot receive \S+ property on",
         OutsideError, "a property could not be set on the copy; its data arrived",
         "name the property in [zfs] protect, and run again",
     ),
 )  # fmt: skip
 _CUTS = (
-    _says(
+    says(
         r"Timeout, server .* not responding|Connection (reset|closed)|client_loop|closed by remote host",
         StreamBroken, "the link broke off in the middle", GOES_ON,
     ),
-    _ends((127,), ProgramMissing, "a program is not installed there", "apt install zfsutils-linux mbuffer there"),
-    _ends((126,), ProgramMissing, "a program there could not be started", "try `zfs version` there by hand"),
-    _ends((255,), HostUnreachable, "the connection to the host broke off or could not be made", GOES_ON),
-    _ends(
+    ends((127,), ProgramMissing, "a program is not installed there", "apt install zfsutils-linux mbuffer there"),
+    ends((126,), ProgramMissing, "a program there could not be started", "try `zfs version` there by hand"),
+    ends((255,), HostUnreachable, "the connection to the host broke off or could not be made", GOES_ON),
+    ends(
         (137,), StreamBroken, "a program of the stream was killed",
         f"was memory short? (the kernel's messages tell); {GOES_ON}",
     ),
-    _says(
+    says(
         r"incomplete stream|checksum mismatch|failed to read from stream|[Bb]roken pipe|Partially received|"
         r"invalid (stream|backup stream)|signal received|[Ii]nterrupted",
         StreamBroken, "the stream broke off in the middle", GOES_ON,
     ),
-    _ends((129, 130, 141, 143), StreamBroken, "the stream was ended in the middle", GOES_ON),
+    ends((129, 130, 141, 143), StreamBroken, "the stream was ended in the middle", GOES_ON),
 )  # fmt: skip
-TABLE = (*_TOKENS, *_BASES, *_ENCRYPTION, *_ROOM, *_POOLS, *_RIGHTS, *_OPEN, *_HOSTS, *_SURPRISES, *_CUTS)
+TABLE = (*_TOKENS, *_BASES, *_ENCRYPTION, *_ROOM, *_POOLS, *_RIGHTS, *_OPEN, *NETWORK, *_SURPRISES, *_CUTS)

@@ -1,0 +1,94 @@
+"""One table of failures: what programs say when they fail, what it means, and what helps.
+
+Each engine, and the room of the disks, has a short table of its own and takes the shared rows of ssh from here. A table is
+tried from the top: words before mere exit codes, causes before consequences.
+Why here: disks and engines may not import each other, and both may import this room.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied
+from orchestrator.domain.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRow:
+    """One row. It fits when `words` (a pattern; None: any) were said, by `program` and with one of `exits` where these are given."""
+
+    words: str | None = None
+    exits: tuple[int, ...] = ()
+    program: str = ""
+    error: type[OutsideError]
+    why: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureFound:
+    """The row that fits, and where in the text its words were found; None: it fits by an exit code alone."""
+
+    row: FailureRow
+    at: tuple[int, int] | None
+
+
+def find_failure(
+    table: Iterable[FailureRow], said: str, *, codes: Collection[int] = (), program: str = ""
+) -> FailureFound | None:
+    """Return the first row that fits. `codes`: exit codes as a shell reports them; `program`: the one that failed."""
+    for row in table:
+        if (row.exits and not set(row.exits) & set(codes)) or row.program not in ("", program):
+            continue
+        found = re.search(row.words, said) if row.words is not None else None
+        if found is not None or row.words is None:
+            return FailureFound(row=row, at=found.span() if found else None)
+    return None
+
+
+def says(words: str, error: type[OutsideError], why: str, cure: str) -> FailureRow:
+    """Return a row that fits by words."""
+    return FailureRow(words=words, error=error, why=why, cure=cure)
+
+
+def ends(exits: tuple[int, ...], error: type[OutsideError], why: str, cure: str) -> FailureRow:
+    """Return a row that fits by an exit code alone."""
+    return FailureRow(exits=exits, error=error, why=why, cure=cure)
+
+
+def whole_lines(said: str, at: tuple[int, int]) -> str:
+    """Return the whole lines that contain what was found, joined into one."""
+    start = said.rfind("\n", 0, at[0]) + 1
+    end = said.find("\n", at[1])
+    return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())
+
+
+def first_line(said: str) -> str:
+    """Return the first line that is not empty."""
+    return next((line.strip() for line in said.splitlines() if line.strip()), "")
+
+
+# The rows of ssh, which every engine that reaches a host needs. Source: ssh(1), OpenSSH's own messages.
+HOST_KEY = says(
+    r"Host key verification failed",
+    PermissionDenied, "the host's key is not the one this machine knows, or it knows none",
+    "log in once by hand as the user who runs poolferry, and compare the key before accepting it",
+)  # fmt: skip
+LOGIN_REFUSED = says(
+    r"[Pp]ermission denied \((publickey|password|keyboard|gssapi|hostbased)",
+    PermissionDenied, "the host refused our login", "ssh-copy-id to the host, or name the key in [pipe] ssh-options",
+)  # fmt: skip
+UNRESOLVED = says(
+    r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
+    HostUnreachable, "the host's name could not be resolved", "check the name and this machine's network",
+)  # fmt: skip
+UNANSWERED = says(
+    r"Connection refused|Connection timed out|No route to host|Network is unreachable|Operation timed out|"
+    r"Connection to .* timed out|banner exchange",
+    HostUnreachable, "the host did not answer", "check that the host runs, and sshd on it",
+)  # fmt: skip
+SSH_ENDED = ends(
+    (255,), HostUnreachable, "the connection to the host broke off or could not be made",
+    "check the network, and `ssh HOST true` by hand",
+)  # fmt: skip
+LOGIN = (HOST_KEY, LOGIN_REFUSED)
+NETWORK = (UNRESOLVED, UNANSWERED)

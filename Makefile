@@ -49,7 +49,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-zfs lab check format bench bench-zfs lock clean setup packages packages-test packages-lab
+.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -83,6 +83,14 @@ check: packages-test setup  ## format, lint, types, shell, the fast tests; under
 	@$(BIN)/python -m mypy --no-error-summary
 	@scripts="$(call scripts,(ba|da)?sh)"; [ -z "$$scripts" ] || shellcheck $$scripts
 	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)
+
+# What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.
+DECIDES := orchestrator/domain/*,orchestrator/planners/*,orchestrator/engines/*/plan.py,orchestrator/engines/*/plan/*,orchestrator/engines/*/parse.py,orchestrator/engines/zfs/survey/parse.py
+coverage: packages-test setup  ## which lines and branches the fast tests reach; fails where what decides is not wholly reached
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -q -m '$(FAST)' tests/domain tests/planners tests/engines tests/config tests/history tests/process tests/views
+	@$(BIN)/python -m coverage report --include='$(DECIDES)' --fail-under=100
+	@$(BIN)/python -m coverage report --omit='$(DECIDES)' --skip-covered | tail -n 3
 
 format: setup  ## lays out the code as check wants it
 	@$(BIN)/python -m ruff format --quiet . $(call scripts,python3)

@@ -137,7 +137,9 @@ def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -
     overdue = {member.disk.name: told for member in active if (told := _overdue(rotation, member, now))}
     return SetHealth(
         newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active),
-        sleeping=tuple(_sleeping(member, now) for member in active if member.sleeps(now)),
+        sleeping=tuple(
+            _sleeping(member.disk.name, member.snooze, now) for member in active if member.snooze and member.sleeps(now)
+        ),
         ailing={member.disk.name: "; ".join(member.ails.values()) for member in active if member.ails},
     )  # fmt: skip
 
@@ -164,11 +166,9 @@ def _overdue(rotation: RotationSet, member: Member, now: datetime) -> str:
     return told + where
 
 
-def _sleeping(member: Member, now: datetime) -> str:
-    if member.snooze is None:
-        return ""
-    note = f": {member.snooze.note}" if member.snooze.note else ""
-    return f"nobody waits for disk {member.disk.name} until {member.snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
+def _sleeping(disk: str, snooze: Snooze, now: datetime) -> str:
+    note = f": {snooze.note}" if snooze.note else ""
+    return f"nobody waits for disk {disk} until {snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
 
 
 def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:

@@ -111,3 +111,14 @@ def test_it_brings_nothing_heavy() -> None:
 def test_anything_else_is_left_to_the_library() -> None:
     with pytest.raises(TypeError):
         quick.dataclass(frozen=False, slots=True, kw_only=True)
+
+
+def test_a_class_may_keep_a_method_of_its_own() -> None:
+    @quick.dataclass(frozen=True, slots=True, kw_only=True)
+    class Loud:
+        name: str
+
+        def __repr__(self) -> str:
+            return self.name.upper()
+
+    assert repr(Loud(name="a")) == "A"

@@ -118,3 +118,9 @@ def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
     ]  # fmt: skip
     unsure = worth_fetching((between,), since=NOW - timedelta(days=10), of=None, but=("", ""))
     assert [sure for _, _, sure in unsure] == [False]
+
+
+def test_where_nothing_is_that_old_the_sentence_says_so() -> None:
+    why = choose_copy([copy("a", held(1))], at=NOW - timedelta(days=9)).why
+    assert why.startswith("no copy holds a proved and sound point as old as ")
+    assert why.endswith("+00:00")

@@ -169,6 +169,13 @@ def test_further_slots_join_what_is_owed() -> None:
     assert (found.slot, found.newest, found.slots, found.tries, found.after_run) == (SLOT, tomorrow, 2, 2, 3)
 
 
+def test_what_is_owed_already_stays_as_it_is() -> None:
+    debt = owed(tries=2, tried=3)
+    assert due(at=SLOT + timedelta(minutes=1), held=anchor(SLOT), debt=debt).owed == (), "nothing of it is new"
+    attached, arrived = job("photos", "on attach"), owed(slot=NOW, newest=NOW)
+    assert due(attached, held=anchor(SLOT, "on attach"), debt=arrived, arrived=NOW).owed == (), "the same arrival"
+
+
 def test_a_slot_while_the_run_for_the_one_before_goes_on_is_owed_anew() -> None:
     tomorrow = SLOT + timedelta(days=1)
     going = past(run(7, SLOT, None, WHY), since=0)

@@ -199,3 +199,7 @@ def test_pools_that_lie_on_it_keep_it() -> None:
     alone = refuse_guests(replace(seen, guests=on[:1]))
     assert alone is not None
     assert alone.why == "the pool inner lies on it, and would go with it"
+
+
+def test_a_folder_outside_of_all_mounts_is_of_no_dataset() -> None:
+    assert dataset_of("/srv", replace(pool(held("a")), mounts=())) is None

@@ -107,6 +107,7 @@ def test_a_copy_beside_its_disk_shuts_both_out() -> None:
         (device(read_only=True), known(), State.READ_ONLY, "can only be read"),
         (device(at=("/media/me/red",)), known(), State.IN_USE, "mounted at /media/me/red, by somebody else"),
         (device(at=("/run/poolferry/disks/red",)), known(), State.TO_PROVE, "is here"),
+        (device(answers=False), known(), State.SILENT, "red"),
         (device(), known(standing=Standing.LOST), State.SET_ASIDE, "was said to be lost"),
         (device(), known(standing=Standing.RETIRED), State.SET_ASIDE, "was said to be retired"),
     ],

@@ -1,13 +1,13 @@
 """Notices: told once, repeated at growing intervals, ended once; what comes and goes is one trouble."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.notice import STATES, Kind
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
@@ -208,3 +208,8 @@ def test_memory_of_long_ago_is_let_go() -> None:
     assert notice is not None
     assert notice.times == 1
     assert replace(memory, trouble=None) == Memory()
+
+
+def test_a_disk_is_named_in_place_of_its_jobs() -> None:
+    assert seen(State.UP).name == "photos"
+    assert replace(seen(State.UP), called="disk red").name == "disk red"

@@ -7,9 +7,9 @@ import pytest
 
 from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.health_checks import judge
-from orchestrator.engines.pool.model import Setting, World
+from orchestrator.engines.pool.model import Memory, Setting, World
 from orchestrator.engines.pool.options import PoolOptions
-from orchestrator.engines.pool.parse import at_work, parse_look, parse_version
+from orchestrator.engines.pool.parse import _memory, at_work, parse_look, parse_version
 from orchestrator.engines.pool.status_text import Unreadable
 from tests.engines.pool.builders import RECORDED, ROOT, sample
 
@@ -256,3 +256,9 @@ def test_versions() -> None:
     with pytest.raises(Unreadable):
         parse_version("unknown")
     assert replace(seen("sound-2.3"), version=()).version == ()
+
+
+def test_lines_of_memory_that_nobody_knows_are_passed_over() -> None:
+    assert _memory(["MemFree: 1 kB", "MemTotal: 2 kB", "", "c_max 4 7"], None) == Memory(
+        total=2048, arc_most=7, dedup=None
+    )

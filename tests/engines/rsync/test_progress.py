@@ -90,3 +90,9 @@ def test_an_empty_list_is_an_account_too() -> None:
     none = ACCOUNT.replace(b"Number of files: 25 (reg: 16, dir: 4, link: 2, dev: 2, special: 1)", b"Number of files: 0")
     assert none != ACCOUNT
     confirm_counts(PROOF, (meter(), meter(none)), (), recorded(16))
+
+
+def test_a_lone_rsync_says_all_on_its_output() -> None:
+    meter = RsyncMeter()
+    meter.heard(b"anything")
+    assert (meter.passed(7), meter.expected) == (7, None)

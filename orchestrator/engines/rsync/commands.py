@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from orchestrator.domain.command_line import rsync_shell
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
@@ -11,7 +12,6 @@ from orchestrator.domain.point import Point
 from orchestrator.engines.rsync.model import BUSY, LOCK, OURS, PARTIAL, Program, World
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
 from orchestrator.engines.rsync.scripts import sums_command, text
-from orchestrator.process.command_line import rsync_shell
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"

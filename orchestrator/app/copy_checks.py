@@ -32,6 +32,14 @@ class VerifyEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyEnds:
+    """All verifications that were begun. `jobs`: those that were asked for; less have ended where somebody stopped it."""
+
+    jobs: tuple[str, ...]
+    ends: tuple[VerifyEnd, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreTestEnd:
     """A restore test as it ended, and where good bytes of what is damaged are."""
 
@@ -56,7 +64,7 @@ def verify_jobs(
     source: bool = False,
     content: bool = False,
     hears: Hears = unheard,
-) -> tuple[VerifyEnd, ...]:
+) -> VerifyEnds:
     """Read copies of these jobs again, without a name of all, and compare every file with what was promised.
 
     `hears`: is told of each job's damage where good bytes of it are. Raises: WrongRequest.
@@ -81,7 +89,8 @@ def verify_jobs(
             cured.append(checks.check(one, read))
             if checks.desk.stopped:
                 break
-    return tuple(VerifyEnd(verified=each, cures=cures) for each, cures in zip(done, cured, strict=True))
+    ends = tuple(VerifyEnd(verified=each, cures=cures) for each, cures in zip(done, cured, strict=True))
+    return VerifyEnds(jobs=tuple(one.name for one in jobs), ends=ends)
 
 
 def drill_jobs(

@@ -64,6 +64,8 @@ def run_jobs(
         for one, reason in asked:
             begun = around.begins(one)
             ends.append(_run(desk, visits, known, one, reason, allowed))
+            for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
+                frame.subscriber.ended(report)
             hears(ends[-1])
             around.ended(one, ends[-1].report, begun)
             if desk.stopped:

@@ -23,13 +23,12 @@ def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source:
     from orchestrator.views.copies import cure_lines, cure_values
     from orchestrator.views.verification import verified_value
 
-    ends = verify_jobs(
+    found = verify_jobs(
         terminal, job, point=point, source=source, content=content, hears=lambda cures: terminal.show(cure_lines(cures))
     )
-    values = [{**verified_value(each.verified), "heal": cure_values(each.cures)} for each in ends]
-    several = len(set(job)) != 1 and len(terminal.jobs(job)) != 1
-    terminal.answer_json(lambda: {"verified": values} if several else values[0])
-    return exit_code(each.verified.report.outcome for each in ends)
+    values = [{**verified_value(each.verified), "heal": cure_values(each.cures)} for each in found.ends]
+    terminal.answer_json(lambda: values[0] if len(found.jobs) == 1 else {"verified": values})
+    return exit_code(each.verified.report.outcome for each in found.ends)
 
 
 COMMAND = verify

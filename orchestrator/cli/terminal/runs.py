@@ -26,8 +26,6 @@ def run_and_show(
     from orchestrator.app.run_jobs import run_jobs
 
     def show(end: "RunEnd") -> None:
-        for report in (end.report, *(drill.report for drill in end.drills)):
-            terminal.subscriber.ended(report)
         if end.heals:
             terminal.show([f"  to heal {line}" for line in end.heals])
 

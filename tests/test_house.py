@@ -29,10 +29,11 @@ MAY_IMPORT = {
     "notices": "domain process",
     "engines": "domain process",
     "runner": "domain trees planners process engines.contract disks verify history",
-    "views": "domain planners process history engines.contract runner",
-    "app": "domain trees planners process engines disks verify config schedule history runner notices views compose daemon",
-    "cli": "domain planners process engines disks verify config schedule history runner notices views app compose daemon",
-    "daemon": "domain planners process engines disks config schedule history runner views app compose",
+    # What is drawn are words of the domain, what planners decided, what history remembers, and what engines found.
+    "views": "domain planners history.values engines.contract",
+    "app": "domain trees planners process engines disks verify config schedule history runner notices views compose",
+    "cli": "app views domain compose daemon",
+    "daemon": "app views domain compose schedule",
     "compose": "domain trees planners process engines disks verify config schedule history runner notices",
     "__init__": "",
     "__main__": "cli",
@@ -43,7 +44,9 @@ DOORS = {
     "config": "tomllib",
     "schedule": "apscheduler cronsim",
     "notices": "apprise smtplib urllib.request",
-    "cli app daemon views": "click rich starlette uvicorn jinja2 prometheus_client",
+    "cli": "click rich",
+    "daemon views": "prometheus_client",
+    "web": "starlette uvicorn jinja2",
 }
 # What only computes: whole rooms and chapters ("*"), or single files of those that also look at the world or change it.
 PURE = {
@@ -72,9 +75,9 @@ PURE = {
     "runner/restore": "request",
     "schedule": "triggers",
     "verify": "compare compare_sides entry manifest_lookup partition pipelines results",
-    "views": "drills format holds notification_text run_history systemd_units verification",
+    "views": "*",
 }
-CLOCKS = ("app", "cli", "daemon", "compose", "views")
+CLOCKS = ("app", "cli", "daemon", "compose")
 EFFECTS = set(
     "asyncio concurrent ctypes fcntl getpass glob http io logging mmap multiprocessing os pathlib pty random select "
     "selectors shutil signal socket sqlite3 subprocess tempfile threading time tomllib urllib.request".split()
@@ -95,7 +98,7 @@ FOREIGN = re.compile(
     r"py[p]i\.org|pythonhoste[d]|artifactor[y]|registr[y]\.|crate[s]\.io|--(extra-)?index-ur[l]|--find-link[s]"
 )
 
-MADE = {"__pycache__", "build", "dist"}
+MADE = {"__pycache__", "build", "dist", ".coverage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +318,7 @@ def test_nothing_speaks_of_another_place() -> None:
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [f for f in folders if f == ".ci" or not (f.startswith(".") or f in MADE)]
-        for name in names:
+        for name in set(names) - MADE - {".git"}:  # .git: a worktree's is a file
             text = (Path(folder) / name).read_text(errors="replace")
             found += [(os.path.join(folder, name), word) for word in foreign_words(text)]
     assert found == []
@@ -337,6 +340,12 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (uses_its_own_door, "cli.check", "import tomllib"),
     (uses_its_own_door, "daemon.loop", "from apscheduler.schedulers import base"),
     (uses_its_own_door, "compose", "import rich.table"),
+    (uses_its_own_door, "app.run_jobs", "import click"),
+    (uses_its_own_door, "views.status", "from rich.table import Table"),
+    (keeps_to_the_table, "cli.run", "from orchestrator.runner.run import run_job"),
+    (keeps_to_the_table, "app.session", "from orchestrator.cli.terminal import output"),
+    (keeps_to_the_table, "views.status", "from orchestrator.history.views import Views"),
+    (is_as_pure_as_it_says, "views.status", "print(1)"),
     (is_as_pure_as_it_says, "domain.job", "import threading"),
     (is_as_pure_as_it_says, "domain.job", 'import os\nx = os.environ["HOME"]'),
     (is_as_pure_as_it_says, "domain.job", 'import os.path as p\nx = p.exists("a")'),

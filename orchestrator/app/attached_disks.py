@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Self
 
 from orchestrator.app.hotplug import plugged_in
 from orchestrator.domain.rotation import Disk, RotationSet
-from orchestrator.views import output as door
 
 if TYPE_CHECKING:
     from orchestrator.app.session import Desk
@@ -31,9 +30,9 @@ class Stays:
         for stay in self._stays.values():
             ended = stay.end(power_off=False)
             if ended.safe:
-                door.say(f"disk {ended.disk.called} is let go, and may be unplugged")
+                self._frame.say(f"disk {ended.disk.called} is let go, and may be unplugged")
             else:
-                door.say(f"disk {ended.disk.called}: {ended.why}; {ended.cure}")
+                self._frame.say(f"disk {ended.disk.called}: {ended.why}; {ended.cure}")
 
     def bring(self, rotation: RotationSet, disk: Disk) -> str:
         """Attaches a disk that is here, unless it is attached; empty, or why its copies cannot be looked at."""
@@ -79,9 +78,9 @@ class Stays:
         from orchestrator.app.disk_visits import dock
         from orchestrator.runner.disk.visit import Stay, begin_visit
 
-        begun = begin_visit(found, dock(self._frame.where, desk.history, say=door.say, log=self._frame.log))
+        begun = begin_visit(found, dock(self._frame.where, desk.history, say=self._frame.say, log=self._frame.log))
         if not isinstance(begun, Stay):
             return begun.why
         self._stays[begun.disk.name] = begun
-        door.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")
+        self._frame.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")
         return ""

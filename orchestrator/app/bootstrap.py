@@ -5,22 +5,24 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.config.kit_review import SET_ASIDE, KitReview, file_name
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.kit import SET_ASIDE, KitReview
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.units import Bytes, show_count, show_size
+from orchestrator.domain.units import Bytes, show_size
+from orchestrator.views.restore import Files, FoundKit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from orchestrator.app.settings import Frame
     from orchestrator.domain.place import Host
     from orchestrator.domain.plan import Pipeline
     from orchestrator.history.values import RunRecord
@@ -29,27 +31,9 @@ _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configurat
 MOVED = "moved"
 _MOST_FILES, _LARGEST = 10_000, 1 << 30
 _SSH_FAILED = 255  # of ssh itself, before anything ran there
-Files = Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
-    """A kit as it was found. `folder`: where in the place; `last`: the newest run; `runs`: how many."""
-
-    folder: str
-    configuration: Files
-    history: bytes
-    last: "RunRecord | None"
-    runs: int
-
-    @property
-    def jobs(self) -> tuple[str, ...]:
-        """The jobs that it declares."""
-        names = (file_name(path) for path in self.configuration if path.startswith("jobs/"))
-        return tuple(sorted(name for name in names if name))
-
-
-def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> Kit:
+def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> FoundKit:
     """The newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
         files = _fetched(place, folder, log, tuple(ssh_options))
@@ -135,7 +119,7 @@ def _folders(files: Files) -> list[str]:
     return sorted(os.path.dirname(path) for path in files if os.path.basename(path) == _HISTORY)
 
 
-def _kit(folder: str, files: Files, scratch: str) -> Kit | None:
+def _kit(folder: str, files: Files, scratch: str) -> FoundKit | None:
     """The kit in a folder; None where no configuration lies beside the history."""
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
@@ -145,7 +129,7 @@ def _kit(folder: str, files: Files, scratch: str) -> Kit | None:
     if not configuration:
         return None
     last, runs = _runs(below[_HISTORY], scratch)
-    return Kit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+    return FoundKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
 
 
 def _lies_in(path: str, folder: str) -> bool:
@@ -199,7 +183,7 @@ def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
     return tuple(f"{path}{mark}" for path in paths)
 
 
-def take_over(kit: Kit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
+def take_over(kit: FoundKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
     """Writes configuration and history, each for its owner alone; the paths. The history knows that it has moved."""
     written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
     for each in review.set_aside:
@@ -245,24 +229,31 @@ def _way(source: Location, job: str) -> str:
     return f"pool {source.path.partition('/')[0]} --plan"
 
 
-def review_lines(review: KitReview, where: compose.Directories) -> Sequence[str]:
-    """Return what the kit's configuration would carry and run, and how what is set aside is accepted."""
-    lines = [f"  {line}" for line in review.copies]
-    for each in review.set_aside:
-        path = os.path.join(where.config, each.path)
-        lines.append(f"not trusted yet: {each.name} would run or send:")
-        lines += [f"  {act}" for act in each.acts]
-        lines.append(f"  to accept it: say --trust {each.name}; or afterwards: mv {path}{SET_ASIDE} {path}")
-    if review.left_out:
-        lines.append(f"left out, as no configuration of ours: {', '.join(review.left_out)}")
-    return lines
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapEnd:
+    """What was done with a kit. `refusal`: why nothing is written; `following`: what to say next, in order."""
+
+    kit: FoundKit
+    review: KitReview
+    refusal: Refusal | None = None
+    written: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    following: tuple[str, ...] = ()
 
 
-def kit_lines(kit: Kit, place: str) -> Sequence[str]:
-    """What was found, for people."""
-    last = kit.last
-    told = f"of {last.host}, last run {last.begun_at:%Y-%m-%d %H:%M} UTC ({last.job})" if last else "without any run"
-    return (
-        f"the kit at {os.path.join(place, kit.folder) if kit.folder else place} is {told}; {show_count(kit.runs, 'run')}",
-        f"jobs: {', '.join(kit.jobs) or 'none'}",
-    )
+def bootstrap(
+    frame: "Frame", place: str, *, plan: bool, aside: bool, trust: Sequence[str], ssh_options: Sequence[str]
+) -> BootstrapEnd:
+    """Find the kit at a place, and take it over. `plan`: only look; `trust`: names of what is taken over though it runs
+    commands. Raises: OrchestratorError.
+    """
+    from orchestrator.config.kit_review import review_kit
+
+    kit, where = find_kit(place, frame.log, ssh_options), frame.where
+    review = review_kit(kit.configuration, frozenset(trust))
+    refusal = None if aside else refuse(where)
+    if refusal is not None or plan:
+        return BootstrapEnd(kit=kit, review=review, refusal=refusal)
+    moved = set_aside(where, compose.now()) if aside else ()
+    written = take_over(kit, review, where, place)
+    return BootstrapEnd(kit=kit, review=review, written=written, aside=moved, following=next_steps(where, frame.repeat))

@@ -4,24 +4,25 @@ import os
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from orchestrator import compose
 from orchestrator.app.hotplug import plugged_in
+from orchestrator.app.settings import WrongRequest
 from orchestrator.config.models import Configuration
 from orchestrator.disks.power import wake
 from orchestrator.domain.errors import NotNow
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import RunReport
 from orchestrator.planners.identify_disk import Recognised, State
-from orchestrator.planners.rotation import Ask, SetHealth, arrived, ask, judge_set, left_alone, request
+from orchestrator.planners.rotation import arrived, ask, judge_set, left_alone, request
+from orchestrator.planners.visit_end import Visited
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.state import members, of_set, on_disk
-from orchestrator.runner.disk.visit import Dock, Ending, Read, Stay, Visited, begin_visit, look
-from orchestrator.views import output as door
-from orchestrator.views.format import iso
+from orchestrator.runner.disk.visit import Dock, Read, Stay, begin_visit, look
+from orchestrator.views.visits import SetStanding
 
 if TYPE_CHECKING:
     from orchestrator.history.store import History
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 _MACHINE = "/etc/machine-id"
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetStanding:
-    """A set as it stands: whom it asks for, who is late, and the request in words."""
-
-    rotation: RotationSet
-    asked: Ask
-    health: SetHealth
-    request: str
 
 
 def owner() -> str:
@@ -72,6 +63,15 @@ def set_standing(
     return SetStanding(
         rotation=rotation, asked=asked, health=health, request=request(rotation, asked, health, local, here)
     )
+
+
+def find_disk(known: Configuration, name: str) -> tuple[RotationSet, Disk]:
+    """Return the set of the disk of that name, and the disk. Raises: WrongRequest."""
+    found = [(each, disk) for each in known.sets for disk in each.disks if disk.name == name]
+    if not found:
+        names = ", ".join(disk.name for each in known.sets for disk in each.disks)
+        raise WrongRequest(f"there is no disk {name}; " + (f"one of {names}" if names else "none is enrolled"))
+    return found[0]
 
 
 class Arrivals:
@@ -235,67 +235,3 @@ def call_safe_hooks(
         tools = compose.make_tools(job, where, history, tell=tell, log=lambda _: None, stop=Stop(), ssh_options=())
         journal = Journal(tools=tools, job=job, run=report.run, begun=compose.monotonic())
         call_hooks("disk-safe", journal, replace(report, why=f"disk {ended.disk.name} may be unplugged"))
-
-
-def visited_lines(ended: Visited, following: SetStanding) -> list[str]:
-    """How a visit ended, for people: above all whether the disk may be pulled out."""
-    name, cure = ended.disk.called, [f"  what to do: {ended.cure}"] if ended.cure else []
-    if ended.health:
-        cure.append(f"  its own word: {ended.health}")
-    if ended.beside:
-        cure.append(f"  {leave_the_case(ended.beside)}")
-    match ended.ending:
-        case Ending.DONE:
-            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and proved.{_next(ended.disk, following)}", *cure]
-        case Ending.INCOMPLETE:
-            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it goes on next time.", *cure]
-        case Ending.REFUSED:
-            return [f"{ended.why}", *cure]
-    return [f"{'NOT SAFE TO REMOVE' if ended.ending is Ending.BUSY else 'Attention'}: {ended.why}", *cure]
-
-
-def leave_the_case(beside: str) -> str:
-    """What is said where something else in a disk's case is in use."""
-    return f"take out this disk alone: in the same case {beside}, so leave the case plugged in and switched on"
-
-
-def show_visited(ended: Visited, following: SetStanding) -> None:
-    """Says it on stderr, for commands whose result is something else."""
-    for line in visited_lines(ended, following):
-        door.say(line)
-
-
-def _next(disk: Disk, following: SetStanding) -> str:
-    asked = following.asked.disk
-    return f" Bring next: {asked.called}." if asked and asked.name != disk.name else ""
-
-
-def visited_value(ended: Visited) -> dict[str, Any]:
-    """A visit for JSON."""
-    from orchestrator.runner.run_recorder import report_value
-
-    return {
-        "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
-        "why": ended.why, "cure": ended.cure, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
-        "runs": [report_value(each) for each in ended.reports], "read": [report_value(each) for each in ended.readings],
-    }  # fmt: skip
-
-
-def recognised_value(found: Recognised) -> dict[str, Any]:
-    """A device for JSON."""
-    return {
-        "device": found.device.path, "state": found.state.value, "disk": found.disk.name if found.disk else None,
-        "serial": found.device.serial, "model": found.device.model, "size": found.device.size, "why": found.says,
-        "cure": found.cure,
-    }  # fmt: skip
-
-
-def standing_value(stands: SetStanding) -> dict[str, Any]:
-    """A set for JSON."""
-    asked, health = stands.asked, stands.health
-    return {
-        "set": stands.rotation.name, "expected": asked.disk.name if asked.disk else None, "why": asked.why,
-        "accepted": [disk.name for disk in asked.others], "newest": iso(health.newest), "late": health.late,
-        "overdue": dict(health.overdue), "ailing": dict(health.ailing), "all_here": health.all_here,
-        "request": stands.request,
-    }  # fmt: skip

@@ -1,34 +1,24 @@
-"""How a job stands: what history remembers of it, judged, as a table and as JSON."""
+"""How a job stands: what history remembers of it, judged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orchestrator.app.next_run import Next, next_value
+from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Kind, Outcome
-from orchestrator.domain.units import show_duration
-from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
+from orchestrator.history.values import HealthFacts, RunRecord
 from orchestrator.history.views import Views
-from orchestrator.planners.health import Facts, Health, State, judge
-from orchestrator.views.drills import last_value, newest, newest_line
-from orchestrator.views.format import ago, brief, indented, iso, printable, shortened, table
+from orchestrator.planners.health import Facts, Health, judge
+from orchestrator.views.drills import newest
+from orchestrator.views.status import Overview, Standing
 
 if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
     from orchestrator.domain.due import Pause
-    from orchestrator.history.drills import DrillRecord
+    from orchestrator.views.disks import SetReport
 
-_COLOURS = {
-    State.UP: "green",
-    State.LATE: "red",
-    State.FAILING: "red",
-    State.WAITING: "yellow",
-    State.NEW: "dim",
-    State.PAUSED: "dim",
-}
-_HEAD = ("JOB", "STATE", "PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN")
 _LOOKED_AT = (1, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
 
 _DRILLS = 20
@@ -36,20 +26,6 @@ _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
 Pauses = Mapping[str, "Pause"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A job with all that its state is judged by. `running`: the run that goes on now; `blamed`: as in `Judged`."""
-
-    job: Job
-    health: Health
-    facts: HealthFacts
-    last: RunRecord | None
-    blamed: RunRecord | None
-    running: RunRecord | None
-    points: PointCounts
-    drills: "tuple[DrillRecord, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,81 +128,22 @@ def _standing(job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pa
     )
 
 
-def needs_somebody(found: Standing) -> bool:
-    """Whether `status` ends with 4."""
-    return found.health.state in (State.LATE, State.FAILING)
+def survey_jobs(frame: "Frame", names: Sequence[str], now: datetime) -> Overview:
+    """Return how the jobs of these names stand, without a name all. Raises: DeclarationError, HistoryError."""
+    from orchestrator.app.next_run import upcoming
 
+    known = frame.configuration()
+    jobs = tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
+    aimed = {one.target.name for one in jobs if one.target.rotates}
+    with frame.views() as views:
+        found = standings(jobs, views, now=now, alive=compose.alive)
+        running = [each.job.name for each in found if each.running]
+        coming = upcoming(known.jobs, views, now=now, running=running)
+        sets: tuple[SetReport, ...] = ()
+        if aimed:
+            from orchestrator.app.disk_report import report_sets
 
-def standing_value(found: Standing, following: Next) -> dict[str, Any]:
-    """One job for `status --json`. `following`: its next run."""
-    job, health, running = found.job, found.health, found.running
-    return {
-        "job": job.name,
-        "state": health.state.value,
-        "why": health.why,
-        "passing": health.passing,
-        "schedule": job.schedule,
-        "next_run": next_value(following),
-        "late_after_s": job.late_after,
-        "source": show_name(str(job.source)),
-        "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
-        "newest_proved": _copy_value(found),
-        "last_run": _last_value(found.last),
-        "failed_run": _last_value(found.facts.last_failed),
-        "failures_in_a_row": found.facts.failures,
-        "running": {"run": running.id, "since": iso(running.begun_at)} if running else None,
-        "points": {"count": found.points.number, "newest": found.points.newest},
-        "last_drill": last_value(found.drills),
-    }
-
-
-def _copy_value(found: Standing) -> dict[str, Any] | None:
-    if not found.facts.copies:
-        return None
-    copy, age = found.facts.copies[0], found.health.age
-    return {
-        "point": copy.name,
-        "place": copy.place,
-        "at": iso(copy.current_at),
-        "age_s": None if age is None else round(age),
-    }
-
-
-def _last_value(last: RunRecord | None) -> dict[str, Any] | None:
-    if last is None:
-        return None
-    return {"run": last.id, "outcome": last.outcome, "at": iso(last.ended_at), "why": last.why, "cure": last.cure}
-
-
-def standing_lines(
-    found: Sequence[Standing], following: Mapping[str, Next], *, now: datetime, paint: Callable[[str, str | None], str]
-) -> list[str]:
-    """The table, and below each job that is not well why, and what to do. `following`: the next runs, by job."""
-    rows = [(*_row(each, now=now), following[each.job.name].words) for each in found]
-    cells = table(_HEAD, rows, right=frozenset({"POINTS"}))
-    lines = [paint("  ".join(cells[0]).rstrip(), "bold")]
-    for each, row in zip(found, cells[1:], strict=True):
-        row[1] = paint(row[1], _COLOURS[each.health.state])
-        lines.append("  ".join(row).rstrip())
-        drilled = newest_line(each.job.drill, each.drills, now)
-        lines += [printable(line) for line in indented([*_reasons(each), *([drilled] if drilled else [])], 4)]
-    return lines
-
-
-def _row(found: Standing, *, now: datetime) -> tuple[str, ...]:
-    """The cells but the last. The place is told where it may be one of several disks."""
-    job, copies, last = found.job, found.facts.copies, found.last
-    place = f" on {copies[0].place}" if copies and job.target.rotates else ""
-    newest = f"{ago(copies[0].current_at, now=now)}{place}" if copies else "none"
-    ended = f"{last.outcome} {brief(last.ended_at, now=now)} (run {last.id})" if last else "never"
-    if found.running:
-        ended = f"running since {brief(found.running.begun_at, now=now)} (run {found.running.id})"
-    limit = show_duration(job.late_after) if job.late_after else "-"
-    return (job.name, found.health.state, newest, limit, ended, str(found.points.number))
-
-
-def _reasons(found: Standing) -> list[str]:
-    if found.health.state is State.UP:
-        return []
-    cure = found.blamed.cure if found.blamed and found.blamed.cure else ""
-    return [shortened(found.health.why, 300), *([f"what to do: {cure}"] if cure and needs_somebody(found) else [])]
+            sets = report_sets([each for each in known.sets if each.name in aimed], known.jobs, views, now)
+    return Overview(
+        jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs)
+    )

@@ -1,31 +1,21 @@
 """What each target goes on from after a restore: those that are here are looked at, of others history tells the points."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.dataset_restore import Chain
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.engines.contract import Asked
 from orchestrator.runner.contract_restore import Returner
+from orchestrator.views.restore import Link
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Frame
     from orchestrator.history.values import PointRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """One target. `base`: the snapshot that the next run starts from; None: it begins anew. `seen`: it was looked at now."""
-
-    job: str
-    target: str
-    base: str | None
-    seen: bool
-    why: str
 
 
 def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
@@ -33,19 +23,6 @@ def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
     jobs = [job for job in frame.configuration().jobs if _touches(job.source, restored)]
     with frame.views() as views:
         return tuple(link for job in jobs for link in _of_job(frame, job, views.points(job.name)))
-
-
-def link_lines(found: Sequence[Link]) -> list[str]:
-    """The same for people."""
-    return [f"  {link.job} to {link.target}: {link.why}" for link in found]
-
-
-def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
-    """The same for programs."""
-    return [
-        {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
-        for each in found
-    ]
 
 
 def _touches(source: Location, restored: Location) -> bool:

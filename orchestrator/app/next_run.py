@@ -1,13 +1,13 @@
-"""When each job runs next, in few words and as JSON, and whether anybody keeps these times."""
+"""When each job runs next, in few words, and whether anybody keeps these times."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.schedule import ATTACH
-from orchestrator.views.format import brief, iso
+from orchestrator.views.format import brief
+from orchestrator.views.status import Next, Upcoming
 
 if TYPE_CHECKING:  # only jobs that run by themselves need it, and the calendar behind it
     from orchestrator.domain.due import Beat, Calendar, Owed, Pause
@@ -17,23 +17,6 @@ if TYPE_CHECKING:  # only jobs that run by themselves need it, and the calendar 
 # A daemon says every 5 min that it lives; a timer in its stead calls each quarter of an hour, and ends in order.
 _SEEN, _CALLED = timedelta(minutes=11), timedelta(hours=1)
 _LONGEST = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
-    """A job's next run. `at` None: no clock tells it; `owed`: since when one is owed; `words`: for a table."""
-
-    at: datetime | None
-    owed: datetime | None
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
-    """The next runs by job. `nobody`: why no daemon keeps these times; empty: one does, or none is promised."""
-
-    jobs: Mapping[str, Next]
-    nobody: str
 
 
 def upcoming(jobs: Sequence[Job], views: "Views", *, now: datetime, running: Collection[str] = ()) -> Upcoming:
@@ -92,11 +75,6 @@ def _after(job: Job) -> str:
 def _nobody(beat: "Beat | None", now: datetime) -> str:
     if beat is not None and now - beat.seen < (_CALLED if beat.orderly else _SEEN):
         return ""
-    from orchestrator.app.schedule_report import daemon_line
+    from orchestrator.views.schedule import daemon_line
 
     return daemon_line(beat, now)
-
-
-def next_value(found: Next) -> dict[str, Any]:
-    """For JSON."""
-    return {"at": iso(found.at), "owed_since": iso(found.owed), "words": found.words}

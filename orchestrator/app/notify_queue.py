@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.notice import Channel, Undelivered
+from orchestrator.domain.notice import Channel, MessageRecord, Undelivered
 from orchestrator.domain.units import Seconds, show_duration
-from orchestrator.history.notification_queue import MessageRecord, Telling
+from orchestrator.history.notification_queue import Telling
 from orchestrator.notices.transport import Means
 from orchestrator.planners.notifications import next_try
 

@@ -7,18 +7,19 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.pool_evacuation import Here, any_rebuilder, datasets_of_files
-from orchestrator.domain.evacuation import Copy, KitFacts
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.evacuation import KitFacts
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.kit import Kit
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Kind, Outcome
 from orchestrator.planners.evacuation import best_copy, dataset_of, in_order, is_back, may_be_lost, missing_above
 from orchestrator.runner.restore.request import restore_reason
+from orchestrator.views.pool_rebuild import Part
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Frame
@@ -152,17 +153,6 @@ def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
 # Bringing back.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One source on its way: `copy` it comes back from; None: none can be reached, as `why` tells."""
-
-    source: Location
-    job: Job | None
-    copy: Copy | None
-    back: bool
-    why: str = ""
-
-
 def parts(here: Here, told: dict[str, KitFacts], back: "Callable[[Job], bool]") -> tuple[Part, ...]:
     """Each source, in the order in which they return. `back`: whether the files of a job are."""
     datasets = [_part(here, source, jobs, told) for source, jobs in in_order(here.jobs)]
@@ -228,12 +218,3 @@ def differences(
 def _subject(line: str) -> str:
     """The dataset that a difference is about."""
     return line.removesuffix(" is not there").partition(": ")[0]
-
-
-def part_value(part: Part) -> dict[str, Any]:
-    """A part for programs."""
-    return {
-        "source": str(part.source), "job": part.copy.job if part.copy else None,
-        "place": part.copy.place if part.copy else None, "where": (part.copy.where or None) if part.copy else None,
-        "back": part.back, "why": part.why,
-    }  # fmt: skip

@@ -7,10 +7,10 @@ import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.find_copies import Found, find_copies
+from orchestrator.app.find_copies import find_copies
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
@@ -22,24 +22,13 @@ from orchestrator.planners.choose_copy import fetch_sentence, worth_fetching
 from orchestrator.verify.entry import Entry
 from orchestrator.verify.manifest import read_manifest
 from orchestrator.verify.manifest_lookup import lookup_command, parse_lookup, parse_sizes, sizes_command
+from orchestrator.views.copies import Cure, Found
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Frame
 
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 _FILES, _POINTS, _AWAY = 20, 5, 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cure:
-    """Where the same bytes are, and the command; `command` empty: somebody must do something first."""
-
-    path: bytes
-    job: str
-    place: str
-    point: str | None
-    says: str
-    command: str
 
 
 def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Finding]) -> tuple[Cure, ...]:
@@ -213,16 +202,3 @@ def _entries(manifest: str, paths: Collection[bytes]) -> dict[bytes, Entry]:
     """What a manifest of this machine promises of these files."""
     wanted = set(paths)
     return {entry.path: entry for entry in read_manifest(manifest)[1] if entry.path in wanted}
-
-
-def cure_lines(found: Sequence[Cure]) -> list[str]:
-    """For people."""
-    return [f"  to heal {each.says}" + (f": {each.command}" if each.command else "") for each in found]
-
-
-def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
-    """For programs."""
-    return [
-        {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
-         "command": each.command or None} for each in found
-    ]  # fmt: skip

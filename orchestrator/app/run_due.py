@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.due_check import Memory, look
-from orchestrator.daemon.pidfile import Presence, alone_here
+from orchestrator.app.pidfile import Presence, alone_here
 from orchestrator.domain.due import Away
 from orchestrator.domain.job import Job
 from orchestrator.history.store import History

@@ -1,13 +1,14 @@
 """Runs of jobs, one after the other, and what belongs to each: the visit of its disk, its drill, its notices."""
 
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.session import Desk, drill_value, opened, tell, visits_of, worst
+from orchestrator.app.session import Desk, opened, visits_of
 from orchestrator.app.settings import Frame
-from orchestrator.views import output as door
+from orchestrator.app.subscriber import unheard
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.run import Outcome, RunReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,49 +16,62 @@ if TYPE_CHECKING:
 
     from orchestrator.app.disk_visits import Visits
     from orchestrator.config.models import Configuration
+    from orchestrator.domain.drill_result import DrillEnd
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
-    from orchestrator.domain.run import RunReport
-    from orchestrator.runner.drill.drill import DrillEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """A run as it ended, and the restore tests after it. `heals`: which jobs have what a pool lost, one line each."""
+
+    report: RunReport
+    drills: "tuple[DrillEnd, ...]"
+    heals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsEnd:
+    """All runs that were begun. `not_begun`: jobs that were asked for, and did not come to their turn."""
+
+    runs: tuple[RunEnd, ...]
+    not_begun: tuple[str, ...]
 
 
 def run_jobs(
-    frame: Frame, names: Sequence[str], *, why: str | None, allowed: frozenset[str] = frozenset(), owed: bool = False
-) -> int:
-    """Runs the jobs of these names: the exit code. `owed`: only those that owe a run, of these or of all."""
+    frame: Frame,
+    names: Sequence[str],
+    *,
+    why: str,
+    allowed: frozenset[str] = frozenset(),
+    owed: bool = False,
+    hears: Callable[[RunEnd], None] = unheard,
+) -> RunsEnd:
+    """Runs the jobs of these names. `owed`: only those that owe a run, of these or of all; each with its own reason.
+
+    `hears`: is told of each run once it has ended, and the restore test after it.
+    """
     from orchestrator.app.run_observers import Around
-    from orchestrator.domain.run import EXIT, Outcome
-    from orchestrator.runner.run_recorder import report_value
 
     known = frame.configuration()
     declared = tuple(known.job(name) for name in dict.fromkeys(names))
-    around = Around(frame.where, known.jobs, door.say)
-    reports, values, codes = list["RunReport"](), list[dict[str, Any]](), list[int]()
+    around, ends = Around(frame.where, known.jobs, frame.say), list[RunEnd]()
     with (
         opened(frame) as desk,
         visits_of(frame, desk, known, read_again=True) as visits,
-        _asked(frame, desk, known, declared, why=None if owed else why or _asked_by()) as asked,
+        _asked(frame, desk, known, declared, why=None if owed else why) as asked,
     ):
         for one, reason in asked:
             begun = around.begins(one)
-            drills: list[DrillEnd] = []
-            reports.append(_run(desk, visits, one, reason, allowed, drills))
-            for each in (reports[-1], *(end.report for end in drills)):
-                if not frame.json and not (frame.quiet and EXIT[each.outcome] in (0, 75)):
-                    tell(each)
-            if not one.copies and not frame.json and reports[-1].outcome is Outcome.FAILED:
-                _heal_pool(known, one, reports[-1])
-            codes += [EXIT[end.report.outcome] for end in drills]
-            values.append(_with_drill(report_value(reports[-1]), drills))
-            around.ended(one, reports[-1], begun)
+            ends.append(_run(desk, visits, known, one, reason, allowed))
+            for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
+                frame.subscriber.ended(report)
+            hears(ends[-1])
+            around.ended(one, ends[-1].report, begun)
             if desk.stopped:
                 break
-    not_begun = [] if owed else [one.name for one in declared[len(reports) :]]
-    if not_begun:
-        door.say(f"not begun: {', '.join(not_begun)}")
-    if frame.json:
-        door.answer_value(_value(values, several=owed or len(declared) > 1))
-    return worst([*codes, *(EXIT[report.outcome] for report in reports)])
+    not_begun = () if owed else tuple(one.name for one in declared[len(ends) :])
+    return RunsEnd(runs=tuple(ends), not_begun=not_begun)
 
 
 def _asked(
@@ -75,10 +89,12 @@ def _asked(
 
 
 def _run(
-    desk: "Desk", visits: "Visits | None", job: "Job", why: str, allowed: frozenset[str], drills: "list[DrillEnd]"
-) -> "RunReport":
+    desk: "Desk", visits: "Visits | None", known: "Configuration", job: "Job", why: str, allowed: frozenset[str]
+) -> RunEnd:
     """One run, and the drill that is due after it, while the disk is here."""
     from orchestrator.runner.run import run_job
+
+    drills: list[DrillEnd] = []
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
         report = desk.do(placed, run_job, why=why, allowed=allowed, absent=absent)
@@ -88,27 +104,9 @@ def _run(
             drills.extend(filter(None, [desk.do(placed, drill_when_due)]))
         return report
 
-    return visits.run(job, do) if visits else do(job, None)
+    report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
+    if not job.copies and report.outcome is Outcome.FAILED:
+        from orchestrator.planners.repair_sources import heal_pool
 
-
-def _with_drill(value: dict[str, Any], drills: "list[DrillEnd]") -> dict[str, Any]:
-    """A run's value with that of the drill after it, where there was one."""
-    if not drills:
-        return value
-    return {**value, "drill": drill_value(drills[-1])}
-
-
-def _heal_pool(known: "Configuration", job: "Job", report: "RunReport") -> None:
-    """Which jobs have what a pool lost."""
-    from orchestrator.planners.repair_sources import heal_pool
-
-    door.answer([f"  to heal {line}" for line in heal_pool(report.evidence, known.jobs, job.source)])
-
-
-def _value(reports: list[dict[str, Any]], *, several: bool) -> dict[str, Any]:
-    return {"runs": reports} if several else reports[0]
-
-
-def _asked_by() -> str:
-    """Why a run began, for history."""
-    return "by hand" if sys.stdin is not None and sys.stdin.isatty() else "by a command"
+        heals = tuple(heal_pool(report.evidence, known.jobs, job.source))
+    return RunEnd(report=report, drills=tuple(drills), heals=heals)

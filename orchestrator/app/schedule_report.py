@@ -1,46 +1,22 @@
-"""What schedules promise: their meaning in words, the next runs, what is owed and why it waits, as lines and as JSON."""
+"""What schedules promise: the next runs, what is owed and why it waits; and jobs that are told to rest."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
+from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.due_check import Memory, look, next_slots
-from orchestrator.domain.due import Beat, Calendar, Owed, Pause
-from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.schedule import Cron, Daily, parse_normal
-from orchestrator.domain.units import show_duration
 from orchestrator.history.due_runs import Owing
-from orchestrator.planners.due import words
-from orchestrator.views.format import ago, indented, iso
+from orchestrator.views.schedule import Promise, Promises
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Frame
+    from orchestrator.domain.units import Seconds
 
 NEXT = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """One job. `waits`: why the owed run does not begin; empty: it is its turn."""
-
-    job: Job
-    next: tuple[datetime, ...]
-    owed: Owed | None
-    waits: str
-    pause: Pause | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promises:
-    """All jobs. `beat`: of the daemon; None: there has never been one."""
-
-    jobs: tuple[Promise, ...]
-    beat: Beat | None
-    now: datetime
-    calendar: Calendar
-
-    def only(self, names: Sequence[str]) -> "Promises":
-        """Those of these jobs."""
-        return replace(self, jobs=tuple(each for each in self.jobs if each.job.name in names))
 
 
 def promises(jobs: Sequence[Job], owing: Owing, *, parallel: int, now: datetime) -> Promises:
@@ -59,77 +35,39 @@ def promises(jobs: Sequence[Job], owing: Owing, *, parallel: int, now: datetime)
     return Promises(jobs=tuple(found), beat=owing.last_beat(), now=now, calendar=calendar)
 
 
-def meaning(job: Job) -> str:
-    """When a job runs, in words."""
-    window = f", only within {job.window}" if job.window else ""
-    rests = f", not again within {show_duration(job.min_interval)}" if job.min_interval else ""
-    stops = f", stopped at {job.stop_at:%H:%M}" if job.stop_at else ""
-    first = f", priority {job.priority}" if job.priority else ""
-    where = f", onto the disk of the set {job.target.name} that is plugged in" if job.target.rotates else ""
-    return f"{words(job)}{where}{window}{rests}{stops}{first}"
-
-
-def promises_lines(found: Promises) -> list[str]:
-    """For people."""
-    lines = [line for each in found.jobs for line in _lines(each, found)]
-    return [*lines, daemon_line(found.beat, found.now)]
-
-
-def _lines(each: Promise, found: Promises) -> list[str]:
-    show = found.calendar.show
-    told = []
-    if each.next:
-        told.append("next: " + ", ".join(show(slot) for slot in each.next))
-    if each.pause and not each.waits:
-        until = f" until {show(each.pause.until)}" if each.pause.until else ""
-        told.append(f"paused{until}" + (f": {each.pause.why}" if each.pause.why else ""))
-    if each.owed:
-        told.append(f"owed: {each.owed.why}")
-        told.append(f"waits: {each.waits}" if each.waits else "begins as soon as the daemon looks")
-    return [f"{each.job.name}: {meaning(each.job)}", *indented(told)]
-
-
-def daemon_line(beat: Beat | None, now: datetime) -> str:
-    """Whether somebody keeps these times."""
-    if beat is None:
-        return "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
-    if beat.orderly:
-        return f"the daemon was ended {ago(beat.seen, now=now)}"
-    return f"the daemon was last seen {ago(beat.seen, now=now)} (it says so every 5 min)"
-
-
-def promises_value(found: Promises) -> dict[str, Any]:
-    """For JSON."""
-    beat = found.beat
-    return {
-        "at": iso(found.now),
-        "daemon": {"seen": iso(beat.seen), "pid": beat.pid, "ended": beat.orderly} if beat else None,
-        "jobs": [_value(each) for each in found.jobs],
-    }
-
-
-def _value(each: Promise) -> dict[str, Any]:
-    owed, pause = each.owed, each.pause
-    return {
-        "job": each.job.name,
-        "schedule": each.job.schedule,
-        "meaning": meaning(each.job),
-        "next": [iso(slot) for slot in each.next],
-        "owed": {
-            "since": iso(owed.slot), "newest": iso(owed.newest), "slots": owed.slots, "why": owed.why, "tries": owed.tries,
-            "waits": each.waits or None,
-        } if owed else None,
-        "paused": {"since": iso(pause.since), "until": iso(pause.until), "why": pause.why} if pause else None,
-    }  # fmt: skip
-
-
-def next_runs(job: Job, now: datetime) -> tuple[list[str], list[str]]:
-    """The next runs at fixed times, for JSON and as lines; nothing where nothing tells them, or cronsim is missing."""
+def next_runs(job: Job, now: datetime) -> tuple[datetime, ...]:
+    """Return the next runs at fixed times; nothing where nothing tells them, or cronsim is missing."""
     if job.schedule is None or not isinstance(parse_normal(job.schedule), Cron | Daily):
-        return [], []
-    calendar = timekeeping.calendar()
+        return ()
     try:
-        slots = next_slots(job, None, calendar, now, NEXT)
+        return next_slots(job, None, timekeeping.calendar(), now, NEXT)
     except ModuleNotFoundError:
-        return [], []
-    return [iso(slot) or "" for slot in slots], ["  next: " + ", ".join(calendar.show(slot) for slot in slots)]
+        return ()
+
+
+def survey_schedule(frame: "Frame", names: Sequence[str], now: datetime) -> Promises:
+    """Return what is promised of the jobs of these names; without a name all. Raises: DeclarationError, HistoryError."""
+    known, jobs = frame.configuration(), frame.jobs(names)
+    with frame.views() as views:
+        found = promises(known.jobs, views.owing, parallel=compose.machine(frame.where).clock.parallel, now=now)
+    return found.only(tuple(one.name for one in jobs))
+
+
+def pause_jobs(
+    frame: "Frame", names: Sequence[str], span: "Seconds | None", why: str
+) -> tuple[tuple[str, ...], datetime | None]:
+    """Let jobs rest; return their names and until when. `span` None: until they are resumed. Raises: OverflowError."""
+    now = compose.now()
+    until = now + timedelta(seconds=span) if span is not None else None
+    jobs = tuple(one.name for one in frame.jobs(names))
+    with compose.open_history(frame.where) as history:
+        for name in jobs:
+            history.owing.pause(name, now=now, until=until, why=why)
+    return jobs, until
+
+
+def resume_jobs(frame: "Frame", names: Sequence[str]) -> dict[str, bool]:
+    """Let jobs run again; return whether each did rest."""
+    jobs = tuple(one.name for one in frame.jobs(names))
+    with compose.open_history(frame.where) as history:
+        return {name: history.owing.resume(name) for name in jobs}

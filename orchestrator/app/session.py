@@ -1,32 +1,29 @@
-"""What a command that does something works at: an open history, progress, signals, and removable disks.
+"""What a use case that does something works at: an open history, progress, signals, and removable disks.
 
 Signals as requests to stop: a run ends in good order, and the next one goes on from there.
 """
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from orchestrator import compose
 from orchestrator.app.settings import Frame
 from orchestrator.process.stop import Stop
-from orchestrator.views import output as door
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from orchestrator.app.disk_visits import Visits
+    from orchestrator.app.subscriber import Progress
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
-    from orchestrator.domain.run import RunReport
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
     from orchestrator.runner.context import Tools
     from orchestrator.runner.disk.visit import Read, Reread
-    from orchestrator.runner.drill.drill import DrillEnd
-    from orchestrator.views.progress import Progress
 
 
 _WORDS = {
@@ -61,11 +58,10 @@ def heard_by(stop: Stop) -> Iterator[list[int]]:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_WORST = (1, 3, 75, 0)
 
 
 class Desk:
-    """Open history, progress and signals, for the commands that do something."""
+    """Open history, progress and signals, for what does something."""
 
     def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
         self.history = history
@@ -101,12 +97,8 @@ class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
         self._frame = frame
 
     def __enter__(self) -> Desk:
-        from orchestrator.views.progress import progress
-
-        frame = self._frame
-        self._history = compose.open_history(frame.where)
-        shown = progress(quiet=frame.quiet, verbose=frame.verbose, monotonic=compose.monotonic)
-        return Desk(frame, self._history, shown)
+        self._history = compose.open_history(self._frame.where)
+        return Desk(self._frame, self._history, self._frame.subscriber.progress())
 
     def __exit__(self, *_: object) -> None:
         self._history.close()
@@ -123,10 +115,16 @@ def visits_of(
         from contextlib import nullcontext
 
         return nullcontext()
-    from orchestrator.app.disk_visits import Visits, dock, show_visited
+    from orchestrator.app.disk_visits import Visits, dock
+    from orchestrator.planners.visit_end import Visited
+    from orchestrator.views.visits import SetStanding, visited_lines
+
+    def show(ended: Visited, following: SetStanding) -> None:
+        for line in visited_lines(ended, following):
+            frame.say(line)
 
     return Visits(
-        frame.where, known, lambda: dock(frame.where, desk.history, say=door.say, log=frame.log), show_visited,
+        frame.where, known, lambda: dock(frame.where, desk.history, say=frame.say, log=frame.log), show,
         read=reader(frame, desk) if read_again else None,
     )  # fmt: skip
 
@@ -138,28 +136,7 @@ def reader(frame: Frame, desk: "Desk") -> "Read":
         from orchestrator.runner.verify.read_budget import reread_job
 
         done = desk.do(job, reread_job, budget=budget)
-        if not frame.json and not frame.quiet:
-            tell(done.report)
+        frame.subscriber.ended(done.report)
         return done
 
     return read
-
-
-def tell(report: "RunReport") -> None:
-    """How a run ended, for people."""
-    from orchestrator.views.progress import report_lines
-
-    door.answer(report_lines(report))
-
-
-def drill_value(end: "DrillEnd") -> dict[str, Any]:
-    """A drill for JSON."""
-    from orchestrator.runner.run_recorder import report_value
-    from orchestrator.views.drills import drilled_value
-
-    return {**report_value(end.report), "drill": drilled_value(end.drilled)}
-
-
-def worst(codes: Sequence[int]) -> int:
-    """The exit code of several runs: failed over refused over waiting over fine."""
-    return next(code for code in _WORST if code in (*codes, 0))

@@ -1,11 +1,11 @@
-"""What is asked for besides a command itself: where things lie, and how much is told."""
+"""What a use case works with besides its own arguments: where things lie, and who hears what it does."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.views import output as door
+from orchestrator.app.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
@@ -14,22 +14,14 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """What was asked for; `config`, `state`: the directories as they were typed, if they were."""
+    """`config`, `state`: the directories as they were typed, if they were. `subscriber`: hears what is done."""
 
     def __init__(
-        self,
-        *,
-        config: str | None = None,
-        state: str | None = None,
-        json: bool = False,
-        verbose: bool = False,
-        quiet: bool = False,
+        self, *, config: str | None = None, state: str | None = None, subscriber: Subscriber | None = None
     ) -> None:
         self.config = config
         self.state = state
-        self.json = json
-        self.verbose = verbose
-        self.quiet = quiet
+        self.subscriber = subscriber or Subscriber()
 
     @property
     def where(self) -> compose.Directories:
@@ -49,17 +41,13 @@ class Frame:
         """A look into the history. Raises: HistoryError."""
         return compose.open_views(self.where)
 
-    def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
-        """The result: the object with --json, else the lines."""
-        if self.json:
-            door.answer_value(value)
-        else:
-            door.answer(lines() if callable(lines) else lines)
+    def say(self, line: str) -> None:
+        """A line that is no result, for who hears."""
+        self.subscriber.say(line)
 
     def log(self, line: str) -> None:
-        """A command line that is about to run, where somebody wants to see it."""
-        if self.verbose:
-            door.say(f"+ {line}")
+        """A command line that is about to run, for who hears."""
+        self.subscriber.log(line)
 
     def repeat(self, command: str) -> str:
         """A command of ours as one would type it, with the same directories."""
@@ -68,3 +56,7 @@ class Frame:
         told = [("--config", self.config), ("--state", self.state)]
         options = [f"{option} {shlex.quote(value)}" for option, value in told if value]
         return " ".join(["poolferry", command, *options])
+
+
+class WrongRequest(Exception):
+    """Something is asked for that is not there, or does not fit together; nothing was done. The message says what."""

@@ -1,11 +1,14 @@
-"""The command line: what people and scripts type."""
+"""The command line: what people and scripts type. A command lives in the file of its name, a group in a folder of its own.
+
+terminal/ holds what is no command: the words as they are read, and what goes out.
+"""
 
 import sys
 
-from orchestrator.app.errors import explained
-from orchestrator.app.settings import Frame
-from orchestrator.cli.fast_path import plain_run, plain_scan
-from orchestrator.views import output as door
+from orchestrator.cli.terminal import output as door
+from orchestrator.cli.terminal.errors import explained
+from orchestrator.cli.terminal.fast_path import plain_run, plain_scan
+from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -13,20 +16,20 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     door.set_up()
     plain, plugged_in = plain_run(given), plain_scan(given)
-    frame = plain.frame if plain else Frame(json="--json" in given)
-    with explained(frame) as end:
+    terminal = plain.terminal if plain else Terminal(json="--json" in given)
+    with explained(terminal) as end:
         if plain:
-            from orchestrator.app.run_jobs import run_jobs
+            from orchestrator.cli.terminal.runs import run_and_show
 
-            end.code = run_jobs(frame, plain.jobs, why=plain.why)
+            end.code = run_and_show(terminal, plain.jobs, why=plain.why)
         elif plugged_in is not None:
-            from orchestrator.app.disk_scan import scan_disks
+            from orchestrator.cli.terminal.runs import scan_and_show
 
-            end.code = scan_disks(frame, identity=plugged_in)
+            end.code = scan_and_show(terminal, identity=plugged_in)
         else:
-            from orchestrator.cli.commands import call
+            from orchestrator.cli.terminal.root import call
 
-            end.code = call(given, frame)
-    with explained(frame) as flushed:
+            end.code = call(given, terminal)
+    with explained(terminal) as flushed:
         door.flush()
     return end.code or flushed.code

@@ -8,37 +8,14 @@ from typing import Any
 
 from orchestrator.config.decode import parse_sheet
 from orchestrator.domain.errors import Mistake
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.kit import KitReview, SetAside
 from orchestrator.domain.names import JOB_NAME, show_name
 
 MACHINE = "poolferry.toml"
 TARGETS = "targets.toml"
-SET_ASIDE = ".not-trusted"
 _JOBS, _TOML = "jobs/", ".toml"
 # Of a job file: sections and keys that run a program, or change how ssh reaches a host. [hooks] is all commands but for its time.
 _RUNS = (("drill", "check-command"), ("pipe", "ssh-options"), ("snapshots", "use"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
-    """One file that is not believed yet. `name`: what --trust calls it; `acts`: what it would run or send, for people."""
-
-    name: str
-    path: str
-    acts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KitReview:
-    """A kit's configuration, parted. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no configuration.
-
-    `copies`: for each job file what it carries where, for people.
-    """
-
-    accepted: Mapping[str, bytes]
-    set_aside: tuple[SetAside, ...]
-    left_out: tuple[str, ...]
-    copies: tuple[str, ...]
 
 
 def review_kit(files: Mapping[str, bytes], trusted: frozenset[str]) -> KitReview:

@@ -73,7 +73,7 @@ class Configuration:
         if found is None:
             file = os.path.join(self.directory, "jobs")
             raise DeclarationError(
-                (Mistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names()),)
+                (Mistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names(name)),)
             )
         return found
 
@@ -81,8 +81,12 @@ class Configuration:
         """Return the rotation set of this name. Raises: KeyError."""
         return {each.name: each for each in self.sets}[name]
 
-    def _names(self) -> str:
-        return "one of " + ", ".join(job.name for job in self.jobs)
+    def _names(self, wrong: str) -> str:
+        from difflib import get_close_matches  # only who mistypes a name waits for it
+
+        names = [job.name for job in self.jobs]
+        near = get_close_matches(wrong, names, n=1)
+        return "one of " + ", ".join(names) + (f"; did you mean {near[0]}?" if near else "")
 
 
 def parse_anywhere(text: str) -> Location:

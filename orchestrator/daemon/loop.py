@@ -6,21 +6,20 @@ from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
+from orchestrator.app.config_cache import Kept, config_for_runs, mark, read_anew
 from orchestrator.app.due_check import Memory, Seen, look, next_slot, unrecorded
-from orchestrator.daemon.config_cache import Kept, config_for_runs, mark, read_anew
-from orchestrator.daemon.inhibit_sleep import Awake
+from orchestrator.app.inhibit_sleep import Awake
+from orchestrator.app.pidfile import Presence, alone_here
+from orchestrator.app.worker import Running
 from orchestrator.daemon.notifier import Teller
-from orchestrator.daemon.pidfile import Presence, alone_here
 from orchestrator.daemon.sd_notify import Manager
 from orchestrator.daemon.wakeup import Bell, Heard, signals
-from orchestrator.daemon.worker import Running
 from orchestrator.domain.due import Absence, Away, Owed
 from orchestrator.domain.errors import HistoryError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.machine import INHIBITS
 from orchestrator.domain.schedule import Cron, Daily, parse_normal
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.history.store import History
 from orchestrator.schedule.clockwork import EVERY_S, Clockwork
 
 LOOK_S = 25.0
@@ -47,7 +46,8 @@ class Daemon:
     def live(self) -> int:
         """Until a signal ends it. Raises: DeclarationError · HistoryError · NotNow when another one lives."""
         with alone_here(self._where.state), compose.open_history(self._where) as history, signals(self._bell) as heard:
-            self._begin(history)
+            self._history, self._book = history, history.owing
+            self._begin()
             while not heard.end:
                 if heard.reload:
                     heard.reload = False
@@ -57,9 +57,8 @@ class Daemon:
             self._drain(heard)
         return 0
 
-    def _begin(self, history: History) -> None:
+    def _begin(self) -> None:
         now = compose.now()
-        self._history, self._book = history, history.owing
         self._memory = Memory(self._book)
         self._kept = read_anew(self._where, None)
         self._changed = self._kept.mark

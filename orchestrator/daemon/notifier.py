@@ -10,7 +10,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.machine import anybody_listens
 
 if TYPE_CHECKING:
-    from orchestrator.daemon.config_cache import Kept
+    from orchestrator.app.config_cache import Kept
     from orchestrator.daemon.metrics_server import Served
 
 Say = Callable[[str], None]

@@ -1,7 +1,10 @@
 """Result of a restore test: the evidence that data can be restored."""
 
+from datetime import datetime
+
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.point import Finding
+from orchestrator.domain.run import Outcome, RunReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +38,22 @@ class Drilled:
     restore_s: float | None = None
     differences: tuple[str, ...] = ()
     checked: Checked | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillEnd:
+    """A drill as it ended. `findings`: what of the copy is not as it should be."""
+
+    report: RunReport
+    drilled: Drilled
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillRecord:
+    """One restore test, its end time, and its run."""
+
+    run: int
+    job: str
+    at: datetime
+    drilled: Drilled

@@ -1,6 +1,10 @@
 """The recovery kit: the data needed to rebuild a lost source, readable without poolferry."""
 
+from collections.abc import Mapping
+
 from orchestrator.domain.fast_dataclass import dataclass
+
+SET_ASIDE = ".not-trusted"  # what a file of a kit that is not believed yet ends in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +18,25 @@ class Kit:
     layout: str
     recovery: str
     guids: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """One file that is not believed yet. `name`: what --trust calls it; `acts`: what it would run or send, for people."""
+
+    name: str
+    path: str
+    acts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitReview:
+    """A kit's configuration, parted. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no configuration.
+
+    `copies`: for each job file what it carries where, for people.
+    """
+
+    accepted: Mapping[str, bytes]
+    set_aside: tuple[SetAside, ...]
+    left_out: tuple[str, ...]
+    copies: tuple[str, ...]

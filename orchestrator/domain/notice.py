@@ -173,3 +173,20 @@ class Message:
 
 class Undelivered(Exception):
     """A message that the peer did not accept; the text gives the reason and holds no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecord:
+    """A message and its delivery state. `due_at` None: no more tries; then `sent_at` None: it was given up.
+
+    `held_at`: until then a process that is sending it has it for itself.
+    """
+
+    id: int
+    channel: str
+    message: Message
+    tries: int
+    due_at: datetime | None
+    held_at: datetime | None
+    sent_at: datetime | None
+    error: str | None

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
+from orchestrator.domain.run import RunReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +56,13 @@ class Reading:
     def sound(self) -> bool:
         """Return True when all entries match the manifest (an entry that has no digest there is no mismatch)."""
         return not any(count for verdict, count in self.counts if verdict is not Verdict.UNPROVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A verification as it ended. `reading` None: it did not come to one; `source`: the same of the source, when asked."""
+
+    report: RunReport
+    point: str | None
+    reading: Reading | None
+    source: Reading | None = None

@@ -2,23 +2,12 @@
 
 from datetime import datetime
 
-from orchestrator.domain.drill_result import Checked, Drilled
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.drill_result import Checked, Drilled, DrillRecord
 from orchestrator.domain.run import Outcome
 from orchestrator.history.codec import listed, tail, unlisted
 from orchestrator.history.database import Door, Row
 
 _OUTPUT = 64 << 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrillRecord:
-    """One restore test, its end time, and its run."""
-
-    run: int
-    job: str
-    at: datetime
-    drilled: Drilled
 
 
 class Drills:

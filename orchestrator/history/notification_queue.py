@@ -4,7 +4,7 @@ import json
 from datetime import date, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.notice import PINGS, Kind, Message
+from orchestrator.domain.notice import PINGS, Kind, Message, MessageRecord
 from orchestrator.history.codec import instant, listed, micros, unlisted
 from orchestrator.history.database import Door, Row
 
@@ -24,23 +24,6 @@ class ToldRecord:
     unsteady: bool = False
     well_since: datetime | None = None
     earlier: tuple[datetime, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageRecord:
-    """A message and its delivery state. `due_at` None: no more tries; then `sent_at` None: it was given up.
-
-    `held_at`: until then a process that is sending it has it for itself.
-    """
-
-    id: int
-    channel: str
-    message: Message
-    tries: int
-    due_at: datetime | None
-    held_at: datetime | None
-    sent_at: datetime | None
-    error: str | None
 
 
 class Telling:

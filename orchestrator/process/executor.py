@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
 
+from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.command_line import pipeline_line
 from orchestrator.process.flow import Flow, Limits
 from orchestrator.process.pipeline import Broken, Fittings, Forbidden, NotStarted, Result, StopReason, broken, start
 from orchestrator.process.stop import Stop

@@ -24,10 +24,11 @@ import time
 from collections.abc import Iterator
 from enum import StrEnum
 
+from orchestrator.domain.command_line import command_line, ssh_argv
 from orchestrator.domain.errors import Evidence, OrchestratorError, Retry
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.process.command_line import command_line, environment, is_missing, leash, ssh_argv
+from orchestrator.process.environment import environment, is_missing, leash
 from orchestrator.process.meter import living
 
 

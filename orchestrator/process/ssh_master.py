@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.command_line import ssh_argv
 
 # Seconds that a connection outlives its last command, should nobody be left to end it. Why few: where the machine then loses
 # its power, the far end hears of nothing and keeps the session for hours. A longer pause within a run costs one more login.

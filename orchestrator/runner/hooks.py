@@ -7,9 +7,10 @@ from typing import Any
 from orchestrator.domain.errors import NotNow, OrchestratorError
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
+from orchestrator.domain.run_values import report_value
 from orchestrator.process.executor import Result, StopReason, Writer
 from orchestrator.process.stop import Stop
-from orchestrator.runner.run_recorder import Journal, report_value
+from orchestrator.runner.run_recorder import Journal
 
 NOT_NOW = 75
 _LINE = 1000

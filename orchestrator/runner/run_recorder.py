@@ -1,7 +1,5 @@
 """What one run writes down while it goes: in history, and as events for whoever watches.
 
-Plans, refusals and reports as plain values for JSON: the public shapes.
-
 Small programs in the middle of something larger, each run to its end.
 
 What attempts note of their copying while it goes on: one file for each step, in the folder of the job's notes.
@@ -11,106 +9,17 @@ import json
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused
+from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused
 from orchestrator.domain.events import Begun, Said, StepBegun
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
-from orchestrator.process.command_line import brief_line, cut_line, pipeline_line
+from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
 from orchestrator.process.executor import Result, Writer, broken
 from orchestrator.runner.context import Tools
-
-
-def decision_value(decision: Decision) -> dict[str, Any]:
-    """A decision as `plan --json` prints it and history stores it."""
-    match decision:
-        case Plan():
-            return {
-                "decision": "plan",
-                "summary": decision.summary,
-                "resumes": decision.resumes,
-                "stages": [[step_value(step) for step in stage] for stage in decision.stages],
-                "warnings": list(decision.warnings),
-                "refusals": [_refusal_value(refusal) for refusal in decision.refusals],
-            }
-        case Nothing():
-            stages = [[step_value(step) for step in stage] for stage in decision.stages]
-            return {
-                "decision": "nothing-to-do",
-                "why": decision.why,
-                "current": decision.current,
-                "stages": stages,
-                "warnings": list(decision.warnings),
-            }
-    return _refusal_value(decision)
-
-
-def _refusal_value(refusal: Refusal) -> dict[str, Any]:
-    return {
-        "decision": refusal.outcome.value,
-        "why": refusal.why,
-        "evidence": list(refusal.evidence),
-        "cure": refusal.cure,
-        "guard": refusal.guard,
-    }
-
-
-def step_value(step: Step) -> dict[str, Any]:
-    """One step with its exact commands."""
-    return {
-        "does": step.does,
-        "why": step.why,
-        "lane": step.lane,
-        "effect": step.effect.name.lower(),
-        "commands": list(step_commands(step)),
-        "expected_bytes": step.expected,
-        "proof": str(step.proof) if step.proof is not None else None,
-    }
-
-
-def step_commands(step: Step) -> tuple[str, ...]:
-    """The command lines of a step as a person would paste them."""
-    work = step.work
-    return (pipeline_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
-
-
-def brief_commands(step: Step) -> tuple[str, ...]:
-    """Return the command lines of a step as a plan shows them: scripts by name, none wider than fits."""
-    work = step.work
-    return (brief_line(work) if isinstance(work, Pipeline) else cut_line(show_name(str(work))),)
-
-
-def report_value(report: RunReport) -> dict[str, Any]:
-    """A run as `run --json` prints it."""
-    return {
-        "run": report.run,
-        "job": report.job,
-        "outcome": report.outcome.value,
-        "why": report.why,
-        "cure": report.cure,
-        "moved_bytes": report.moved_bytes,
-        "took_s": round(report.took_s, 3),
-        "resumed": report.resumed,
-        "attempts": report.attempts,
-        "steps": [
-            {
-                "does": step.does,
-                "why": step.why,
-                "moved_bytes": step.moved_bytes,
-                "took_s": round(step.took_s, 3),
-                "proved": step.proved,
-            }
-            for step in report.steps
-        ],
-        "points": list(report.points),
-        "warnings": list(report.warnings),
-        "evidence": list(report.evidence),
-    }
 
 
 class Journal:
@@ -263,15 +172,6 @@ def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
         case PartlyRefused(evidence=lines):
             return lines
     return ()
-
-
-def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
-    """What a failed pipeline left, as lines to show."""
-    if evidence is None:
-        return ()
-    words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])
-    exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
-    return (*evidence.lines, f"exit {exits}", *words)
 
 
 def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:

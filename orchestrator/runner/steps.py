@@ -33,10 +33,11 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.events import Moved
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Pipeline, Plan, Recording, Rereading, Step
+from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract import LeftOut, Meter, Recorded
 from orchestrator.process.executor import Broken, Result, Writer, broken
-from orchestrator.runner.run_recorder import Journal, step_commands
+from orchestrator.runner.run_recorder import Journal
 
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # What the next lane would only meet again.

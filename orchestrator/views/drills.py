@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.drill_result import Drilled
+from orchestrator.domain.drill_result import Drilled, DrillEnd, DrillRecord
 from orchestrator.domain.job import Drill
 from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.run_values import report_value
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.history.drills import DrillRecord
 from orchestrator.planners.drill import estimate_whole
 from orchestrator.views.format import ago, indented, iso
 
@@ -31,6 +31,11 @@ def drilled_value(drilled: Drilled) -> dict[str, Any]:
             "argv": [show_name(word) for word in checked.argv], "exit": checked.exit, "output": checked.output,
         },
     }  # fmt: skip
+
+
+def drill_value(end: DrillEnd) -> dict[str, Any]:
+    """A restore test and its run."""
+    return {**report_value(end.report), "drill": drilled_value(end.drilled)}
 
 
 def drill_lines(record: DrillRecord) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Step
 from orchestrator.domain.run import RunReport
+from orchestrator.domain.run_values import report_value, step_value
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract import Pin, Pins
-from orchestrator.runner.run_recorder import report_value, step_value
 from orchestrator.views.format import ago, indented, iso, table
 
 _HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "WANTED BY", "WHAT", "WHY")

@@ -12,7 +12,7 @@ from orchestrator.history.values import AttemptRecord, PointRecord, RunRecord, R
 from orchestrator.views.format import clock, indented, iso, shortened, table
 
 if TYPE_CHECKING:  # few runs are drills
-    from orchestrator.history.drills import DrillRecord
+    from orchestrator.domain.drill_result import DrillRecord
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:

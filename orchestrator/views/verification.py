@@ -3,9 +3,8 @@
 from typing import Any
 
 from orchestrator.domain.names import show_name
-from orchestrator.domain.point import Reading
-from orchestrator.runner.run_recorder import report_value
-from orchestrator.runner.verify.verify import Verified
+from orchestrator.domain.point import Reading, Verified
+from orchestrator.domain.run_values import report_value
 
 _FINDINGS = 1000
 

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.app.find_copies import Found, better, newer_lines
+from orchestrator.app.find_copies import better
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.planners.choose_copy import Copy, Held, choose_copy
+from orchestrator.views.copies import Found, newer_lines
 
 JOB = Job(
     name="photos", file="photos.toml", engine="rsync", source=Location(path="/srv/photos"), options=None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.app.metrics import Measured, families
+from orchestrator.views.metrics import Measured, families
 from tests.app.promtool import PROMTOOL, needs_promtool
 
 HERE = Path(__file__).resolve().parents[2] / "systemd" / "monitoring"

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.app.next_run import Next, upcoming
+from orchestrator.app.next_run import upcoming
 from orchestrator.domain.due import Anchor, Owed
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.window import Window
 from orchestrator.history.store import History, open_history
+from orchestrator.views.status import Next
 from tests.history.records import begin, finish
 from tests.planners.two_years import job
 

@@ -8,7 +8,6 @@ import pytest
 from orchestrator.app.pool_evacuation import Here, judged, own_place
 from orchestrator.app.pool_rebuild import came_as_datasets, came_back, files_of, is_anew, lines_to_make, missing, parts
 from orchestrator.app.settings import Frame
-from orchestrator.cli.restore_pool import leaving_lines
 from orchestrator.domain.evacuation import Copy, Held, KitFacts, PoolSeen
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -18,6 +17,7 @@ from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.history.rebuilds import Rebuild
 from orchestrator.history.store import open_history
 from orchestrator.runner.restore.request import restore_reason
+from orchestrator.views.pool_rebuild import leaving_lines
 from tests.history.records import finish
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

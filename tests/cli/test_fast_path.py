@@ -8,12 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from orchestrator.app import run_jobs as running
-from orchestrator.app.errors import WrongUsage
-from orchestrator.app.settings import Frame
-from orchestrator.cli import commands
-from orchestrator.cli import disks as disking
-from orchestrator.cli.fast_path import plain_run, plain_scan
+from orchestrator.cli.terminal import root, runs
+from orchestrator.cli.terminal.errors import WrongUsage
+from orchestrator.cli.terminal.fast_path import plain_run, plain_scan
+from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
 WORDS = (
@@ -28,14 +26,14 @@ def of_the_library(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> dic
     """What the library makes of the words; None if it makes no run of them."""
     told: list[dict[str, Any]] = []
 
-    def run_jobs(frame: Frame, names: Sequence[str], **more: Any) -> int:
-        told.append({"names": tuple(names), **more, **{name: getattr(frame, name) for name in _OWN}})
+    def run_and_show(terminal: Terminal, names: Sequence[str], **more: Any) -> int:
+        told.append({"names": tuple(names), **more, **{name: getattr(terminal, name) for name in _OWN}})
         return 0
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "run_jobs", run_jobs)
+        patched.setattr(runs, "run_and_show", run_and_show)
         try:
-            commands.call(list(words), Frame(json="--json" in words))
+            root.call(list(words), Terminal(json="--json" in words))
         except WrongUsage:
             return None
     return told[0] if told else None
@@ -49,7 +47,7 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
         return
     with pytest.MonkeyPatch.context() as monkeypatch:
         told = of_the_library(words, monkeypatch)
-    own = {name: getattr(plain.frame, name) for name in _OWN}
+    own = {name: getattr(plain.terminal, name) for name in _OWN}
     assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "owed": False, **own}
 
 
@@ -83,14 +81,14 @@ def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.Monke
 def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words, told = ["disks", "scan", "--identity", identity], list[Any]()
 
-    def scan_disks(frame: Frame, names: Sequence[str], **more: Any) -> int:
-        told.append((frame.json, tuple(names), more))
+    def scan_and_show(terminal: Terminal, names: Sequence[str], **more: Any) -> int:
+        told.append((terminal.json, tuple(names), more))
         return 0
 
-    monkeypatch.setattr(disking, "scan_disks", scan_disks)
-    commands.call(words, Frame(json=False))
+    monkeypatch.setattr(runs, "scan_and_show", scan_and_show)
+    root.call(words, Terminal(json=False))
     assert plain_scan(words) == identity
-    assert told == [(False, (), {"why": "a disk was plugged in", "identity": identity})]
+    assert told == [(False, (), {"why": None, "identity": identity})]
 
 
 @pytest.mark.parametrize(

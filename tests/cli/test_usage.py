@@ -2,17 +2,20 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
+import click
 import pytest
 
 from orchestrator import __version__, cli
 from orchestrator.cli import main
-from orchestrator.cli.commands import ROOMS
+from orchestrator.cli.terminal.options import SECTIONS, Group
+from orchestrator.cli.terminal.root import root
 from tests.ferry import Ferry
 
 WRONG = [
@@ -74,9 +77,60 @@ def test_wrong_usage_of_the_real_command(ferry: Ferry) -> None:
 
 
 def test_every_command_is_found_where_it_is_said_to_be() -> None:
-    modules = [each.name for each in iter_modules(cli.__path__)]
-    found = {name: getattr(import_module(f"{cli.__name__}.{name}"), "COMMANDS", ()) for name in modules}
-    assert {command.name: room for room, commands in found.items() for command in commands} == ROOMS
+    """In the file of its name, or in the folder for a group; and the help knows where to show it."""
+    for module in walk_packages(cli.__path__, f"{cli.__name__}."):
+        folders = module.name.split(".")[2:]
+        if folders[0] == "terminal":
+            continue
+        command = import_module(module.name).COMMAND
+        assert command.name == folders[-1].rstrip("_").replace("_", "-"), module.name
+        assert isinstance(command, Group) is module.ispkg, module.name
+        assert (command.section in SECTIONS) is (len(folders) == 1), module.name
+
+
+def test_help_shows_every_command_by_section(ferry: Ferry) -> None:
+    told = ferry.run("--help").out
+    shown = re.findall(r"^    ([a-z-]+)  ", told, re.MULTILINE)
+    assert sorted(shown) == sorted(root.list_commands(click.Context(root)))
+    assert re.findall(r"^  ([a-z -]+):$", told, re.MULTILINE) == [*SECTIONS]
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("hisory",), "did you mean history?"),
+        (("restore", "runn"), "did you mean run?"),
+        (("xyzzy",), "No such command 'xyzzy'."),
+    ],
+)
+def test_a_word_that_is_no_command_names_the_nearest(ferry: Ferry, words: tuple[str, ...], near: str) -> None:
+    told = ferry.run(*words)
+    assert told.code == 2
+    assert near in told.err
+
+
+def completions(ferry: Ferry, *words: str) -> list[str]:
+    """What bash is offered for the last of the words."""
+    asked = {"COMP_WORDS": " ".join(["poolferry", *words]), "COMP_CWORD": str(len(words))}
+    told = ferry.run(_POOLFERRY_COMPLETE="bash_complete", **asked)
+    return [line.partition(",")[2] for line in told.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["hist"], ["history"]),
+        (["restore", "b"], ["bootstrap"]),
+        (["restore", "run", "ph"], ["photos"]),
+        (["disks", "en"], ["enroll"]),
+        (["points", "ex"], ["export"]),
+        (["points", "ph"], ["photos"]),
+        (["points", "export", "ph"], ["photos"]),
+    ],
+)
+def test_a_shell_completes_commands_and_jobs(ferry: Ferry, words: list[str], offered: list[str]) -> None:
+    ferry.job()
+    assert completions(ferry, *words) == offered
 
 
 def test_without_a_command_the_help_is_shown(ferry: Ferry) -> None:
@@ -151,7 +205,8 @@ def test_an_unknown_job_is_a_mistake(ferry: Ferry) -> None:
     told = ferry.run("run", "fotos")
     assert told.code == 2
     assert 'no job "fotos"' in told.err
-    assert "photos" in told.err
+    assert "did you mean photos?" in told.err
+    assert "one of photos" in told.err
 
 
 def test_a_directory_that_is_not_there(ferry: Ferry) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from orchestrator.app.due_check import Memory, Seen, look
-from orchestrator.daemon.pidfile import Presence
+from orchestrator.app.pidfile import Presence
 from orchestrator.domain.due import Anchor
 from orchestrator.history.store import open_history
 from orchestrator.schedule.triggers import Calendar

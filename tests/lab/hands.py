@@ -7,13 +7,13 @@ import re
 import time
 from collections.abc import Callable, Generator
 
+from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract import Asked
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.process.command_line import pipeline_line
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.pipeline import Result, broken
 from orchestrator.process.stop import Stop

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.errors import Stalled
 from orchestrator.domain.job import Retrying
 from orchestrator.domain.place import Host
@@ -23,7 +24,6 @@ from orchestrator.engines.zfs.plan import steps
 from orchestrator.engines.zfs.plan.plan import decide
 from orchestrator.engines.zfs.survey.survey import survey
 from orchestrator.planners.retry import Again, decide_retry
-from orchestrator.process.command_line import pipeline_line
 from orchestrator.process.pipeline import broken
 from tests.engines.zfs.model_run import Cut, Ferry, Mishap, asked, unharmed
 from tests.engines.zfs.sides import job

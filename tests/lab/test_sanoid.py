@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.job import Job, Keep, Snapshots
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Pipeline, Step
@@ -11,7 +12,6 @@ from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.commands import look_command
 from orchestrator.engines.sanoid.model import World
 from orchestrator.engines.sanoid.options import SanoidOptions
-from orchestrator.process.command_line import ssh_argv
 from orchestrator.process.scripted import Scripted, answer
 from tests.lab.common import Ended, Machine
 from tests.lab.laboratory import Pair

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import orchestrator
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.command_line import ssh_argv
 from orchestrator.process.scripts import script, script_command
 
 PACKAGE = Path(orchestrator.__file__).parent

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.command_line import rsync_shell, ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.command_line import rsync_shell, ssh_argv
 
 BOX = Host(name="box", user="ann", port=2222)
 ODD = ("a b", "it's", 'say "x"', "$HOME", "new\nline", "\udcff", "-l", "*", "", "back\\slash", ";id")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Effect, Pipeline, alone
 from orchestrator.domain.units import Seconds
-from orchestrator.process.command_line import ssh_argv
 from orchestrator.process.executor import Reader
 from orchestrator.process.ssh_master import shared_connections
 from tests.process.pipelines import until

@@ -6,8 +6,8 @@ from dataclasses import replace
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunReport, StepReport
+from orchestrator.domain.run_values import decision_value, report_value, step_commands, step_value
 from orchestrator.engines.rsync.plan import plan
-from orchestrator.runner.run_recorder import decision_value, report_value, step_commands, step_value
 from tests.engines.rsync.builders import (
     ASKED,
     EMPTY,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.views import format as text
-from orchestrator.views.progress import reason_lines
+from orchestrator.views.run_report import reason_lines
 
 NOON = datetime(2026, 7, 15, 10, 0, tzinfo=UTC)
 

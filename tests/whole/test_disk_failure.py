@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.disk_visits import Arrivals, dock, visited_lines
+from orchestrator.app.disk_visits import Arrivals, dock
+from orchestrator.planners.visit_end import Ending
 from orchestrator.process.stop import Stop
-from orchestrator.runner.disk.visit import Ending, Stay
+from orchestrator.runner.disk.visit import Stay
 from orchestrator.runner.run import run_job
+from orchestrator.views.visits import visited_lines
 from tests.disks.smart import FAILED, sata
 from tests.whole.drawer import Drawer, missing
 

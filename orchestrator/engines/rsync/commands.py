@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from orchestrator.domain.command_line import rsync_shell
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
@@ -21,7 +22,6 @@ from orchestrator.engines.rsync.model import (
 )
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
 from orchestrator.engines.rsync.script_commands import sums_command, text
-from orchestrator.process.command_line import rsync_shell
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"

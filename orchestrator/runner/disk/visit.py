@@ -7,7 +7,6 @@ is pulled out in the middle harms nobody else: its job fails, the mount is taken
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -26,6 +25,7 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
 from orchestrator.history.store import History
 from orchestrator.planners.identify_disk import HANGS, RESTART, Recognised, State, prove, recognise
+from orchestrator.planners.visit_end import Ending, Visited
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.state import find_known, on_disk
 from orchestrator.runner.locks import visiting
@@ -38,17 +38,6 @@ _STATES = {
     Locked: State.LOCKED, NeedsCheck: State.NEEDS_CHECK, TooNew: State.TOO_NEW, NotNow: State.VISITED,
 }  # fmt: skip
 TURN = "read again on"  # a small fact of a job: when its copies on a disk had their turn
-
-
-class Ending(StrEnum):
-    """How a visit ended. REFUSED: the disk was not the one, or could not be opened; nothing was written to it."""
-
-    DONE = "done"
-    INCOMPLETE = "incomplete"
-    PULLED_OUT = "pulled-out"
-    BUSY = "busy"
-    REFUSED = "refused"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +54,6 @@ class Dock:
     host: str
     state: str
     say: Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visited:
-    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out.
-
-    `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
-    Visit.
-    """
-
-    disk: Disk
-    ending: Ending
-    seen: State
-    why: str
-    cure: str
-    safe: bool
-    reports: tuple[RunReport, ...] = ()
-    readings: tuple[RunReport, ...] = ()
-    beside: str = ""
-    health: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

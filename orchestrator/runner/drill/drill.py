@@ -7,7 +7,7 @@ meanwhile, and the window in which the job may work; all of that belongs to the 
 import contextlib
 import os
 
-from orchestrator.domain.drill_result import Drilled
+from orchestrator.domain.drill_result import DrillEnd
 from orchestrator.domain.errors import (
     HostUnreachable,
     NotNow,
@@ -16,10 +16,9 @@ from orchestrator.domain.errors import (
     Stopped,
     StreamBroken,
 )
-from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Finding, Reading
+from orchestrator.domain.point import Reading
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.planners.drill import Past, decide_drill
@@ -33,15 +32,6 @@ from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.locks import reading as held
 from orchestrator.runner.run_recorder import begin, evidence_of
 from orchestrator.runner.verify.read_files import DAMAGE, tell_counts, tell_first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrillEnd:
-    """A drill as it ended. `findings`: what of the copy is not as it should be."""
-
-    report: RunReport
-    drilled: Drilled
-    findings: tuple[Finding, ...] = ()
 
 
 def due_drill(job: Job, tools: Tools) -> str:

@@ -4,11 +4,10 @@ import contextlib
 import os
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
-from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, Rereading
-from orchestrator.domain.point import Point, Reading, Verdict
+from orchestrator.domain.point import Point, Reading, Verdict, Verified
 from orchestrator.domain.run import Kind, Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract import Comparer
@@ -20,16 +19,6 @@ from orchestrator.runner.locks import reading as held
 from orchestrator.runner.run_recorder import Journal, begin, evidence_of, fetched
 from orchestrator.runner.verify.compare_sides import compare_copy, judged
 from orchestrator.runner.verify.read_files import DAMAGE, read_again, read_tree, tell_counts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
-    """A verification as it ended. `reading` None: it did not come to one; `source`: the same of the source, when asked."""
-
-    report: RunReport
-    point: str | None
-    reading: Reading | None
-    source: Reading | None = None
 
 
 def verify_job(

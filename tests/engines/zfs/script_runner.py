@@ -4,8 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.plan import Command
-from orchestrator.process.command_line import ssh_argv
 
 
 def run(command: Command, folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.job import Pipe
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect
@@ -15,7 +16,6 @@ from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs.commands import commands, scripts
 from orchestrator.engines.zfs.commands.commands import At, batches, sent
 from orchestrator.engines.zfs.model import Flags, Kind
-from orchestrator.process.command_line import ssh_argv
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import COPY, FLAGS, HOST, SOURCE, side
 

@@ -1,0 +1,181 @@
+"""Copies that are looked at: read again and compared, brought back into scratch as a test, their digests written down."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.app.session import Desk, opened, visits_of
+from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.subscriber import unheard
+from orchestrator.domain.drill_result import DrillEnd
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.point import Finding, Verified
+
+if TYPE_CHECKING:
+    from orchestrator.app.disk_visits import Visits
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.errors import NotNow
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.run import RunReport
+    from orchestrator.views.copies import Cure
+
+Hears = Callable[["tuple[Cure, ...]"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyEnd:
+    """A verification as it ended, and where good bytes of what is damaged are."""
+
+    verified: Verified
+    cures: "tuple[Cure, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyEnds:
+    """All verifications that were begun. `jobs`: those that were asked for; less have ended where somebody stopped it."""
+
+    jobs: tuple[str, ...]
+    ends: tuple[VerifyEnd, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreTestEnd:
+    """A restore test as it ended, and where good bytes of what is damaged are."""
+
+    end: DrillEnd
+    cures: "tuple[Cure, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportEnd:
+    """An export as it ended. `file`: what was written."""
+
+    report: "RunReport"
+    file: str
+    lines: int
+
+
+def verify_jobs(
+    frame: Frame,
+    names: Sequence[str],
+    *,
+    point: str | None = None,
+    source: bool = False,
+    content: bool = False,
+    hears: Hears = unheard,
+) -> VerifyEnds:
+    """Read copies of these jobs again, without a name of all, and compare every file with what was promised.
+
+    `hears`: is told of each job's damage where good bytes of it are. Raises: WrongRequest.
+    """
+    from orchestrator.runner.verify.verify import verify_job
+
+    known = frame.configuration()
+    named = tuple(known.job(name) for name in dict.fromkeys(names))
+    jobs = named or tuple(each for each in known.jobs if each.copies)
+    _require_copies(jobs, "verify")
+    if point and len(jobs) != 1:
+        raise WrongRequest("--point needs one job")
+    done, cured = list[Verified](), list["tuple[Cure, ...]"]()
+    with _checking(frame, known, hears) as checks:
+        for one in jobs:
+
+            def read(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
+                found = checks.desk.do(placed, verify_job, point=point, against_source=source, content=content)
+                done.append(found)
+                return found.report, found.point, found.reading.findings if found.reading else ()
+
+            cured.append(checks.check(one, read))
+            if checks.desk.stopped:
+                break
+    ends = tuple(VerifyEnd(verified=each, cures=cures) for each, cures in zip(done, cured, strict=True))
+    return VerifyEnds(jobs=tuple(one.name for one in jobs), ends=ends)
+
+
+def drill_jobs(
+    frame: Frame, names: Sequence[str], *, whole: bool, proves: bool, seed: int | None, hears: Hears = unheard
+) -> tuple[RestoreTestEnd, ...]:
+    """Bring a sample of each job's newest point back into scratch, and compare. `hears`: as in `verify_jobs`.
+
+    Raises: WrongRequest.
+    """
+    from orchestrator.runner.drill.drill import drill_job
+    from orchestrator.runner.drill.evidence import DrillWish
+
+    known = frame.configuration()
+    jobs = tuple(known.job(name) for name in dict.fromkeys(names))
+    _require_copies(jobs, "drill")
+    wish = DrillWish(whole=whole, proves=proves, seed=seed)
+    ended, cured = list[DrillEnd](), list["tuple[Cure, ...]"]()
+    with _checking(frame, known, hears) as checks:
+        for one in jobs:
+
+            def do(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
+                ended.append(checks.desk.do(placed, drill_job, wish))
+                return ended[-1].report, ended[-1].drilled.point, ended[-1].findings
+
+            cured.append(checks.check(one, do))
+            if checks.desk.stopped:
+                break
+    return tuple(RestoreTestEnd(end=each, cures=cures) for each, cures in zip(ended, cured, strict=True))
+
+
+def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
+    if alone := [each.name for each in jobs if not each.copies]:
+        raise WrongRequest(f"{', '.join(alone)}: copies nothing, so there is nothing to {do}")
+
+
+@contextlib.contextmanager
+def _checking(frame: Frame, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
+    with opened(frame) as desk, visits_of(frame, desk, known) as visits:
+        yield _Checks(frame, known, desk, visits, hears)
+
+
+class _Checks:
+    """Jobs that are checked one after the other: each on its disk, with its report told, and its damage looked for."""
+
+    def __init__(self, frame: Frame, known: "Configuration", desk: Desk, visits: "Visits | None", hears: Hears) -> None:
+        from orchestrator.app.run_observers import Around
+
+        self.desk = desk
+        self._frame, self._visits, self._hears = frame, visits, hears
+        self._around = Around(frame.where, known.jobs, frame.say)
+
+    def check(
+        self, job: "Job", do: "Callable[[Job], tuple[RunReport, str | None, Sequence[Finding]]]"
+    ) -> "tuple[Cure, ...]":
+        """Check one job, and return where good bytes of its damage are."""
+        found: list[tuple[Job, str | None, Sequence[Finding]]] = []
+
+        def placed(at: "Job", absent: "NotNow | None") -> "RunReport":
+            if absent is not None:
+                raise absent
+            report, point, findings = do(at)
+            found.append((at, point, findings))
+            return report
+
+        self._frame.subscriber.ended(self._visits.run(job, placed) if self._visits else placed(job, None))
+        cures = self._cures(*found[-1])
+        if cures:
+            self._hears(cures)
+        self._around.changed()
+        return cures
+
+    def _cures(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[Cure, ...]":
+        if not findings:
+            return ()
+        from orchestrator.app.repair_sources import cures
+
+        return cures(self._frame, job, point, findings)
+
+
+def export_point(frame: Frame, name: str, *, point: str | None, to: str) -> ExportEnd:
+    """Write a point's digests to a file for `sha256sum -c`."""
+    from orchestrator.runner.verify.export_sums import export_sums
+
+    job, file = frame.configuration().job(name), os.path.abspath(to)
+    with opened(frame) as desk:
+        exported = desk.do(job, export_sums, point=point, to=file)
+    frame.subscriber.ended(exported.report)
+    return ExportEnd(report=exported.report, file=file, lines=exported.lines)

@@ -1,0 +1,219 @@
+"""Disks by hand: enrolled (the only use case that may erase), attached to be looked at, let go, taken for ours again."""
+
+import os
+from typing import TYPE_CHECKING
+
+from orchestrator.app.disk_visits import find_disk
+from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.device import Device
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.domain.rotation import Disk
+    from orchestrator.planners.enroll import Wish
+    from orchestrator.planners.identify_disk import Recognised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnrollRequest:
+    """What a person asks for when a disk is enrolled; the words of the command, each by its name."""
+
+    device: str
+    set: str
+    name: str
+    content: str = "ext4"
+    adopt: bool = False
+    erase: str = ""
+    inner: bool = False
+    luks: bool = False
+    key_file: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """A disk that is enrolled now. `id`: of its marker; `device`: what it was called."""
+
+    disk: "Disk"
+    id: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGo:
+    """A disk that was to be let go. `hinders`: why it may not be pulled out; `beside`: what else in its case is in use."""
+
+    disk: "Disk"
+    hinders: str
+    beside: str
+
+
+def enroll_disk(frame: Frame, request: EnrollRequest) -> "Enrolled | Refusal":
+    """Make a device a disk of a set, and declare it in targets.toml. Raises: WrongRequest."""
+    from orchestrator.disks.detect import find_path
+    from orchestrator.planners.enroll import Wish, refuse
+    from orchestrator.process.executor import Writer
+
+    known, name, content = frame.configuration(), request.name, request.content
+    _require_free(known, request.set, name)
+    _require_fit(known, request.set, content)
+    _require_key(request)
+    looker = Writer(log=frame.log)
+    found, devices = find_path(request.device, looker)
+    if found is None:
+        raise WrongRequest(f"there is no device {request.device}")
+    wish = Wish(
+        name=name, set=request.set, content=content, adopt=request.adopt, erase=request.erase, inner=request.inner,
+        locked=request.luks,
+    )  # fmt: skip
+    disks = [disk for each in known.sets for disk in each.disks]
+    return refuse(wish, found, devices, disks) or _enrolled(frame, wish, found, request)
+
+
+def _require_key(request: EnrollRequest) -> None:
+    key_file = request.key_file
+    if request.luks and key_file is None:
+        raise WrongRequest("--luks needs a --key-file")
+    if key_file is not None and not os.path.isfile(key_file):
+        raise WrongRequest(f"--key-file: there is no file {key_file}")
+    if key_file is not None and not key_file.startswith("/"):
+        raise WrongRequest("--key-file: expected an absolute path, as it is written to targets.toml")
+    if key_file is not None and not request.luks and request.content != "zfs":
+        raise WrongRequest("--key-file is for --luks or --content zfs: nothing else would be encrypted with it")
+
+
+def _require_free(known: "Configuration", rotation: str, name: str) -> None:
+    """Before anything is touched: the lines that will be written must be right."""
+    from orchestrator.domain.names import JOB_NAME
+
+    if rotation not in [each.name for each in known.sets]:
+        raise WrongRequest(f"there is no set {rotation}; write [set.{rotation}] into targets.toml first")
+    taken = [*(place.name for place in known.places), *(each.name for each in known.sets)]
+    taken += [disk.name for each in known.sets for disk in each.disks]
+    if name in taken:
+        raise WrongRequest(f"the name {name} is taken")
+    if not JOB_NAME.fullmatch(name):
+        raise WrongRequest(f"{name} is no name for a disk: letters, digits, dots, - and _")
+
+
+def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
+    """A disk of another kind would make the jobs of its set wrong."""
+    from orchestrator.runner.disk.state import of_set
+
+    for job in of_set(known.rotation(rotation), known.jobs):
+        datasets = not job.target.location.path.startswith("/")
+        if (content == "zfs") is not datasets:
+            wanted = "zfs" if datasets else "ext4, xfs or btrfs"
+            raise WrongRequest(
+                f"job {job.name} copies to the set {rotation}, and its engine {job.engine} wants --content {wanted}"
+            )
+
+
+def _enrolled(frame: Frame, wish: "Wish", device: "Device", request: EnrollRequest) -> "Enrolled | Refusal":
+    from orchestrator.app.disk_visits import dock
+    from orchestrator.app.session import opened
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.runner.disk.enroll import enroll
+
+    with opened(frame) as desk:
+        used = dock(frame.where, desk.history, say=frame.say, log=frame.log)
+        made = enroll(wish, device, used, key_file=request.key_file, note=request.note)
+    if isinstance(made, Refusal):
+        return made
+    _declare(os.path.join(frame.where.config, "targets.toml"), made.disk)
+    return Enrolled(disk=made.disk, id=made.marker.disk, device=device.called)
+
+
+def _declare(path: str, disk: "Disk") -> None:
+    """Adds the disk's lines to targets.toml: all of them, or none."""
+    from json import dumps  # a TOML text is written as JSON writes it
+
+    told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]
+    told += [("key-file", disk.key_file), ("note", disk.note)]
+    lines = [f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in told if value]
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    text = (
+        before.rstrip("\n")
+        + f"\n\n[disk.{dumps(disk.name) if '.' in disk.name else disk.name}]\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+
+
+def eject_disk(frame: Frame, name: str) -> LetGo:
+    """Let go of a disk that is still attached. Raises: WrongRequest; OrchestratorError when it is not here; NotNow."""
+    from orchestrator.disks import disk as medium
+    from orchestrator.disks.detect import held, survey_devices
+    from orchestrator.disks.release import let_go
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.domain.rotation import POOL
+    from orchestrator.planners.identify_disk import held_alone
+    from orchestrator.process.executor import Writer
+    from orchestrator.runner.locks import visiting
+
+    rotation, own = find_disk(frame.configuration(), name)
+    writer = Writer(log=frame.log)
+    here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
+    # What lies above it is ours, and may have the same identity: the device below a pool.
+    devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL}")]
+    if not devices and (waiting := held([own])):
+        lost = held_alone(own, hangs=waiting[own.name])
+        raise OrchestratorError(lost.says, cure=lost.cure)
+    if len(devices) != 1:
+        raise OrchestratorError(f"disk {name} is not here" if not devices else f"disk {name} is there twice", cure="")
+    with visiting(own, frame.where.state):
+        medium.detach(own, writer)
+        told = let_go(devices[0], writer, power_off=rotation.power_off)
+    return LetGo(disk=own, hinders=told.hinders, beside=told.beside)
+
+
+def attach_disk(frame: Frame, name: str) -> "Mapping[str, str]":
+    """Attach a disk and leave it so; return where each job's copy lies on it.
+
+    Raises: WrongRequest; OrchestratorError when it is not here, or cannot be used; NotNow while it is being visited.
+    """
+    from orchestrator.app.disk_visits import Arrivals, dock
+    from orchestrator.app.session import opened
+    from orchestrator.domain.errors import NotNow, OrchestratorError
+    from orchestrator.planners.identify_disk import State
+    from orchestrator.runner.disk.state import of_set, on_disk
+    from orchestrator.runner.disk.visit import Stay, begin_visit
+
+    known = frame.configuration()
+    rotation, own = find_disk(known, name)
+    with opened(frame) as desk:
+        arrivals = Arrivals(known, dock(frame.where, desk.history, say=frame.say, log=frame.log), awake=True)
+        found = next((each for each in arrivals.found if each.disk == own), None)
+        if found is None:
+            raise OrchestratorError(f"disk {name} is not here", cure="plug it in")
+        if found.state is not State.TO_PROVE:
+            raise OrchestratorError(found.says, cure=found.cure)
+        stay = begin_visit(found, arrivals.dock)
+        if not isinstance(stay, Stay):
+            kind = NotNow if stay.seen is State.VISITED else OrchestratorError
+            raise kind(stay.why, cure=stay.cure)
+        stay.leave()
+    return {job.name: str(on_disk(job, own).target.location) for job in of_set(rotation, known.jobs)}
+
+
+def readopt_disk(frame: Frame, name: str) -> "Recognised":
+    """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Raises: WrongRequest."""
+    from orchestrator.app.disk_visits import dock
+    from orchestrator.app.session import opened
+    from orchestrator.runner.disk.enroll import readopt
+
+    known = frame.configuration()
+    _, own = find_disk(known, name)
+    with opened(frame) as desk:
+        return readopt(own, known.sets, dock(frame.where, desk.history, say=frame.say, log=frame.log))

@@ -1,0 +1,90 @@
+"""`plan`: what a run would do now, and what [keep] would remove after it. And which guards may pass once. Changes nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.session import heard_by
+from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.plan import Decision, Refusal
+from orchestrator.domain.run import Outcome
+
+if TYPE_CHECKING:
+    from orchestrator.config.models import Configuration
+    from orchestrator.domain.job import Job
+    from orchestrator.process.stop import Stop
+    from orchestrator.runner.dry_run import Planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What a run would do. `removes`: points that [keep] would remove then, each with why.
+
+    `forecast`: of a job whose disk is not looked at, what each disk would get, by name.
+    """
+
+    decision: Decision
+    removes: tuple[tuple[str, str], ...] = ()
+    forecast: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_run(frame: Frame, name: str, *, allowed: frozenset[str] = frozenset()) -> DryRun:
+    """Look and decide, as a run would. `allowed`: guards that may be passed. Raises: DeclarationError, OrchestratorError."""
+    known = frame.configuration()
+    job = known.job(name)
+    if job.target.rotates:
+        return _without_a_disk(frame, known, job)
+    stop = compose.stop_for(None)
+    with heard_by(stop):
+        planned = _look(frame, job, stop, allowed)
+    return DryRun(
+        decision=planned.decision, removes=tuple((each.point.name, each.reason) for each in planned.going)
+    )  # fmt: skip
+
+
+def _without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> DryRun:
+    """Which disk a job would go to, and what each would get. Why no more: to look at a disk it must be mounted."""
+    from orchestrator.app.disk_visits import set_standing
+    from orchestrator.app.next_copy import forecast_of
+
+    rotation = known.rotation(job.target.name)
+    with frame.views() as views:
+        stands = set_standing(rotation, known.jobs, views, now=compose.now())
+        told = {disk.name: forecast_of(disk, (job,), views, frame.log) for disk in rotation.disks}
+    why = f"it is decided on the disk of the set {rotation.name} that is plugged in when the job runs"
+    refusal = Refusal(why=why, evidence=(), cure=stands.request, outcome=Outcome.WAITING)
+    return DryRun(decision=refusal, forecast=told)
+
+
+def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "Planned":
+    """The decision, and what [keep] would remove then. It makes no history where there is none."""
+    from orchestrator.engines.registry import engine
+    from orchestrator.runner.dry_run import Known, plan_job
+
+    with frame.views() as views:
+        sound = tuple(point.name for point in views.points(job.name) if point.sound)
+        known = Known(facts=views.memory(job.name), sound=sound)
+    where = frame.where.state
+    with compose.reader(job, stop, frame.log) as reader:
+        return plan_job(
+            job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed,
+            snapshotter=compose.snapshotter(job),
+        )  # fmt: skip
+
+
+def allowed_guards(frame: Frame, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:
+    """Return the guards that may be passed once. Raises: WrongRequest for a guard that stops none of the jobs."""
+    asked = frozenset(allow)
+    if not asked:
+        return asked
+    from orchestrator.engines.registry import engine
+    from orchestrator.planners.guard import GUARDS
+
+    known = frame.configuration()
+    engines = [engine(job.engine) for job in map(known.job, names)] or [engine(job.engine) for job in known.jobs]
+    there = {guard for each in engines for guard in (*each.guards, *(() if "guard" in each.without else GUARDS))}
+    if unknown := sorted(asked - there):
+        guards = f"expected one of {', '.join(sorted(there))}" if there else "nothing guards it"
+        raise WrongRequest(f"no guard {unknown[0]!r} for {' and '.join(names) or 'any job'}: {guards}")
+    return asked

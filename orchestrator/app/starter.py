@@ -1,0 +1,121 @@
+"""The first configuration: commented files to start from, or job files made of what syncoid and sanoid were told."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass
+
+COPIES = "/backup/home"
+SANOID_CONF = "/etc/sanoid/sanoid.conf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarterFiles:
+    """What was written into a folder. `existing`: what is there already, left as it is; `following`: what to type next."""
+
+    folder: str
+    written: tuple[str, ...]
+    existing: tuple[str, ...]
+    following: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncoidLine:
+    """What became of one line. `where`: its file and number; `job`: the job it became, if it became one."""
+
+    where: str
+    job: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncoidImport:
+    """What an import has made of each line, and the files."""
+
+    files: StarterFiles
+    lines: tuple[SyncoidLine, ...]
+
+
+def write_starter(frame: Frame, source: str | None, target: str | None) -> StarterFiles:
+    """Write a commented configuration; what is there already stays as it is."""
+    from orchestrator.config.starter_files import starting_files
+
+    usual = "/home" if os.geteuid() == 0 else os.path.expanduser("~")
+    files = starting_files(_absolute(source or usual), _absolute(target or COPIES))
+    folder = frame.where.config
+    left = _left_alone(folder, files)
+    written = []
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        if path not in left:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+            written.append(path)
+    following = (frame.repeat("check --system"), frame.repeat("plan home"), frame.repeat("run home"))
+    return StarterFiles(folder=folder, written=tuple(written), existing=tuple(left), following=following)
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else os.path.abspath(os.path.expanduser(place))
+
+
+def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
+    """What is there. Job and targets belong together: half of the start beside the half of another is a mistake."""
+    jobs = os.path.join(folder, "jobs")
+    there = [os.path.join(folder, name) for name in files if os.path.lexists(os.path.join(folder, name))]
+    held = [os.path.join(jobs, name) for name in os.listdir(jobs)] if os.path.isdir(jobs) else []
+    others = [path for path in sorted(held) if path.endswith(".toml") and path not in there]
+    if others or any(path.endswith(".toml") for path in there):
+        pair = [os.path.join(folder, name) for name in files if name.endswith(".toml")]
+        return [*there, *others, *(path for path in pair if path not in there)]
+    return there
+
+
+def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str) -> SyncoidImport:
+    """Write job files for the syncoid lines of crontabs ("-" is stdin) and the rules of sanoid.conf into a folder.
+
+    Raises: WrongRequest where there is nothing to read; OrchestratorError for a file that cannot be understood.
+    """
+    from orchestrator.config.migrate import import_all
+
+    if conf is None and os.path.exists(SANOID_CONF):
+        conf = SANOID_CONF
+    if conf is None and not crontabs:
+        raise WrongRequest(f"nothing to read: tell --crontab or --sanoid-conf (there is no {SANOID_CONF})")
+    read = [("crontab" if path == "-" else path, _text(path)) for path in crontabs]
+    try:
+        found = import_all(read, (conf, _text(conf)) if conf else None)
+    except ValueError as error:
+        raise WrongRequest(f"{conf}: {error}") from None
+    folder = os.path.abspath(to)
+    written, existing = _write_new(folder, found.files)
+    following = (*found.then, f"poolferry check --config {folder}") if found.files else ()
+    return SyncoidImport(
+        files=StarterFiles(folder=folder, written=written, existing=existing, following=following),
+        lines=tuple(SyncoidLine(where=each.where, job=each.job, text=each.text) for each in found.told),
+    )
+
+
+def _text(path: str) -> str:
+    if path == "-":
+        return sys.stdin.read()
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
+
+
+def _write_new(folder: str, files: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths that were written, and those where something lies already."""
+    written, existing = [], []
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+            written.append(path)
+        except FileExistsError:
+            existing.append(path)
+    return tuple(written), tuple(existing)

@@ -1,0 +1,68 @@
+"""Who hears what a use case does while it goes on: a terminal, a page, or nobody. A use case itself prints nothing."""
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from orchestrator.domain.events import Event
+from orchestrator.planners.throughput import Count
+
+if TYPE_CHECKING:
+    from orchestrator.domain.run import RunReport
+
+__all__ = ["Count", "Progress", "Silence", "Subscriber", "unheard"]
+
+
+class Progress(Protocol):
+    """Hears the events of runs; lanes tell from threads of their own. `watched`: a person sees it move."""
+
+    watched: bool
+
+    def tell(self, event: Event) -> None:
+        """One event."""
+        ...
+
+    def log(self, line: str) -> None:
+        """A command line that is about to run."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Silence:
+    """Hears the events of runs and does nothing with them."""
+
+    watched = False
+
+    def tell(self, event: Event) -> None:
+        """One event."""
+
+    def log(self, line: str) -> None:
+        """A command line that is about to run."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Subscriber:
+    """Hears what a use case does. This one is nobody; others say what they want to hear."""
+
+    def say(self, line: str) -> None:
+        """A line that is no result."""
+
+    def log(self, line: str) -> None:
+        """A command line that is about to run, outside of a run."""
+
+    def ended(self, report: "RunReport") -> None:
+        """A run, a verification, a restore or a restore test has ended; others may follow."""
+
+    def progress(self) -> Progress:
+        """Return who hears the events of the runs to come."""
+        return Silence()
+
+
+def unheard(_: object) -> None:
+    """Hears what is told, and does nothing with it."""

@@ -1,0 +1,230 @@
+"""Whether systemd keeps the times of the jobs: the units as they are installed, against those of this version; and installing them."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from orchestrator import compose
+from orchestrator.app.settings import WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Effect, alone
+from orchestrator.engines.contract import Advice
+from orchestrator.process.executor import Reader
+from orchestrator.views.systemd_units import ALL, DAEMON, RULES, unit_texts
+from orchestrator.views.systemd_units import TIMER as TIMER_UNITS
+
+SERVICE, TIMER = "poolferry.service", "poolferry-owed.timer"
+_ASKED = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
+_BOOTED = "/run/systemd/system"  # source: sd_booted(3)
+UNITS_AT, RULES_AT = "/etc/systemd/system", "/etc/udev/rules.d"
+_PROGRAM = re.compile(r'(?m)^ExecStart=("[^"]+"|\S+) ')
+_SUBJECT = "systemd"
+_SETUP = "`poolferry setup systemd` writes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit as systemd knows it. `text`: its file, empty when there is none; `more`: the files that add to it."""
+
+    state: str
+    active: str
+    stale: bool
+    text: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether it is installed."""
+        return bool(self.text)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it begins with the machine."""
+        return self.state in ("enabled", "enabled-runtime", "linked")
+
+
+def units_known(reader: Reader) -> dict[str, Unit]:
+    """The daemon's unit and the timer in its stead, by name; none where systemd does not run."""
+    if not os.path.isdir(_BOOTED):
+        return {}
+    argv = ("systemctl", "show", f"--property={','.join(_ASKED)}", SERVICE, TIMER)
+    result = reader.read(alone(*argv, effect=Effect.READS))
+    return parse_units(result.stdout.decode(errors="replace"), _text) if result.well else {}
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def parse_units(told: str, text: Callable[[str], str]) -> dict[str, Unit]:
+    """What `systemctl show` says of several units. `text`: reads a file, empty for none."""
+    found = {}
+    for block in told.split("\n\n"):
+        keys = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if keys:
+            path, more = keys.get("FragmentPath", ""), keys.get("DropInPaths", "").split()
+            found[keys.get("Id", "")] = Unit(
+                state=keys.get("UnitFileState", ""), active=keys.get("ActiveState", ""), more=tuple(map(text, more)),
+                stale=keys.get("NeedDaemonReload") == "yes", text=text(path) if path else "",
+            )  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """This installation: the shipped units, the command, its directories, and what the jobs need of systemd."""
+
+    shipped: Mapping[str, str]
+    program: str
+    config: str
+    state: str
+    scheduled: bool
+    disks: bool
+
+
+def unit_advice(found: Mapping[str, Unit], here: Here, rule: str) -> tuple[Advice, ...]:
+    """What is to be said of the units. `found`: empty where systemd does not run; `rule`: udev's, as it is installed."""
+    if not (here.scheduled or any(unit.there for unit in found.values())):
+        return ()
+    service, timer = found.get(SERVICE), found.get(TIMER)
+    there = [(name, unit) for name, unit in found.items() if unit.there]
+    said = [advice for name, unit in there for advice in _of_text(name, unit, here)]
+    said += _of_state(service, timer)
+    if here.disks and rule != here.shipped[RULES]:
+        told = "is not that of this version" if rule else "is missing, so no disk is noticed when it is plugged in"
+        said.append(_hm(f"udev's rule {RULES} {told}: {_SETUP} it"))
+    return tuple(said)
+
+
+def rule_installed() -> str:
+    """The text of udev's rule; empty: there is none."""
+    return _text(os.path.join(RULES_AT, RULES))
+
+
+def _of_text(name: str, unit: Unit, here: Here) -> Iterator[Advice]:
+    called = _PROGRAM.search(unit.text)
+    program = called[1].strip('"').replace("$$", "$") if called else here.program
+    texts = unit_texts({name: here.shipped[name]}, program=program, config=here.config, state=here.state)
+    if called and not os.access(program, os.X_OK):
+        yield _bad(f"{name} calls {program}, which is not there: {_SETUP} it anew")
+    elif called and os.path.realpath(program) != os.path.realpath(here.program):
+        yield _hm(f"{name} calls {program}, and this is {here.program}: {_SETUP} it anew if this one is meant")
+    if unit.text != texts[name]:
+        why = "it is of another version or other directories, or was edited"
+        yield _hm(
+            f"{name} is not as this version writes it ({why}): {_SETUP} it anew; your own lines belong into {name}.d/"
+        )
+    if unit.stale:
+        yield _hm(f"{name} was changed since systemd read it: systemctl daemon-reload")
+
+
+def _of_state(service: Unit | None, timer: Unit | None) -> Iterator[Advice]:
+    keeps = [
+        (name, unit) for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and (unit.there and unit.enabled)
+    ]
+    if not keeps:
+        cure = f"systemctl enable --now {SERVICE}"
+        which = next((name for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and unit.there), None)
+        if which is None:
+            yield _hm(f"no unit keeps the jobs' times: {_SETUP} them, then {cure}")
+        else:
+            yield _hm(
+                f"{which} is installed and not enabled, so nothing runs after the next boot: systemctl enable --now {which}"
+            )
+    if len(keeps) > 1:
+        yield _hm(f"both {SERVICE} and {TIMER} are enabled, and one is enough: systemctl disable --now {TIMER}")
+    for name, unit in keeps:
+        if unit.active in ("active", "activating", "reloading"):
+            yield Advice(good=True, subject=_SUBJECT, text=f"{name} is enabled and {unit.active}")
+        else:
+            yield _bad(f"{name} is enabled, but {unit.active or 'not running'}: systemctl status {name}")
+
+
+def _hm(text: str) -> Advice:
+    return Advice(good=False, subject=_SUBJECT, text=text, hinders=False)
+
+
+def _bad(text: str) -> Advice:
+    return Advice(good=False, subject=_SUBJECT, text=text)
+
+
+# Installing.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRequest:
+    """Which units are wanted, and where. `timer`: in place of the daemon; `remove`: all of them go."""
+
+    into: str = UNITS_AT
+    rules_into: str = RULES_AT
+    timer: bool = False
+    remove: bool = False
+
+
+def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the units by name, and udev's rules, as this installation writes them. Raises: WrongRequest."""
+    shipped = compose.shipped_units()
+    chosen = ALL if request.remove else TIMER_UNITS if request.timer else DAEMON
+    units = {name: shipped[name] for name in chosen}
+    texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
+    return texts, {RULES: shipped[RULES]}
+
+
+def install_units(where: compose.Directories, request: UnitRequest) -> tuple[str, ...]:
+    """Write the units and the rule, or remove them; return their paths. Raises: OrchestratorError, WrongRequest."""
+    texts, rule = unit_files(where, request)
+    change = _remove if request.remove else _write
+    done = (*change(request.into, texts), *change(request.rules_into, rule))
+    if os.path.abspath(request.into) == UNITS_AT and os.path.isdir(_BOOTED):
+        _reload()
+    return done
+
+
+def _reload() -> None:
+    """systemd reads its units again, and udev its rules, which it would do by itself too. Raises: OrchestratorError."""
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.process.executor import Writer
+
+    Writer().stream(alone("udevadm", "control", "--reload", effect=Effect.WRITES))
+    result = Writer().stream(alone("systemctl", "daemon-reload", effect=Effect.WRITES))
+    if not result.well:
+        raise OrchestratorError(
+            f"the units are written, but systemd did not read them: {' '.join(result.last_words)}",
+            cure="systemctl daemon-reload",
+        )
+
+
+def program_here() -> str:
+    """The path of the command that runs now. Raises: WrongRequest where it has none that stays."""
+    beside = os.path.join(os.path.dirname(sys.executable), "poolferry")
+    called = sys.argv[0] if os.path.basename(sys.argv[0]) == "poolferry" else beside
+    found = called if os.access(called, os.X_OK) else shutil.which("poolferry")
+    if found is None:
+        raise WrongRequest("the command poolferry is not on the PATH, so no unit could call it")
+    return os.path.abspath(found)
+
+
+def _write(into: str, texts: Mapping[str, str]) -> Sequence[str]:
+    os.makedirs(into, exist_ok=True)
+    paths = []
+    for name, text in texts.items():
+        path = os.path.join(into, name)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(f"{path}.new", path)
+        paths.append(path)
+    return paths
+
+
+def _remove(into: str, texts: Mapping[str, str]) -> Sequence[str]:
+    paths = [os.path.join(into, name) for name in texts]
+    there = [path for path in paths if os.path.exists(path)]
+    for path in there:
+        os.unlink(path)
+    return there

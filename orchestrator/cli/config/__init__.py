@@ -1,0 +1,13 @@
+"""`poolferry config …`: about the configuration's files."""
+
+import click
+
+from orchestrator.cli.terminal.options import Group
+
+
+@click.group("config", cls=Group, package=__name__, section="set-up")
+def config() -> None:
+    """About the configuration's files."""
+
+
+COMMAND = config

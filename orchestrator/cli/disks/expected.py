@@ -1,0 +1,23 @@
+"""`poolferry disks expected`: which disk to plug in next."""
+
+import click
+
+from orchestrator import compose
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("expected", cls=Command)
+@pass_terminal
+def expected(terminal: Terminal) -> int:
+    """Which disk to plug in next, of each set."""
+    from orchestrator.app.disk_book import expect_disks
+    from orchestrator.views.visits import standing_value
+
+    found = expect_disks(terminal, compose.now())
+    lines = [each.request for each in found] or ["there is no rotation set"]
+    terminal.answer({"sets": [standing_value(each) for each in found]}, lines)
+    return 0
+
+
+COMMAND = expected

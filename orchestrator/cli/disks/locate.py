@@ -1,0 +1,23 @@
+"""`poolferry disks locate`: where a disk is."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("locate", cls=Command)
+@click.argument("disk")
+@click.argument("place")
+@click.option("--note", default="", metavar="TEXT", help="what to remember with it")
+@pass_terminal
+def locate(terminal: Terminal, disk: str, place: str, note: str) -> int:
+    """Tell where a disk is now: locate red office."""
+    from orchestrator.app.disk_book import locate_disk
+
+    locate_disk(terminal, disk, place, note)
+    terminal.answer({"disk": disk, "place": place, "note": note}, [f"{disk}: is at {place}"])
+    return 0
+
+
+COMMAND = locate

@@ -1,0 +1,21 @@
+"""`poolferry disks lost`: a disk is gone."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("lost", cls=Command)
+@click.argument("disk")
+@pass_terminal
+def lost(terminal: Terminal, disk: str) -> int:
+    """A disk is gone: nobody waits for it, and its copies count no more."""
+    from orchestrator.app.disk_book import stop_expecting
+
+    stop_expecting(terminal, disk, "lost")
+    terminal.answer({"disk": disk, "standing": "lost"}, [f"{disk}: nobody waits for it, and its copies count no more"])
+    return 0
+
+
+COMMAND = lost

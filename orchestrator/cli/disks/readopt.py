@@ -1,0 +1,21 @@
+"""`poolferry disks readopt`: a disk is taken for ours again."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("readopt", cls=Command)
+@click.argument("disk")
+@pass_terminal
+def readopt(terminal: Terminal, disk: str) -> int:
+    """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Erases nothing."""
+    from orchestrator.app.disk_setup import readopt_disk
+
+    told = readopt_disk(terminal, disk)
+    terminal.answer({"disk": disk, "state": told.state.value, "why": told.says, "cure": told.cure}, [told.says])
+    return 0 if not told.cure else 3
+
+
+COMMAND = readopt

@@ -1,0 +1,21 @@
+"""`poolferry disks retire`: a disk takes no more copies."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("retire", cls=Command)
+@click.argument("disk")
+@pass_terminal
+def retire(terminal: Terminal, disk: str) -> int:
+    """A disk takes no more copies; what is on it stays, and nobody waits for it."""
+    from orchestrator.app.disk_book import stop_expecting
+
+    stop_expecting(terminal, disk, "retired")
+    terminal.answer({"disk": disk, "standing": "retired"}, [f"{disk}: takes no more copies; what is on it stays"])
+    return 0
+
+
+COMMAND = retire

@@ -1,0 +1,19 @@
+"""`poolferry notices …`: what was told to whom."""
+
+import click
+
+from orchestrator.cli.terminal.options import GroupWithUsual
+
+
+@click.group(
+    "notices",
+    cls=GroupWithUsual,
+    package=__name__,
+    section="looking closer",
+    short_help="What was told to whom, and what waits.",
+)
+def notices() -> None:
+    """What was told to whom, and what waits to be delivered."""
+
+
+COMMAND = notices

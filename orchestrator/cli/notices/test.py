@@ -1,0 +1,22 @@
+"""`poolferry notices test`: a test through one channel."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("test", cls=Command)
+@click.argument("name")
+@pass_terminal
+def test(terminal: Terminal, name: str) -> int:
+    """Send a test through the channel NAME, and say whether it was taken."""
+    from orchestrator.app.notices import test_channel
+
+    error = test_channel(terminal, name)
+    told = f"{name}: not delivered: {error}" if error else f"{name}: taken; look whether it arrives"
+    terminal.answer({"channel": name, "delivered": not error, "error": error}, [told])
+    return 1 if error else 0
+
+
+COMMAND = test

@@ -1,0 +1,24 @@
+"""`poolferry points export`: a point's digests as a file."""
+
+import click
+
+from orchestrator.cli.terminal.options import POINT, Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal, exit_code
+
+
+@click.command("export", cls=Command)
+@click.argument("job", shell_complete=complete_job)
+@POINT
+@click.option("--to", required=True, metavar="FILE", help="the file to write")
+@pass_terminal
+def export(terminal: Terminal, job: str, point: str | None, to: str) -> int:
+    """Write a point's digests to a file for `sha256sum -c`."""
+    from orchestrator.app.copy_checks import export_point
+    from orchestrator.domain.run_values import report_value
+
+    end = export_point(terminal, job, point=point, to=to)
+    terminal.answer_json(lambda: {**report_value(end.report), "file": end.file, "lines": end.lines})
+    return exit_code([end.report.outcome])
+
+
+COMMAND = export

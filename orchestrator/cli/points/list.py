@@ -1,0 +1,25 @@
+"""`poolferry points list`: restore points as a table."""
+
+import click
+
+from orchestrator import compose
+from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("list", cls=Command)
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option("--look", is_flag=True, help="look at the targets themselves, not at what history remembers of them")
+@pass_terminal
+def list_points(terminal: Terminal, job: str | None, *, look: bool) -> int:
+    """The restore points of one job or of all (the usual command: `points JOB` is the same)."""
+    from orchestrator.app.past import list_points
+    from orchestrator.views.run_history import points_lines, points_value
+
+    found = list_points(terminal, [job] if job else [], look=look)
+    value = points_value(found.jobs, found.known)
+    terminal.answer(value, lambda: points_lines(found.jobs, found.known, now=compose.now()))
+    return 0
+
+
+COMMAND = list_points

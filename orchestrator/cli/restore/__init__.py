@@ -1,0 +1,15 @@
+"""`poolferry restore …`: bringing data back."""
+
+import click
+
+from orchestrator.cli.terminal.options import Group
+
+
+@click.group(
+    "restore", cls=Group, package=__name__, section="restore", short_help="Bring data back; overwrite nothing."
+)
+def restore() -> None:
+    """Bring data back from a restore point. Overwrites nothing."""
+
+
+COMMAND = restore

@@ -1,0 +1,34 @@
+"""`poolferry restore plan`: what a restore would do, and which copy to take."""
+
+from typing import Any
+
+import click
+
+from orchestrator import compose
+from orchestrator.cli.terminal.options import Command, pass_terminal, restore_options, restore_request
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("plan", cls=Command)
+@restore_options
+@pass_terminal
+def plan(terminal: Terminal, /, **words: Any) -> int:
+    """What `restore run` would do; without --to, which of all copies to restore from. Changes nothing."""
+    from orchestrator.app.restore import choose_copy, plan_restore
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.views.copies import found_lines, found_value
+    from orchestrator.views.plan import restore_plan_lines, restore_plan_value
+
+    request = restore_request(**words)
+    if request.to is None:
+        found = choose_copy(terminal, request)
+        value = {"job": found.job.name, **found_value(found)}
+        terminal.answer(value, lambda: found_lines(found, now=compose.now()))
+        return 0 if found.choice.copy is not None else 75 if found.choice.newer else 3
+    planned = plan_restore(terminal, request)
+    parts = (planned.job, planned.decision, planned.others)
+    terminal.answer(restore_plan_value(*parts), restore_plan_lines(*parts, verbose=terminal.verbose))
+    return 3 if isinstance(planned.decision, Refusal) else 0
+
+
+COMMAND = plan

@@ -1,0 +1,44 @@
+"""`poolferry restore pool`: a pool is destroyed and made anew, in steps."""
+
+from collections.abc import Sequence
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal, exit_code
+
+
+@click.command("pool", cls=Command, short_help="Make a pool anew, and bring all of it back.")
+@click.argument("name", metavar="POOL")
+@click.option("--plan", is_flag=True, help="only look and tell; change nothing, remember nothing")
+@click.option(
+    "--lose",
+    multiple=True,
+    metavar="DATASET",
+    help="this may be lost; with a slash at its end, all below it too (repeatable)",
+)
+@click.option(
+    "--trust",
+    multiple=True,
+    metavar="DISK",
+    help="a disk that is away counts by what history knows was proved on it (repeatable)",
+)
+@click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
+@pass_terminal
+def pool(terminal: Terminal, name: str, plan: bool, lose: Sequence[str], trust: Sequence[str], content: bool) -> int:
+    """Is all of it elsewhere? You destroy and create it; then all of it is brought back, compared, and each target told.
+
+    Say the same command again after each of your own steps, and after any cut: it goes on where it was.
+    """
+    from orchestrator.app.pool_steps import rebuild_pool
+    from orchestrator.views.pool_rebuild import rebuild_value, step_lines
+
+    end = rebuild_pool(
+        terminal, name, plan=plan, lose=lose, trust=trust, content=content,
+        hears=lambda step: terminal.show(step_lines(step)),
+    )  # fmt: skip
+    terminal.answer_json(lambda: rebuild_value(end))
+    return exit_code([end.outcome])
+
+
+COMMAND = pool

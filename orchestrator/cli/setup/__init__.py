@@ -1,0 +1,19 @@
+"""`poolferry setup …`: what the machine needs beside poolferry."""
+
+import click
+
+from orchestrator.cli.terminal.options import Group
+
+
+@click.group(
+    "setup",
+    cls=Group,
+    package=__name__,
+    section="set-up",
+    short_help="Install what the machine needs beside poolferry.",
+)
+def setup() -> None:
+    """Install what the machine needs beside poolferry itself."""
+
+
+COMMAND = setup

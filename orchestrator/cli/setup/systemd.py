@@ -1,0 +1,41 @@
+"""`poolferry setup systemd`: the units of this installation, put where systemd finds them."""
+
+import click
+
+from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+_INTO, _RULES_INTO = "/etc/systemd/system", "/etc/udev/rules.d"
+
+
+@click.command("systemd", cls=Command, short_help="Install the systemd units.")
+@click.option("--timer", is_flag=True, help="a timer that looks each five minutes, in place of the daemon")
+@click.option("--into", default=_INTO, show_default=True, metavar="DIR", help="where the units go")
+@click.option("--rules-into", default=_RULES_INTO, show_default=True, metavar="DIR", help="where udev's rule goes")
+@click.option("--print", "show", is_flag=True, help="print the units; write nothing")
+@click.option("--remove", is_flag=True, help="take the units away again")
+@pass_terminal
+def systemd(terminal: Terminal, *, timer: bool, into: str, rules_into: str, show: bool, remove: bool) -> int:
+    """Install the systemd units: the daemon, single runs as poolferry-run@JOB, visits of disks that are plugged in.
+
+    Nothing is enabled or started; udev's rule begins visits as soon as a disk is enrolled.
+    """
+    from orchestrator.app.systemd_state import UnitRequest, install_units, unit_files
+
+    request = UnitRequest(into=into, rules_into=rules_into, timer=timer, remove=remove)
+    if show:
+        units, rule = unit_files(terminal.where, request)
+        texts = units | rule
+        lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
+        terminal.answer({"units": texts}, lines)
+        return 0
+    done = list(install_units(terminal.where, request))
+    unit = "poolferry-owed.timer" if timer else "poolferry.service"
+    following = [] if remove else [f"systemctl enable --now {unit}"]
+    value = {"into": into, "removed" if remove else "written": done, "next": following}
+    told = [f"{'removed' if remove else 'wrote'} {path}" for path in done] or ["there is nothing to remove"]
+    terminal.answer(value, [*told, *(["", "Then type:", *(f"  {line}" for line in following)] if following else [])])
+    return 0
+
+
+COMMAND = systemd

@@ -1,0 +1,53 @@
+"""The command lines that machines type, read without the library that reads all others.
+
+Why: `poolferry run JOB` with nothing to do is promised to cost what rsync's look costs; importing the library is a quarter
+of all that is ours in it. And udev asks about everything that is plugged in, most of which is nobody's business. Whatever
+is not plainly one of these lines is left to the library, mistakes above all.
+"""
+
+import os
+from collections.abc import Sequence
+
+from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.domain.fast_dataclass import dataclass
+
+_SWITCHES = {"--json": "json", "--quiet": "quiet", "-q": "quiet", "--verbose": "verbose", "-v": "verbose"}
+_FOLDERS = {"--config": "config", "--state": "state"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainRun:
+    """`poolferry run JOB...`, as a timer and the daemon say it."""
+
+    terminal: Terminal
+    jobs: tuple[str, ...]
+    why: str | None
+
+
+def plain_run(words: Sequence[str]) -> PlainRun | None:
+    """What the words ask for, if they are a plain run: names of jobs, and options each as a word of its own."""
+    if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    terminal, jobs, why = Terminal(), list[str](), None
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _SWITCHES:
+            setattr(terminal, _SWITCHES[word], True)
+        elif not word.startswith("-"):
+            jobs.append(word)
+        elif word not in (*_FOLDERS, "--why") or (value := next(rest, "-")).startswith("-"):
+            return None
+        elif word == "--why":
+            why = value
+        elif not value or (os.path.exists(value) and not os.path.isdir(value)):
+            return None
+        else:
+            setattr(terminal, _FOLDERS[word], value)
+    return PlainRun(terminal=terminal, jobs=tuple(jobs), why=why) if jobs else None
+
+
+def plain_scan(words: Sequence[str]) -> str | None:
+    """The identity in `poolferry disks scan --identity IDENTITY`, the line that udev leads to."""
+    if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    return None if words[3].startswith("-") else words[3]

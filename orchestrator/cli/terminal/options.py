@@ -1,0 +1,205 @@
+"""What every command shares: the options that stand before or after it, and how a command is found by its file's name."""
+
+import functools
+import os
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from orchestrator.app.settings import WrongRequest
+from orchestrator.cli.terminal.screen import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orchestrator.app.restore import RestoreRequest
+    from orchestrator.domain.units import Seconds
+
+SECTIONS = ("every day", "restore", "disks", "set-up", "looking closer")
+_NO_COMMANDS = ("terminal",)
+
+
+def _take(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Why only when told: `poolferry --json status` must not lose its --json to the command's own, untold one."""
+    if value and parameter.name:
+        setattr(context.find_root().ensure_object(Terminal), parameter.name, value)
+
+
+@functools.cache
+def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
+    """The options of every command: the same ones for all, as making one takes as long as a small import."""
+    folder = click.Path(file_okay=False, resolve_path=False)
+    told: list[tuple[list[str], dict[str, Any], str]] = [
+        (["--config"], {"type": folder, "metavar": "DIR"}, "where targets.toml and jobs/ lie"),
+        (["--state"], {"type": folder, "metavar": "DIR"}, "where the history lies"),
+        (["--json"], {"is_flag": True}, "one JSON object on stdout, all else on stderr"),
+        (["-v", "--verbose"], {"is_flag": True}, "show every command line that is run, on stderr"),
+        (["-q", "--quiet"], {"is_flag": True}, "say only what is wrong"),
+    ]
+    return tuple(
+        click.Option(names, **about, help=says, hidden=hidden, expose_value=False, callback=_take)
+        for names, about, says in told
+    )
+
+
+class Command(click.Command):
+    """A command that takes the common options too. `section`: of the help in which it stands."""
+
+    def __init__(self, *arguments: Any, section: str = "", **about: Any) -> None:
+        about.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        about.setdefault("epilog", "Options of every command: poolferry --help")
+        super().__init__(*arguments, **about)
+        self.section = section
+        self.params += _options(hidden=True)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; what it cannot do as it was asked is wrong usage."""
+        try:
+            return super().invoke(ctx)
+        except WrongRequest as error:
+            raise click.UsageError(str(error), ctx) from error
+
+
+class Group(click.Group):
+    """Commands that lie in the folder of `package`, each in the file of its name, imported when it is called or told of.
+
+    A word of Python has an underscore behind it in the file's name, and a dash becomes an underscore: `try_`, `import_syncoid`.
+    """
+
+    def __init__(
+        self, *arguments: Any, package: str, section: str = "", hidden_options: bool = True, **about: Any
+    ) -> None:
+        about.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*arguments, **about)
+        self.section = section
+        self._package = package
+        self.params += _options(hidden=hidden_options)
+
+    @functools.cached_property
+    def _modules(self) -> dict[str, str]:
+        """The files of the commands, by the commands' names."""
+        folder = import_module(self._package).__path__[0]
+        names = (entry.removesuffix(".py") for entry in os.listdir(folder) if not entry.startswith("_"))
+        found = (name for name in names if name.isidentifier() and name not in _NO_COMMANDS)
+        return {name.rstrip("_").replace("_", "-"): name for name in sorted(found)}
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """Return all names."""
+        return sorted(self._modules)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name."""
+        if cmd_name not in self._modules:
+            return None
+        command: click.Command = import_module(f"{self._package}.{self._modules[cmd_name]}").COMMAND
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word; one that is not there fails with the nearest that is."""
+        word = args[0]
+        if word not in self._modules and not ctx.resilient_parsing and word[:1].isalnum():
+            import difflib
+
+            near = difflib.get_close_matches(word, self._modules, n=1)
+            ctx.fail(f"No such command {word!r}" + (f"; did you mean {near[0]}?" if near else "."))
+        return super().resolve_command(ctx, args)
+
+
+class GroupWithUsual(Group):
+    """A group whose usual command needs no name: `points photos` is `points list photos`."""
+
+    usual = "list"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts the usual command's name in front where no command is named; not while a shell completes its name."""
+        words = [word for word, before in zip(args, ["", *args], strict=False) if before not in ("--config", "--state")]
+        named = next((word for word in words if not word.startswith("-")), None)
+        completing = ctx.resilient_parsing and named is None
+        if named not in self._modules and not {"-h", "--help"} & set(args) and not completing:
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands' names, and what the usual command takes in their place."""
+        found = super().shell_complete(ctx, incomplete)
+        usual = self.get_command(ctx, self.usual)
+        if usual is None or incomplete.startswith("-"):
+            return found
+        arguments = (each for each in usual.get_params(ctx) if isinstance(each, click.Argument))
+        return [*found, *(item for each in arguments for item in each.shell_complete(ctx, incomplete))]
+
+
+pass_terminal = click.make_pass_decorator(Terminal, ensure=True)
+
+
+def complete_job(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """The jobs whose names begin so, for a shell; from the names of their files, as nothing may go wrong here."""
+    terminal = context.find_root().ensure_object(Terminal)
+    try:
+        files = os.listdir(os.path.join(terminal.where.config, "jobs"))
+    except OSError:
+        return []
+    names = (file.removesuffix(".toml") for file in files if file.endswith(".toml") and not file.startswith("."))
+    return sorted(name for name in names if name.startswith(begun))
+
+
+# Options and values that several commands take.
+
+POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
+AT = click.option("--at", metavar="TIME", help='the newest point not later, such as "2024-11-03 02:31"')
+ALLOW = click.option(
+    "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"
+)
+ASIDE = click.option(
+    "--aside", is_flag=True, help="datasets of the target that do not fit get another name, and are sent anew"
+)
+
+
+def read_instant(text: str | None) -> datetime | None:
+    """Return the instant that --at tells. Raises: UsageError."""
+    from orchestrator.views.format import parse_instant
+
+    try:
+        return parse_instant(text) if text else None
+    except ValueError as error:
+        raise click.UsageError(f"--at {text!r}: expected {error}") from None
+
+
+def read_span(text: str | None) -> "Seconds | None":
+    """Return the time that --for tells. Raises: UsageError."""
+    from orchestrator.domain.units import parse_duration
+
+    try:
+        return parse_duration(text) if text else None
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--for {text!r}: expected {error}") from None
+
+
+def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
+    """The options that `restore plan` and `restore run` share."""
+    for option in (
+        click.option("--from", "origin", metavar="PLACE", help="a target itself, where no configuration is left"),
+        click.option("--aside", is_flag=True, help="what lies at the destination is renamed and kept"),
+        click.option(
+            "--content", is_flag=True, help="of datasets, read again every file that came back, not only guids"
+        ),
+        click.option("--to", metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"),
+        click.option("--path", metavar="PATH", help="only this file, folder or dataset, told from the source's root"),
+        AT,
+        POINT,
+        click.argument("job", required=False, shell_complete=complete_job),
+    ):
+        command = option(command)
+    return command
+
+
+def restore_request(*, at: str | None, path: str | None, **words: Any) -> "RestoreRequest":
+    """Return what these options ask for. Raises: UsageError."""
+    from orchestrator.app.restore import RestoreRequest
+
+    return RestoreRequest(at=read_instant(at), path=path or "", **words)

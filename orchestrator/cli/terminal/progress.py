@@ -1,0 +1,168 @@
+"""What a run tells while it goes: a bar on a terminal, own plain lines elsewhere."""
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self, assert_never
+
+from orchestrator.app.subscriber import Count, Progress
+from orchestrator.cli.terminal import output as door
+from orchestrator.domain.events import Begun, Event, Moved, Said, StepBegun
+from orchestrator.views.format import printable
+from orchestrator.views.run_report import step_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+
+_LONGEST_SILENCE = 60.0
+_LEAST_GAP = 1.0  # a copy that is over at once needs no lines
+
+
+def progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> Progress:
+    """What fits stderr: a bar where it is a terminal, else lines."""
+    if not quiet and door.coloured(sys.stderr):
+        return Bar(verbose=verbose, monotonic=monotonic)
+    return Plain(quiet=quiet, verbose=verbose, monotonic=monotonic)
+
+
+class Plain:
+    """A line for each thing said and each step, and within a step one each 10 % or 60 s."""
+
+    watched = False
+
+    def __init__(self, *, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> None:
+        self._quiet = quiet
+        self._verbose = verbose
+        self._monotonic = monotonic
+        self._guard = threading.Lock()
+        self._job = ""
+        self._count = Count(monotonic)
+        self._spoken = (0.0, 0)  # when, and at which tenth
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def tell(self, event: Event) -> None:
+        """One event as a line, or as none."""
+        with self._guard:
+            match event:
+                case Begun():
+                    self._job = event.job
+                    self._count.restart()
+                    self._spoken = (self._monotonic(), 0)
+                case Said():
+                    if event.level == "warning" or not self._quiet:
+                        self._say(f"{'warning: ' if event.level == 'warning' else ''}{event.text}")
+                case StepBegun():
+                    if self._count.step_begun():
+                        self._spoken = (self._monotonic(), 0)
+                    self._info(step_line(event))
+                case Moved():
+                    self._moved(event)
+                case _:
+                    assert_never(event)
+
+    def log(self, line: str) -> None:
+        """The command line, where it was asked for."""
+        if self._verbose:
+            door.say(f"+ {line}")
+
+    def _moved(self, event: Moved) -> None:
+        if self._quiet:
+            return
+        now = self._monotonic()
+        pace = self._count.moved(event)
+        spoken, tenth = self._spoken
+        reached = (pace.percent or 0) // 10
+        tenth = tenth if tenth <= reached else 0  # another attempt counts anew
+        if (reached > tenth and now - spoken >= _LEAST_GAP) or now - spoken >= _LONGEST_SILENCE:
+            self._spoken = (now, reached)
+            self._say(pace.told())
+
+    def _info(self, text: str) -> None:
+        if not self._quiet:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        door.say(f"{self._job}: {text}" if self._job else text)
+
+
+class Bar:
+    """A bar with percent, rate and time left; what is said scrolls above it."""
+
+    watched = True
+
+    def __init__(self, *, verbose: bool, monotonic: Callable[[], float]) -> None:
+        self._verbose = verbose
+        self._guard = threading.Lock()
+        self._count = Count(monotonic)
+        self._job = ""
+        self._bar = _rich_bar()
+        self._task = self._bar.add_task("", total=None, told="", visible=False)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+        self._bar.reset(self._task, visible=False)  # the next run's bar begins without this one's end
+
+    def tell(self, event: Event) -> None:
+        """One event, in the bar or above it."""
+        with self._guard:
+            match event:
+                case Begun():
+                    self._job = event.job
+                    self._count.restart()
+                    self._show("looking", None)
+                case Said():
+                    style = "yellow" if event.level == "warning" else None
+                    self._print(f"{self._job}: {'warning: ' if style else ''}{event.text}", style)
+                case StepBegun():
+                    self._show(event.does, event.expected)
+                case Moved():
+                    self._moved(event)
+                case _:
+                    assert_never(event)
+
+    def log(self, line: str) -> None:
+        """The command line, where it was asked for."""
+        if self._verbose:
+            self._print(f"+ {line}", "dim")
+
+    def _show(self, does: str, expected: int | None) -> None:
+        description = printable(f"{self._job}: {does}").replace("\n", " ")
+        if self._count.step_begun():
+            self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
+        else:
+            self._bar.update(self._task, description=description)
+
+    def _moved(self, event: Moved) -> None:
+        pace = self._count.moved(event)
+        self._bar.update(self._task, completed=event.done, total=event.expected, told=pace.told())
+
+    def _print(self, text: str, style: str | None) -> None:
+        self._bar.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _rich_bar() -> "RichProgress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+    from rich.table import Column
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[told]}", markup=False, table_column=Column(no_wrap=True)),
+        console=Console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

@@ -1,0 +1,78 @@
+"""The command poolferry itself: its options, its help by sections, and what the library that reads words raises."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from orchestrator import __version__
+from orchestrator.cli.terminal.errors import WrongUsage
+from orchestrator.cli.terminal.options import SECTIONS, Group, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+NAME = "poolferry"
+
+
+class Root(Group):
+    """All commands; help shows them by sections, in the order of their use."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, section by section."""
+        known = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        limit = formatter.width - 6 - max(len(name) for name, _ in known)
+        with formatter.section("Commands"):
+            for section in SECTIONS:
+                rows = [
+                    (name, command.get_short_help_str(limit))
+                    for name, command in known
+                    if command and not command.hidden and getattr(command, "section", "") == section
+                ]
+                with formatter.section(section):
+                    formatter.write_dl(rows)
+
+
+@click.group(
+    NAME,
+    cls=Root,
+    package="orchestrator.cli",
+    hidden_options=False,
+    invoke_without_command=True,
+    epilog="Exit: 0 fine, 1 failed, 2 wrong usage or configuration, 3 refused (nothing was changed), "
+    "4 status: late or failing, 75 waiting.",
+)
+@click.option("--version", is_flag=True, help="print the version")
+@click.pass_context
+@pass_terminal
+def root(terminal: Terminal, context: click.Context, *, version: bool) -> int:
+    """poolferry carries data between pools, and proves that it arrived."""
+    if version:
+        terminal.answer({"version": __version__}, [f"{NAME} {__version__}"])
+        return 0
+    if context.invoked_subcommand is None:
+        if terminal.json:
+            raise click.UsageError("no command")
+        click.echo(context.get_help(), err=True)
+        return 2
+    return 0
+
+
+def call(words: list[str], terminal: Terminal) -> int:
+    """Reads the words and does what they ask for: the exit code. Raises: WrongUsage, and whatever the command does."""
+    with _own_words():
+        code = root.main(words, prog_name=NAME, standalone_mode=False, obj=terminal)
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _own_words() -> Iterator[None]:
+    """What the library raises, as errors of ours."""
+    try:
+        yield
+    except click.UsageError as error:
+        usage = error.ctx.get_usage() if error.ctx else None
+        cure = f"see {error.ctx.command_path if error.ctx else NAME} --help"
+        raise WrongUsage(error.format_message(), cure, usage) from error
+    except click.ClickException as error:
+        raise WrongUsage(error.format_message(), "") from error
+    except click.Abort as error:
+        raise KeyboardInterrupt from error

@@ -1,0 +1,89 @@
+"""The command line as it was typed: a use case's frame, whose subscriber is the terminal."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import compose
+from orchestrator.app.settings import Frame
+from orchestrator.app.subscriber import Progress, Subscriber
+from orchestrator.cli.terminal import output as door
+
+if TYPE_CHECKING:
+    from orchestrator.domain.run import Outcome, RunReport
+
+
+class Terminal(Frame):
+    """A command line: where things lie, and how much is told."""
+
+    def __init__(
+        self,
+        *,
+        config: str | None = None,
+        state: str | None = None,
+        json: bool = False,
+        verbose: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        super().__init__(config=config, state=state, subscriber=_Listener(self))
+        self.json = json
+        self.verbose = verbose
+        self.quiet = quiet
+
+    def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
+        """The result: the object with --json, else the lines."""
+        if self.json:
+            door.answer_value(value)
+        else:
+            door.answer(lines() if callable(lines) else lines)
+
+    def answer_json(self, value: Callable[[], Mapping[str, Any]]) -> None:
+        """The result of a command whose lines were shown while it went on: the object with --json."""
+        if self.json:
+            door.answer_value(value())
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Result lines while a command goes on; JSON follows at its end."""
+        if not self.json:
+            door.answer(lines)
+
+
+class _Listener(Subscriber):
+    """Shows what a use case does."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def say(self, line: str) -> None:
+        """A line that is no result."""
+        door.say(line)
+
+    def log(self, line: str) -> None:
+        """A command line, where somebody wants to see it."""
+        if self._terminal.verbose:
+            door.say(f"+ {line}")
+
+    def ended(self, report: "RunReport") -> None:
+        """A run's end as lines, unless JSON follows, or nobody wants to hear of what went well."""
+        from orchestrator.domain.run import EXIT
+        from orchestrator.views.run_report import report_lines
+
+        terminal = self._terminal
+        if not terminal.json and not (terminal.quiet and EXIT[report.outcome] in (0, 75)):
+            door.answer(report_lines(report))
+
+    def progress(self) -> Progress:
+        """A bar or lines."""
+        from orchestrator.cli.terminal.progress import progress
+
+        return progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
+
+
+_WORST = (1, 3, 75, 0)
+
+
+def exit_code(outcomes: "Iterable[Outcome]") -> int:
+    """The exit code of several runs: failed over refused over waiting over fine."""
+    from orchestrator.domain.run import EXIT
+
+    codes = {EXIT[outcome] for outcome in outcomes}
+    return next(code for code in _WORST if code in (*codes, 0))

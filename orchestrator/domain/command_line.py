@@ -1,0 +1,132 @@
+"""Command lines that run on a host through ssh, and the remote shell for rsync.
+
+The exact command lines that run, as a person would paste them into a shell.
+"""
+
+import os
+import re
+import shlex
+
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Pipeline
+
+# Never a question: nobody sits at the keyboard. It stands first because ssh keeps the first value it sees.
+_FIRM = ("-oBatchMode=yes",)
+# A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
+# the job's own options, so that those win.
+_SSH_OPTIONS = (
+    "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x",
+)  # fmt: skip
+_LOCALE = "LC_ALL=C.UTF-8"
+
+
+def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the argv to run here for the command: its own argv, or ssh with one remote command line.
+
+    Why: ssh joins all it is given with spaces for the remote login shell, so quoting is ours. `env` sets the variables
+    because csh and old fish know no `NAME=value program`.
+    """
+    host = command.host
+    if host is None:
+        return command.argv
+    user = ("-l", host.user) if host.user else ()
+    settings = (f"{name}={value}" for name, value in command.environment)
+    remote = shlex.join(("env", _LOCALE, *settings, *_on_one_line(command)))
+    return (*_shell(host, options), *user, "--", host.name, remote)
+
+
+_UNPACK = 'text=$1; shift; eval "$(printf %b "$text")"'
+
+
+def _on_one_line(command: Command) -> tuple[str, ...]:
+    r"""Return the argv with a script packed into one line, which sh unpacks there.
+
+    Why: a login shell comes first. csh takes no newline inside quotes, and reads ! there as its history; fish reads \\ inside
+    them as \, so a backslash goes by its number.
+    """
+    if not is_script(command) or "\n" not in command.argv[2]:
+        return command.argv
+    packed = command.argv[2]
+    for sign in "\\\n!":
+        packed = packed.replace(sign, f"\\0{ord(sign):03o}")
+    return ("sh", "-c", _UNPACK, command.argv[3], packed, *command.argv[4:])
+
+
+def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the words of rsync's -e for a host; " ".join(words) is its value. rsync's argument holds host and user.
+
+    Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
+    word with a space or a quote is wrapped in single quotes, its single quotes doubled.
+    Source: rsync(1), "--rsh=COMMAND, -e". Raises: ValueError for an empty option, which -e cannot carry.
+    """
+    if "" in options:
+        raise ValueError("an empty ssh option")
+    return tuple(_rsync_word(word) for word in _shell(host, options))
+
+
+def _shell(host: Host, options: tuple[str, ...]) -> tuple[str, ...]:
+    port = ("-p", str(host.port)) if host.port else ()
+    return ("ssh", *_FIRM, *options, *_SSH_OPTIONS, *port)
+
+
+def _rsync_word(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'" if set(word) & set(" '\"") else word
+
+
+# What a terminal or a log file would swallow or choke on: control characters, and bytes that are no UTF-8.
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"
+_SECRET = r"PASSWORD|PASSPHRASE|SECRET"
+
+
+def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
+    """Return the whole pipeline as one line, with ssh and its options."""
+    head = f" < {quoted(pipeline.reads)}" if pipeline.reads else ""
+    tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
+    first, *rest = (command_line(stage, ssh_options) for stage in pipeline.stages)
+    return " | ".join((first + head, *rest)) + tail
+
+
+_WIDEST = 200 - len("     runs: ")  # a plan puts this before it
+
+
+def brief_line(pipeline: Pipeline) -> str:
+    """Return the pipeline as one line that fits a plan of 200 columns: scripts by their names, long lists of arguments cut."""
+    tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
+    line = " | ".join(map(_brief, pipeline.stages)) + tail
+    return cut_line(line)
+
+
+def cut_line(line: str) -> str:
+    """Return the line, cut to what fits a plan."""
+    return line if len(line) <= _WIDEST else line[: _WIDEST - 1] + "…"
+
+
+def _brief(command: Command) -> str:
+    """Return one command without ssh's own options. A script is shown as its name and its arguments."""
+    words = command.argv[3:] if is_script(command) else command.argv
+    where = f"{command.host}: " if command.host else ""
+    return where + " ".join(quoted(word) for word in words)
+
+
+def is_script(command: Command) -> bool:
+    """Return whether the command is a script of the package, which `process.scripts` has made."""
+    return command.argv[:2] == ("sh", "-c") and command.argv[3:4] != () and command.argv[3].endswith((".sh", ".lua"))
+
+
+def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
+    """Return one command as a line; values of variables named like secrets are masked."""
+    masked = tuple((name, "***" if re.search(_SECRET, name) else value) for name, value in command.environment)
+    shown = Command(argv=command.argv, effect=command.effect, host=command.host, environment=masked)
+    settings = [] if command.host else [f"{name}={quoted(value)}" for name, value in masked]
+    return " ".join([*settings, *(quoted(word) for word in ssh_argv(shown, ssh_options))])
+
+
+def quoted(word: str) -> str:
+    r"""Quote a word for a shell as shlex does, with unprintable bytes as $'\xff', which bash, zsh and ksh read back."""
+    if word.isprintable() or not re.search(_UNPRINTABLE, word):
+        return shlex.quote(word)
+    return "$'" + re.sub(_UNPRINTABLE, _escaped, word.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(match[0]))

@@ -1,0 +1,105 @@
+"""Plans, refusals and reports as plain values for JSON: the public shapes. And a failure's evidence as lines."""
+
+from typing import Any
+
+from orchestrator.domain.command_line import brief_line, cut_line, pipeline_line
+from orchestrator.domain.errors import Evidence
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.run import RunReport
+
+
+def decision_value(decision: Decision) -> dict[str, Any]:
+    """A decision as `plan --json` prints it and history stores it."""
+    match decision:
+        case Plan():
+            return {
+                "decision": "plan",
+                "summary": decision.summary,
+                "resumes": decision.resumes,
+                "stages": [[step_value(step) for step in stage] for stage in decision.stages],
+                "warnings": list(decision.warnings),
+                "refusals": [_refusal_value(refusal) for refusal in decision.refusals],
+            }
+        case Nothing():
+            stages = [[step_value(step) for step in stage] for stage in decision.stages]
+            return {
+                "decision": "nothing-to-do",
+                "why": decision.why,
+                "current": decision.current,
+                "stages": stages,
+                "warnings": list(decision.warnings),
+            }
+    return _refusal_value(decision)
+
+
+def _refusal_value(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "decision": refusal.outcome.value,
+        "why": refusal.why,
+        "evidence": list(refusal.evidence),
+        "cure": refusal.cure,
+        "guard": refusal.guard,
+    }
+
+
+def step_value(step: Step) -> dict[str, Any]:
+    """One step with its exact commands."""
+    return {
+        "does": step.does,
+        "why": step.why,
+        "lane": step.lane,
+        "effect": step.effect.name.lower(),
+        "commands": list(step_commands(step)),
+        "expected_bytes": step.expected,
+        "proof": str(step.proof) if step.proof is not None else None,
+    }
+
+
+def step_commands(step: Step) -> tuple[str, ...]:
+    """The command lines of a step as a person would paste them."""
+    work = step.work
+    return (pipeline_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
+
+
+def brief_commands(step: Step) -> tuple[str, ...]:
+    """Return the command lines of a step as a plan shows them: scripts by name, at most 200 characters each."""
+    work = step.work
+    return (brief_line(work) if isinstance(work, Pipeline) else cut_line(show_name(str(work))),)
+
+
+def report_value(report: RunReport) -> dict[str, Any]:
+    """A run as `run --json` prints it."""
+    return {
+        "run": report.run,
+        "job": report.job,
+        "outcome": report.outcome.value,
+        "why": report.why,
+        "cure": report.cure,
+        "moved_bytes": report.moved_bytes,
+        "took_s": round(report.took_s, 3),
+        "resumed": report.resumed,
+        "attempts": report.attempts,
+        "steps": [
+            {
+                "does": step.does,
+                "why": step.why,
+                "moved_bytes": step.moved_bytes,
+                "took_s": round(step.took_s, 3),
+                "proved": step.proved,
+            }
+            for step in report.steps
+        ],
+        "points": list(report.points),
+        "warnings": list(report.warnings),
+        "evidence": list(report.evidence),
+    }
+
+
+def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
+    """What a failed pipeline left, as lines to show."""
+    if evidence is None:
+        return ()
+    words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])
+    exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
+    return (*evidence.lines, f"exit {exits}", *words)

@@ -1,0 +1,94 @@
+"""What the configuration means, and what is to be said of the machine, as lines and as JSON."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.units import show_duration
+from orchestrator.engines.contract import Advice
+from orchestrator.views.format import iso
+from orchestrator.views.schedule import meaning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedJob:
+    """A job without a mistake. `next`: its next runs at fixed times; `shown`: the same in the machine's own time."""
+
+    job: Job
+    next: tuple[datetime, ...]
+    shown: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigCheck:
+    """All jobs. `machine` None: nobody asked to look at the machine."""
+
+    config: str
+    jobs: tuple[CheckedJob, ...]
+    machine: tuple[Advice, ...] | None
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing hinders a run."""
+        advice = [*(each for one in self.jobs for each in one.advice), *(self.machine or ())]
+        return not any(each.hinders and not each.good for each in advice)
+
+
+def check_value(found: ConfigCheck) -> dict[str, Any]:
+    """The check for `check --json`."""
+    machine = {} if found.machine is None else {"machine": [_advice_value(each) for each in found.machine]}
+    return {"config": found.config, "jobs": [_job_value(each) for each in found.jobs], **machine}
+
+
+def _job_value(each: CheckedJob) -> dict[str, Any]:
+    job = each.job
+    return {
+        "job": job.name,
+        "file": show_name(job.file),
+        "engine": job.engine,
+        "source": show_name(str(job.source)),
+        "target": show_name(str(job.target.location)),
+        "schedule": job.schedule,
+        "meaning": _meaning(job),
+        "next": [iso(slot) or "" for slot in each.next],
+        "advice": [_advice_value(one) for one in each.advice],
+    }
+
+
+def check_lines(found: ConfigCheck) -> Iterator[str]:
+    """The check for people."""
+    for each in found.jobs:
+        yield _meaning(each.job)
+        if each.shown:
+            yield "  next: " + ", ".join(each.shown)
+        yield from map(_advice_line, each.advice)
+    if found.machine:
+        yield "this machine:"
+        yield from map(_advice_line, found.machine)
+
+
+def _advice_value(advice: Advice) -> dict[str, object]:
+    hinders = advice.hinders and not advice.good
+    return {"good": advice.good, "hinders": hinders, "subject": advice.subject, "text": advice.text}
+
+
+def _advice_line(advice: Advice) -> str:
+    sign = "ok" if advice.good else "!!" if advice.hinders else "hm"
+    return f"  {sign}  {advice.subject}: {advice.text}"
+
+
+def _meaning(job: Job) -> str:
+    late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
+    if not job.copies:
+        does = "watches the pool" if job.engine == "pool" else "takes snapshots of"
+        return f"{job.name}: {job.engine} {does} {show_name(str(job.source))}, {meaning(job)}{late}"
+    kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
+    keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
+    to = f"{show_name(str(job.target.location))} ({job.target.name})"
+    if job.target.rotates:
+        to = f"the set {job.target.name}"
+    return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {meaning(job)}{late}; keeps {keeps}"

@@ -1,0 +1,160 @@
+"""Copies of a job's source, and where good bytes of damaged files are, as lines and as JSON."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
+from orchestrator.planners.choose_copy import Choice, Copy, Held, Went, fetch_sentence
+from orchestrator.views.format import ago, clock, iso
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The copies of a source, the choice among them, and what is known of time and of what is in the way."""
+
+    job: Job
+    copies: tuple[Copy, ...]
+    choice: Choice
+    takes: tuple[Seconds, Went] | None
+    in_the_way: str
+
+
+def found_lines(found: Found, *, now: datetime) -> list[str]:
+    """For people: every copy, the choice, what is newer elsewhere, and the command."""
+    lines = [f"{found.job.name}: copies of {found.job.source}"]
+    lines += [f"  {_told(copy, now)}" for copy in found.copies]
+    choice = found.choice
+    if choice.copy is None or choice.point is None:
+        lines.append(f"  {choice.why}")
+    else:
+        lines.append(f"  chosen: {choice.copy.place} (job {choice.copy.job}), point {choice.point.name}: {choice.why}")
+        lines.append(f"    it is as the source was {ago(choice.point.at, now=now)}; what changed since is not in it")
+    lines += [f"  elsewhere: {fetch_sentence(copy, point, choice.point)}" for copy, point in choice.newer]
+    if found.takes is not None and choice.point is not None:
+        took, went = found.takes
+        lines.append(
+            f"    {show_size(choice.point.bytes)}, about {show_duration(took)}, as fast as {went.kind} {went.run} was"
+        )
+    if found.in_the_way:
+        lines.append(f"    in the way: {found.in_the_way}; --aside renames what is there, or tell another --to")
+    command = restore_command(found)
+    return [*lines, *([f"  restore: {command}"] if command else [])]
+
+
+def restore_command(found: Found) -> str:
+    """The command that restores what was chosen to where it came from."""
+    import shlex
+
+    choice = found.choice
+    if choice.copy is None or choice.point is None:
+        return ""
+    aside = " --aside" if found.in_the_way else ""
+    words = [
+        "poolferry",
+        "restore",
+        "run",
+        choice.copy.job,
+        "--point",
+        choice.point.name,
+        "--to",
+        str(found.job.source),
+    ]
+    return shlex.join(words) + aside
+
+
+def newer_lines(others: Sequence[tuple[Copy, Held, str]]) -> list[str]:
+    """Beside the plan of one copy, those that are newer."""
+    return [f"  {_where_newer(copy, point)}: {do}" for copy, point, do in others]
+
+
+def _where_newer(copy: Copy, point: Held) -> str:
+    where = f"disk {copy.disk}" if copy.disk else copy.place
+    return "elsewhere" if copy.away else f"newer on {where} (job {copy.job}), point {point.name}"
+
+
+def newer_values(others: Sequence[tuple[Copy, Held, str]]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": iso(point.at),
+         "away": copy.away or None, "do": do} for copy, point, do in others
+    ]  # fmt: skip
+
+
+def _told(copy: Copy, now: datetime) -> str:
+    name = f"disk {copy.disk}" if copy.disk else copy.place
+    head = f"{name} (job {copy.job}): "
+    newest = copy.newest()
+    if newest is None:
+        what = "no proved and sound point" if copy.points else "no point"
+    else:
+        size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
+        read = f", read again {ago(newest.read_at, now=now)}" if newest.read_at else ""
+        what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, proved{read}"
+    bad = [each.name for each in copy.points if each.sound is False]
+    damaged = f"; DAMAGED: {', '.join(bad[-3:])}" if bad else ""
+    gap = copy.gap()
+    hole = f"; none from {clock(gap[0].at, now=now)} to {clock(gap[1].at, now=now)}" if gap else ""
+    where = f"; it is at {copy.where}" if copy.where and copy.away else ""
+    return f"{head}{what}{damaged}{hole}" + (f"; {copy.away}{where}" if copy.away else "")
+
+
+def found_value(found: Found) -> dict[str, Any]:
+    """For programs."""
+    choice = found.choice
+    return {
+        "source": show_name(str(found.job.source)),
+        "copies": [_copy_value(copy) for copy in found.copies],
+        "chosen": None if choice.copy is None or choice.point is None else {
+            "job": choice.copy.job, "place": choice.copy.place, "point": choice.point.name, "as_of": iso(choice.point.at),
+            "bytes": choice.point.bytes,
+        },
+        "why": choice.why,
+        "elsewhere": [
+            {"job": copy.job, "place": copy.place, "point": point.name, "as_of": iso(point.at), "where": copy.where or None,
+             "do": fetch_sentence(copy, point, choice.point)} for copy, point in choice.newer
+        ],
+        "takes_s": round(found.takes[0], 1) if found.takes else None,
+        "in_the_way": found.in_the_way or None,
+        "command": restore_command(found) or None,
+    }  # fmt: skip
+
+
+def _copy_value(copy: Copy) -> dict[str, Any]:
+    newest, gap = copy.newest(), copy.gap()
+    return {
+        "job": copy.job, "place": copy.place, "disk": copy.disk or None, "away": copy.away or None,
+        "where": copy.where or None, "points": len(copy.points), "newest": newest.name if newest else None,
+        "as_of": iso(newest.at) if newest else None, "bytes": newest.bytes if newest else None,
+        "entries": newest.entries if newest else None,
+        "damaged": [each.name for each in copy.points if each.sound is False],
+        "gap": [iso(each.at) for each in gap] if gap else None,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cure:
+    """Where the same bytes are, and the command; `command` empty: somebody must do something first."""
+
+    path: bytes
+    job: str
+    place: str
+    point: str | None
+    says: str
+    command: str
+
+
+def cure_lines(found: Sequence[Cure]) -> list[str]:
+    """For people."""
+    return [f"  to heal {each.says}" + (f": {each.command}" if each.command else "") for each in found]
+
+
+def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [
+        {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
+         "command": each.command or None} for each in found
+    ]  # fmt: skip

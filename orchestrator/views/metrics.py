@@ -1,0 +1,177 @@
+"""How each job stands, as numbers for Prometheus.
+
+Names as Prometheus wants them: one unit each, seconds and bytes, `_total` for what only grows. Needs the extra `metrics`,
+and imports it when it is used.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator import __version__
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.run import Outcome
+from orchestrator.history.values import RunTotals
+from orchestrator.planners.health import State
+from orchestrator.views.status import Standing
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+Sample = tuple[tuple[str, ...], float | None]
+_ENDED = tuple(outcome.value for outcome in Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the numbers are made of. `owed`: since when, by job; `queued`: messages that no channel has taken yet."""
+
+    standing: tuple[Standing, ...]
+    totals: tuple[RunTotals, ...]
+    owed: Mapping[str, datetime]
+    queued: int
+    now: datetime
+
+
+def metrics_text(measured: Measured) -> bytes:
+    """Return all numbers in Prometheus's text format. Raises: OrchestratorError where prometheus_client is missing."""
+    try:
+        from prometheus_client import generate_latest
+    except ImportError:
+        raise OrchestratorError(
+            "metrics need prometheus_client, which is not installed",
+            cure='pip install "poolferry[metrics]", or apt install python3-prometheus-client',
+        ) from None
+    return bytes(generate_latest(_Collected(tuple(families(measured)))))
+
+
+class _Collected:
+    """What generate_latest asks for its metrics."""
+
+    def __init__(self, found: "tuple[Metric, ...]") -> None:
+        self._found = found
+
+    def collect(self) -> "Iterable[Metric]":
+        return self._found
+
+
+def families(measured: Measured) -> "Iterator[Metric]":
+    """All metrics. What is not known is left out, never 0."""
+    each = measured.standing
+    yield _gauge("build_info", "The version that told these numbers.", ("version",), [((__version__,), 1)])
+    yield _gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])
+    yield _gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
+    yield _gauge(
+        "job_owed_since_timestamp_seconds", "The instant for which a job owes a run that has not ended yet.", ("job",),
+        [((name,), since.timestamp()) for name, since in sorted(measured.owed.items())],
+    )  # fmt: skip
+    yield from _of_jobs(each)
+    yield from _of_copies(each)
+    yield from _of_runs(each)
+    yield from _totals(measured.totals)
+
+
+def _of_jobs(found: Sequence[Standing]) -> "Iterator[Metric]":
+    job = ("job",)
+    yield _gauge(
+        "job_info", "What a job copies, and where to.", ("job", "engine", "source", "target"),
+        [((one.job.name, one.job.engine, show_name(str(one.job.source)), show_name(str(one.job.target.location))), 1) for one in found],
+    )  # fmt: skip
+    yield _gauge(
+        "job_state", "How a job stands: 1 for the state that it is in.", ("job", "state"),
+        [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in State],
+    )  # fmt: skip
+    yield _gauge(
+        "job_late_after_seconds", "The age from which on a job's newest proved copy is late.", job,
+        [((one.job.name,), one.job.late_after) for one in found],
+    )  # fmt: skip
+    yield _gauge(
+        "job_failures", "Runs that ended badly since the last one that ended well.", job,
+        [((one.job.name,), one.facts.failures) for one in found],
+    )  # fmt: skip
+    yield _gauge(
+        "job_running_since_timestamp_seconds", "When the run began that goes on now.", job,
+        [((one.job.name,), one.running.begun_at.timestamp() if one.running else None) for one in found],
+    )  # fmt: skip
+
+
+def _of_copies(found: Sequence[Standing]) -> "Iterator[Metric]":
+    place = ("job", "place")
+    yield _gauge(
+        "job_newest_copy_timestamp_seconds", "When a proved copy was last as the source was.", place,
+        [((one.job.name, copy.place), copy.current_at.timestamp()) for one in found for copy in one.facts.copies],
+    )  # fmt: skip
+    yield _gauge(
+        "job_restore_points", "Restore points that are there.", place,
+        [((one.job.name, one.job.target.name), one.points.number) for one in found],
+    )  # fmt: skip
+    yield _gauge(
+        "job_unsound_restore_points", "Restore points in which the last reading found damage.", place,
+        [((one.job.name, one.job.target.name), one.points.unsound) for one in found],
+    )  # fmt: skip
+    yield _gauge(
+        "job_last_verified_timestamp_seconds", "When all of a restore point was last read again.", ("job",),
+        [((one.job.name,), one.points.whole_at.timestamp() if one.points.whole_at else None) for one in found],
+    )  # fmt: skip
+
+
+def _of_runs(found: Sequence[Standing]) -> "Iterator[Metric]":
+    job = ("job",)
+    ended = [(one.job.name, one.last) for one in found if one.last is not None]
+    yield _gauge(
+        "job_last_run_outcome", "How the last run ended: 1 for its outcome.", ("job", "outcome"),
+        [((name, outcome), float(run.outcome == outcome)) for name, run in ended for outcome in _ENDED],
+    )  # fmt: skip
+    yield _gauge(
+        "job_last_run_timestamp_seconds", "When the last run ended.", job,
+        [((name,), run.ended_at.timestamp() if run.ended_at else None) for name, run in ended],
+    )  # fmt: skip
+    yield _gauge(
+        "job_last_run_duration_seconds",
+        "How long the last run took.",
+        job,
+        [((name,), run.took_s) for name, run in ended],
+    )
+    yield _gauge(
+        "job_last_run_moved_bytes", "What the last run moved.", job, [((name,), run.moved_bytes) for name, run in ended]
+    )
+    yield _gauge(
+        "job_last_run_warnings", "Warnings of the last run.", job, [((name,), len(run.warnings)) for name, run in ended]
+    )
+    well = [(one.job.name, one.facts.last_well) for one in found]
+    yield _gauge(
+        "job_last_success_timestamp_seconds", "When a run last ended well.", job,
+        [((name,), run.ended_at.timestamp() if run and run.ended_at else None) for name, run in well],
+    )  # fmt: skip
+
+
+def _totals(totals: Sequence[RunTotals]) -> "Iterator[Metric]":
+    by = ("job", "outcome")
+    yield _counter(
+        "runs", "Runs that have ended, as far as history goes back.", by, [((e.job, e.outcome), e.runs) for e in totals]
+    )
+    yield _counter("moved_bytes", "What these runs moved.", by, [((e.job, e.outcome), e.moved_bytes) for e in totals])
+    yield _counter(
+        "run_duration_seconds", "How long these runs took.", by, [((e.job, e.outcome), e.took_s) for e in totals]
+    )
+
+
+def _gauge(name: str, says: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(f"poolferry_{name}", says, labels=labels)
+    for values, number in samples:
+        if number is not None:
+            family.add_metric(values, number)
+    return family
+
+
+def _counter(name: str, says: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> "Metric":
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily(f"poolferry_{name}", says, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number or 0)
+    return family

@@ -1,0 +1,46 @@
+"""Notices: what was told to whom, and whether it was taken, as lines and as JSON."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.notice import MessageRecord
+from orchestrator.views.format import clock, indented, iso, shortened
+
+
+def notice_value(found: MessageRecord) -> dict[str, Any]:
+    """One notice for programs."""
+    return {
+        "id": found.id,
+        "channel": found.channel,
+        "kind": found.message.kind.value,
+        "about": found.message.about,
+        "at": iso(found.message.made_at),
+        "subject": found.message.subject,
+        "state": _state(found),
+        "tries": found.tries,
+        "sent": iso(found.sent_at),
+        "again": iso(found.due_at),
+        "error": found.error,
+        "facts": json.loads(found.message.facts),
+    }
+
+
+def _state(found: MessageRecord) -> str:
+    return "delivered" if found.sent_at else "queued" if found.due_at else "given up"
+
+
+def notice_lines(found: Sequence[MessageRecord], *, full: bool, now: datetime) -> list[str]:
+    """The newest notices for people. `full`: with the text of each."""
+    if not found:
+        return ["nobody was told anything yet"]
+    lines = list[str]()
+    for each in found:
+        when = clock(each.message.made_at, now=now)
+        lines.append(f"{when}  {each.channel}  {_state(each)}: {shortened(each.message.subject, 140)}")
+        if each.error:
+            lines += indented([f"after {each.tries} tries: {each.error}"], 4)
+        if full:
+            lines += indented([each.message.body.rstrip("\n")], 4)
+    return lines

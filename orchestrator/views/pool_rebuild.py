@@ -1,0 +1,138 @@
+"""A pool that is made anew: how its datasets stand elsewhere, and what comes back, as lines and as JSON."""
+
+from typing import Any
+
+from orchestrator.domain.evacuation import Copy, Leaving, Standing
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import show_count
+from orchestrator.planners.evacuation import KITS
+from orchestrator.views.restore import Link, link_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One source on its way: `copy` it comes back from; None: none can be reached, as `why` tells."""
+
+    source: Location
+    job: Job | None
+    copy: Copy | None
+    back: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildStep:
+    """One step, and how it stands."""
+
+    number: int
+    title: str
+    state: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildEnd:
+    """How far it came. What is None was not come to. `next`: what the user has to type; `anew`: jobs that send all again."""
+
+    pool: str
+    outcome: Outcome
+    steps: tuple[RebuildStep, ...]
+    datasets: tuple[Standing, ...] | None
+    next: tuple[str, ...] | None
+    parts: tuple[Part, ...] | None
+    differences: tuple[str, ...] | None
+    links: tuple[Link, ...] | None
+    anew: tuple[str, ...] | None
+
+
+def rebuild_value(end: RebuildEnd) -> dict[str, Any]:
+    """All of it for `restore pool --json`."""
+    steps = [{"step": s.number, "title": s.title, "state": s.state, "lines": list(s.lines)} for s in end.steps]
+    value = {
+        "datasets": None if end.datasets is None else [standing_value(one) for one in end.datasets],
+        "next": None if end.next is None else list(end.next),
+        "parts": None if end.parts is None else [part_value(part) for part in end.parts],
+        "differences": None if end.differences is None else list(end.differences),
+        "chains": None if end.links is None else link_values(end.links),
+        "anew": None if end.anew is None else list(end.anew),
+    }
+    return {"pool": end.pool, "steps": steps, **{key: one for key, one in value.items() if one is not None}}
+
+
+def step_lines(step: RebuildStep) -> list[str]:
+    """One step for people."""
+    return [f"{step.number}. {step.title}: {step.state}", *(f"     {line}" for line in step.lines)]
+
+
+def part_value(part: Part) -> dict[str, Any]:
+    """A part for programs."""
+    return {
+        "source": str(part.source), "job": part.copy.job if part.copy else None,
+        "place": part.copy.place if part.copy else None, "where": (part.copy.where or None) if part.copy else None,
+        "back": part.back, "why": part.why,
+    }  # fmt: skip
+
+
+def part_told(part: Part) -> tuple[str, list[str]]:
+    """Return how a part stands, and the lines below it."""
+    if part.copy is None:
+        return "no copy of it can be reached", [
+            part.why,
+            "plug in, attach or import one, and say the same command again",
+        ]
+    known = f", as of {part.copy.known_at:%Y-%m-%d %H:%M} UTC" if part.copy.known_at else ""
+    point = f", point {part.copy.point}" if part.copy.point else ""
+    return ("it is back" if part.back else "to be done"), [f"from {part.copy.called} ({part.copy.job}{point}{known})"]
+
+
+def leaving_lines(leaving: Leaving) -> list[str]:
+    """How the datasets stand, one line each, and which copies nobody could look at."""
+    lines = [f"{one.dataset}: {_standing_line(one)}" for one in leaving.standings]
+    for copy in leaving.unseen:
+        known = f"; history knows it as of {copy.known_at:%Y-%m-%d %H:%M} UTC" if copy.known_at else ""
+        lines.append(f"not counted: {copy.job} on {copy.called} ({copy.why}{known})")
+    return lines
+
+
+def _standing_line(one: Standing) -> str:
+    held = [f"{count} on {_holder(copy)}" for copy, count in one.copies]
+    held += [
+        f"its files on {copy.called} ({copy.job}, point {copy.point})"
+        for copy in one.files
+        if not copy.files[one.dataset]
+    ]
+    nothing = "recovery kits alone, made anew by the next runs" if one.dataset.endswith(f"/{KITS}") else "empty"
+    kept = f"; it holds the copies of job {', '.join(one.keeps)}" if one.keeps else ""
+    may = ", and may be lost" if one.lost and one.let_go else ""
+    if not one.snapshots:
+        told = f"{'; '.join(held)}{'; ' if held and one.lost else ''}{one.lost}" or nothing
+        return f"{told}{kept}{may}"
+    if not held:
+        return f"{one.lost}{kept}{may}"
+    return f"{show_count(one.snapshots, 'snapshot')}: {', '.join(held)}{f'; {one.lost}' if one.lost else ''}{kept}{may}"
+
+
+def _holder(copy: Copy) -> str:
+    """The place and the job; of a disk that is away, of when that is."""
+    if copy.held is not None or copy.known_at is None:
+        return f"{copy.called} ({copy.job})"
+    return f"{copy.called} ({copy.job}; not looked at: as history knows it, as of {copy.known_at:%Y-%m-%d %H:%M} UTC)"
+
+
+def standing_value(one: Standing) -> dict[str, Any]:
+    """One dataset for programs."""
+    copies = [
+        {"job": copy.job, "place": copy.place, "where": copy.where or None, "disk": copy.disk or None,
+         "seen": copy.held is not None, "snapshots": count} for copy, count in one.copies
+    ]  # fmt: skip
+    files = [
+        {"job": copy.job, "place": copy.place, "where": copy.where or None, "point": copy.point,
+         "lacks": copy.files[one.dataset] or None} for copy in one.files
+    ]  # fmt: skip
+    return {
+        "dataset": one.dataset, "snapshots": one.snapshots, "copies": copies, "files": files, "keeps": list(one.keeps),
+        "lost": one.lost or None, "may_be_lost": one.let_go,
+    }  # fmt: skip

@@ -1,0 +1,117 @@
+"""What a restore leads to, a kit of another machine, and scratch copies, as lines and as JSON."""
+
+import os.path
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.kit import SET_ASIDE, KitReview
+from orchestrator.domain.names import JOB_NAME
+from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.units import show_count, show_size
+from orchestrator.history.values import RunRecord
+from orchestrator.views.format import iso
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One target. `base`: the snapshot that the next run starts from; None: it begins anew. `seen`: it was looked at now."""
+
+    job: str
+    target: str
+    base: str | None
+    seen: bool
+    why: str
+
+
+def link_lines(found: Sequence[Link]) -> list[str]:
+    """The same for people."""
+    return [f"  {link.job} to {link.target}: {link.why}" for link in found]
+
+
+def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
+        for each in found
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKit:
+    """A kit as it was found. `folder`: where in the place; `configuration`: by path; `last`: the newest run; `runs`: how many."""
+
+    folder: str
+    configuration: Files
+    history: bytes
+    last: RunRecord | None
+    runs: int
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The jobs that it declares."""
+        names = (
+            path.removeprefix("jobs/").removesuffix(".toml") for path in self.configuration if path.startswith("jobs/")
+        )
+        return tuple(sorted(name for name in names if JOB_NAME.fullmatch(name)))
+
+
+def kit_value(kit: FoundKit, place: str) -> dict[str, Any]:
+    """What was found, for programs."""
+    last = kit.last
+    return {
+        "place": place, "folder": kit.folder, "host": last.host if last else None, "runs": kit.runs, "jobs": list(kit.jobs),
+        "last_run": iso(last.begun_at) if last else None,
+    }  # fmt: skip
+
+
+def review_value(review: KitReview) -> dict[str, Any]:
+    """Return what is not trusted yet, and what was left out, for programs."""
+    return {
+        "not_trusted": [{"name": each.name, "acts": list(each.acts)} for each in review.set_aside],
+        "left_out": list(review.left_out),
+    }
+
+
+def review_lines(review: KitReview, config: str) -> Sequence[str]:
+    """Return what the kit's configuration would carry and run, and how what is set aside is accepted."""
+    lines = [f"  {line}" for line in review.copies]
+    for each in review.set_aside:
+        path = os.path.join(config, each.path)
+        lines.append(f"not trusted yet: {each.name} would run or send:")
+        lines += [f"  {act}" for act in each.acts]
+        lines.append(f"  to accept it: say --trust {each.name}; or afterwards: mv {path}{SET_ASIDE} {path}")
+    if review.left_out:
+        lines.append(f"left out, as no configuration of ours: {', '.join(review.left_out)}")
+    return lines
+
+
+def kit_lines(kit: FoundKit, place: str) -> Sequence[str]:
+    """What was found, for people."""
+    last = kit.last
+    told = f"of {last.host}, last run {last.begun_at:%Y-%m-%d %H:%M} UTC ({last.job})" if last else "without any run"
+    return (
+        f"the kit at {os.path.join(place, kit.folder) if kit.folder else place} is {told}; {show_count(kit.runs, 'run')}",
+        f"jobs: {', '.join(kit.jobs) or 'none'}",
+    )
+
+
+def scratch_lines(found: Sequence[Scratch]) -> list[str]:
+    """Scratch copies, one line each."""
+    return [_scratch_line(each) for each in found] or ["there are no scratch copies"]
+
+
+def _scratch_line(each: Scratch) -> str:
+    until = f", until {each.until:%Y-%m-%d %H:%M} UTC" if each.until else ""
+    place = each.mountpoint if each.mountpoint.startswith("/") else str(each.at)
+    return f"{each.name}: {each.job} as of {each.of}, at {place}, {show_size(each.used)} written{until}"
+
+
+def scratch_values(found: Sequence[Scratch]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"name": each.name, "dataset": str(each.at), "job": each.job, "point": each.of, "until": iso(each.until),
+         "used_bytes": each.used, "mountpoint": each.mountpoint} for each in found
+    ]  # fmt: skip

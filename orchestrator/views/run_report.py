@@ -1,0 +1,73 @@
+"""Decisions, steps and reports as the lines that people read."""
+
+from collections.abc import Sequence
+
+from orchestrator.domain.events import StepBegun
+from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal, Step
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import show_duration, show_size
+from orchestrator.views.format import indented
+
+Lines = list[str]
+
+
+def reason_lines(head: str, *, cure: str, evidence: Sequence[str], evidence_first: bool = False) -> Lines:
+    """What happened, what to do, and what was seen. A refusal shows the evidence first, as it is the argument."""
+    seen = indented([line for line in evidence if line.strip()])
+    todo = indented([f"what to do: {cure}"]) if cure else []
+    return [head, *(seen + todo if evidence_first else todo + seen)]
+
+
+def report_lines(report: RunReport) -> Lines:
+    """How a run ended."""
+    told = f"{report.job}: {report.outcome.value}: {report.why} (run {report.run}, {show_duration(report.took_s)})"
+    if report.outcome in (Outcome.DONE, Outcome.NOTHING):
+        return [told]
+    return reason_lines(
+        told, cure=report.cure, evidence=report.evidence, evidence_first=report.outcome is Outcome.REFUSED
+    )
+
+
+def refusal_lines(job: str, refusal: Refusal) -> Lines:
+    """Why nothing is done."""
+    return reason_lines(
+        f"{job}: {refusal.outcome.value}: {refusal.why}",
+        cure=refusal.cure,
+        evidence=refusal.evidence,
+        evidence_first=True,
+    )
+
+
+def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str]]) -> Lines:
+    """What a run would do. `commands`: the lines of each step, in the order of `decision.steps`."""
+    match decision:
+        case Refusal():
+            return refusal_lines(job, decision)
+        case Nothing():
+            steps = [step for stage in decision.stages for step in stage]
+            head = f"{job}: nothing to do: {decision.why}"
+        case Plan():
+            steps = list(decision.steps)
+            head = f"{job}: {decision.summary}"
+    resumes = decision.resumes if isinstance(decision, Plan) else None
+    refusals = decision.refusals if isinstance(decision, Plan) else ()
+    lines = [head, *([f"  goes on: {resumes}"] if resumes else [])]
+    lines += [f"  warning: {warning}" for warning in decision.warnings]
+    lines += [f"  left out: {refusal.why}" for refusal in refusals]
+    for number, (step, told) in enumerate(zip(steps, commands, strict=True), start=1):
+        lines += step_lines(number, step, told)
+    return lines
+
+
+def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
+    """One step of a plan with its exact commands."""
+    expected = f", {show_size(step.expected)} expected" if step.expected is not None else ""
+    lines = [f"  {number}. {step.does}{expected}", f"     why:  {step.why}"]
+    if step.effect is Effect.DESTROYS or step.removes:
+        lines.append(f"     destroys: {step.removes or 'what the target has and the source no longer has'}")
+    return [*lines, *(f"     runs: {command}" for command in commands)]
+
+
+def step_line(event: StepBegun) -> str:
+    """A step as it begins."""
+    return event.does + (f" ({show_size(event.expected)})" if event.expected else "")

@@ -1,0 +1,47 @@
+"""The machine is kept awake while a run goes on, and no longer; where it cannot be, runs go on."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.app import inhibit_sleep as module
+from orchestrator.app.inhibit_sleep import Awake
+from tests.daemon.daemon_world import strays, until
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the program that stands for systemd-inhibit was asked."""
+    program, file = tmp_path / "inhibit", tmp_path / "asked"
+    # It holds what it holds as long as it lives.
+    program.write_text(f'#!/bin/sh\necho "$@" > {file}\nwhile :; do sleep 0.1; done\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "PROGRAM", str(program))
+    monkeypatch.setattr(module, "_BOOTED", str(tmp_path))
+    monkeypatch.setattr(module, "_BUS", str(tmp_path))
+    return file
+
+
+def test_it_is_held_as_long_as_it_is_needed(asked: Path, tmp_path: Path) -> None:
+    held = Awake("sleep")
+    held.need(True)
+    held.need(True)
+    until(lambda: asked.exists() and asked.read_text(), "it is asked for")
+    assert asked.read_text().startswith("--what=sleep --mode=block --who=poolferry")
+    until(lambda: len(strays(tmp_path)) == 1, "it is one, but for a child of its own that is not yet another program")
+    held.need(False)
+    until(lambda: strays(tmp_path) == [], "it is let go")
+    held.need(False)
+
+
+def test_who_wants_nothing_asks_for_nothing(asked: Path) -> None:
+    held = Awake("")
+    held.need(True)
+    held.need(False)
+    assert not asked.exists()
+
+
+def test_without_logind_nothing_is_asked(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BOOTED", "/no/such/place")
+    Awake("sleep").need(True)
+    assert not asked.exists()

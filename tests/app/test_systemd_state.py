@@ -1,0 +1,94 @@
+"""What `check --system` says of the units: installed, of this version, enabled, running."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator import compose
+from orchestrator.app.systemd_state import SERVICE, TIMER, Here, Unit, parse_units, unit_advice
+from orchestrator.views.systemd_units import RULES, unit_texts
+
+SHIPPED = compose.shipped_units()
+PROGRAM = sys.executable  # anything that can be called
+HERE = Here(
+    shipped=SHIPPED, program=PROGRAM, config="/etc/poolferry", state="/var/lib/poolferry", scheduled=True, disks=False
+)
+TEXTS = unit_texts(SHIPPED, program=PROGRAM, config=HERE.config, state=HERE.state)
+NONE = Unit(state="", active="inactive", stale=False, text="")
+
+
+def unit(name: str = SERVICE, **more: Any) -> Unit:
+    return Unit(**{"state": "enabled", "active": "active", "stale": False, "text": TEXTS[name], **more})
+
+
+def signs(service: Unit, timer: Unit = NONE, here: Here = HERE, rule: str = "") -> list[tuple[str, str]]:
+    """Each finding, with its sign."""
+    found = unit_advice({SERVICE: service, TIMER: timer}, here, rule)
+    return [("ok" if each.good else "!!" if each.hinders else "hm", each.text) for each in found]
+
+
+def test_all_is_well() -> None:
+    assert signs(unit()) == [("ok", "poolferry.service is enabled and active")]
+    assert signs(NONE, unit(TIMER)) == [("ok", "poolferry-owed.timer is enabled and active")]
+
+
+@pytest.mark.parametrize(
+    ("service", "sign", "says"),
+    [
+        (NONE, "hm", "no unit keeps the jobs' times: `poolferry setup systemd` writes them, then systemctl enable --now"),
+        (unit(state="disabled"), "hm", "poolferry.service is installed and not enabled, so nothing runs after the next boot"),
+        (unit(active="failed"), "!!", "poolferry.service is enabled, but failed: systemctl status poolferry.service"),
+        (unit(text=TEXTS[SERVICE].replace("Nice=5", "Nice=6")), "hm", "poolferry.service is not as this version writes it"),
+        (unit(text=TEXTS[SERVICE].replace(PROGRAM, "/nowhere/poolferry")), "!!", "calls /nowhere/poolferry, which is not there"),
+        (unit(text=TEXTS[SERVICE].replace(PROGRAM, "/bin/sh")), "hm", "calls /bin/sh, and this is "),
+        (unit(stale=True), "hm", "poolferry.service was changed since systemd read it: systemctl daemon-reload"),
+    ],
+)  # fmt: skip
+def test_each_trouble_has_its_sentence(service: Unit, sign: str, says: str) -> None:
+    (found,) = [each for each in signs(service) if each[0] != "ok"]
+    assert found[0] == sign
+    assert says in found[1]
+
+
+def test_both_clocks_are_one_too_many() -> None:
+    assert signs(unit(), unit(TIMER))[0] == (
+        "hm", "both poolferry.service and poolferry-owed.timer are enabled, and one is enough: systemctl disable --now poolferry-owed.timer",
+    )  # fmt: skip
+
+
+def test_where_nothing_runs_by_itself_no_unit_is_missed() -> None:
+    assert signs(NONE, here=replace(HERE, scheduled=False)) == []
+    assert signs(unit(state="disabled"), here=replace(HERE, scheduled=False)) != []
+
+
+def test_disks_need_udevs_rule() -> None:
+    disks = replace(HERE, disks=True)
+    assert signs(unit(), here=disks, rule=SHIPPED[RULES]) == [("ok", "poolferry.service is enabled and active")]
+    assert "is missing, so no disk is noticed" in signs(unit(), here=disks)[1][1]
+    assert "is not that of this version" in signs(unit(), here=disks, rule="x")[1][1]
+
+
+TOLD = """Id=poolferry.service
+UnitFileState=enabled
+ActiveState=active
+NeedDaemonReload=no
+FragmentPath=/etc/systemd/system/poolferry.service
+DropInPaths=/etc/systemd/system/poolferry.service.d/a.conf /etc/systemd/system/poolferry.service.d/b.conf
+
+Id=poolferry-owed.timer
+UnitFileState=
+ActiveState=inactive
+NeedDaemonReload=no
+FragmentPath=
+DropInPaths=
+"""
+
+
+def test_what_systemctl_says() -> None:
+    found = parse_units(TOLD, lambda path: f"text of {path.rpartition('/')[2]}")
+    assert found == {
+        SERVICE: unit(text="text of poolferry.service", more=("text of a.conf", "text of b.conf")),
+        TIMER: NONE,
+    }

@@ -1,0 +1,24 @@
+"""How a plan shows commands: scripts by name, nothing wider than 200 characters."""
+
+from orchestrator.domain.command_line import brief_line, pipeline_line
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Effect, Pipeline
+
+
+def test_a_script_is_shown_by_its_name() -> None:
+    argv = ("sh", "-c", "set -e\ntarget=$1\n", "publish.sh", "/backup/my photos")
+    command = Command(argv=argv, effect=Effect.WRITES)
+    pipeline = Pipeline(stages=(command,))
+    assert brief_line(pipeline) == "publish.sh '/backup/my photos'"
+    assert "target=$1" in pipeline_line(pipeline)
+    far = Pipeline(stages=(Command(argv=command.argv, effect=Effect.WRITES, host=Host(name="box", user="ann")),))
+    assert brief_line(far) == "ann@box: publish.sh '/backup/my photos'"
+
+
+def test_no_line_is_wider_than_200() -> None:
+    command = Command(
+        argv=("rm", "-f", "--", *(f"/some/where/{number}" for number in range(100))), effect=Effect.WRITES
+    )
+    line = brief_line(Pipeline(stages=(command,)))
+    assert len("     runs: " + line) == 200
+    assert line.endswith("…")

@@ -1,0 +1,59 @@
+"""Logged lines can be pasted."""
+
+import json
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.command_line import command_line, pipeline_line, quoted
+from orchestrator.domain.place import Host
+from orchestrator.domain.plan import Command, Effect, Pipeline
+
+WORDS = (
+    "plain",
+    "a b",
+    "it's",
+    "new\nline",
+    "\udcff\udcfe1",
+    "tab\tx",
+    "\\n",
+    "ü",
+    "\u2028",
+    "",
+    "$(id)",
+    "\x1b[31m'",
+    "\\x41\n",
+)
+
+
+def test_a_shell_reads_back_every_word() -> None:
+    show = "import sys, json; print(json.dumps(sys.argv[1:]))"
+    line = command_line(Command(argv=(sys.executable, "-S", "-c", show, *WORDS), effect=Effect.READS))
+    assert line.isprintable()
+    said = subprocess.run(["bash", "-c", line], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}).stdout
+    assert json.loads(said) == list(WORDS)
+
+
+@given(st.binary().map(lambda name: name.decode("utf-8", "surrogateescape")))
+def test_every_line_can_be_printed(word: str) -> None:
+    line = quoted(word).encode("utf-8").decode("utf-8")
+    assert not any(char in line for char in "\n\r\t\x1b\x00\x7f\u2028\u0085")
+
+
+def test_a_pipeline_names_ssh_files_and_settings() -> None:
+    send = Command(argv=("zfs", "send", "a@b"), effect=Effect.READS, environment=(("A", "x y"),))
+    receive = Command(argv=("zfs", "receive", "c"), effect=Effect.WRITES, host=Host(name="box", port=22))
+    line = pipeline_line(Pipeline(stages=(send, receive), reads="/in put", keeps="/out put"), ("-4",))
+    assert line.startswith("A='x y' zfs send a@b < '/in put' | ssh -oBatchMode=yes -4 ")
+    assert line.endswith(" -p 22 -- box 'env LC_ALL=C.UTF-8 zfs receive c' >> '/out put'")
+
+
+def test_secrets_are_masked_here_and_there() -> None:
+    for host in (None, Host(name="box")):
+        line = command_line(
+            Command(argv=("x",), effect=Effect.READS, host=host, environment=(("RSYNC_PASSWORD", "hush"),))
+        )
+        assert "hush" not in line
+        assert "RSYNC_PASSWORD=" in line

@@ -100,6 +100,47 @@ def test_the_library_knows_it() -> None:
     assert dataclasses.asdict(Quick(name="a")) == {"name": "a", "size": 3, "parts": ()}
 
 
+@quick.dataclass(frozen=True, slots=True, kw_only=True)
+class Often(Larger):
+    """Made so often that it gets an `__init__` of its own."""
+
+    rest: list[str] = quick.field(default_factory=list)
+
+
+@quick.dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """Without a field."""
+
+
+def test_one_without_fields_is_made_often_too() -> None:
+    assert len({Empty() for _ in range(1000)}) == 1
+    with pytest.raises(TypeError):
+        Empty(name="a")  # type: ignore[call-arg]
+
+
+def test_made_often_it_is_made_in_its_own_way_and_is_the_same() -> None:
+    first, shared = Often(name="a", kind="k"), vars(Often)["__init__"]
+    several = [Often(name="a", kind="k") for _ in range(1000)]
+    assert vars(Often)["__init__"] is not shared
+    assert vars(Larger)["__init__"] is shared
+    assert {repr(one) for one in several} == {repr(first)}
+    assert all(one == first for one in several)
+    several[-1].rest.append("x")
+    assert several[-2].rest == []
+    changed = quick.replace(several[-2], name="b", size=7)
+    assert (changed.name, changed.size, changed.parts, changed.kind) == ("b", 7, (), "k")
+    assert pickle.loads(pickle.dumps(changed)) == dataclasses.replace(changed) == changed  # noqa: S301 - made here
+    frozen: Any = several[-2]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        frozen.name = "b"
+    with pytest.raises(TypeError, match=r"Often.*kind"):
+        Often(name="a")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Often.*colour"):
+        Often(name="a", kind="k", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Often("a")  # type: ignore[call-arg]
+
+
 def test_it_brings_nothing_heavy() -> None:
     told = subprocess.run(
         [sys.executable, "-c", "import sys, orchestrator.domain.fast_dataclass; print('dataclasses' in sys.modules)"],

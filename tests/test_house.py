@@ -228,6 +228,15 @@ def reads_no_clock(module: Module) -> list[str]:
     return [f"{module.name}: reads the clock: {name}" for name in sorted(found)]
 
 
+def speaks_through_its_callers(module: Module) -> list[str]:
+    """Only the command line has a terminal; what else works for people is handed somebody who hears it."""
+    if module.room not in ("app", "views", "daemon", "web"):
+        return []
+    calls = {spelled(n.func) for n in ast.walk(module.tree) if isinstance(n, ast.Call)}
+    streams = {name for name in mentioned(module) if re.match(r"sys\.(stdin|stdout|stderr)\b", name)}
+    return [f"{module.name}: speaks to a terminal: {name}" for name in sorted(streams | (calls & {"print", "input"}))]
+
+
 def has_a_noun_for_a_name(module: Module) -> list[str]:
     last = module.name.rpartition(".")[2]
     return [f"{module.name}: a file is named by a noun of the field, not by a verb in -ing"] * last.endswith("ing")
@@ -289,6 +298,7 @@ RULES: list[Rule] = [
     uses_its_own_door,
     is_as_pure_as_it_says,
     reads_no_clock,
+    speaks_through_its_callers,
     has_a_noun_for_a_name,
     stays_below_the_walls,
 ]
@@ -356,6 +366,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (reads_no_clock, "process.meter", "import datetime as d\nx = d.date.today()"),
     (reads_no_clock, "runner.run", "from time import monotonic as tick"),
     (reads_no_clock, "process.meter", "import time\nx = time.time()"),
+    (speaks_through_its_callers, "app.run_jobs", "print(1)"),
+    (speaks_through_its_callers, "daemon.loop", "import sys\nsys.stderr.write('a')"),
     (has_a_noun_for_a_name, "planners.drilling", ""),
     (stays_below_the_walls, "domain.job", "x = 1\n" * 601),
     (stays_below_the_walls, "domain.job", "def f():\n" + "    x = 1\n" * 60),
@@ -370,6 +382,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (is_as_pure_as_it_says, "domain.job", 'import os\nx = os.fsencode(os.path.join("a", "b"))'),
     (is_as_pure_as_it_says, "engines.zfs.plan.steps", "import signal\nx = -signal.SIGPIPE.value"),
     (reads_no_clock, "process.meter", "import time\nx = time.monotonic()"),
+    (speaks_through_its_callers, "cli.terminal.output", "import sys\nsys.stdout.write('a')"),
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]

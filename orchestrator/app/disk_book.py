@@ -38,7 +38,7 @@ def expect_disks(frame: Frame, now: datetime) -> tuple[SetStanding, ...]:
 def show_disk(frame: Frame, name: str, now: datetime) -> "DiskReport":
     """Return all that is known of a disk. Raises: WrongRequest."""
     from orchestrator.app.disk_report import report_disk
-    from orchestrator.app.next_copy import forecast_of
+    from orchestrator.app.next_base import forecast_of
     from orchestrator.runner.disk.state import of_set
 
     known = frame.configuration()

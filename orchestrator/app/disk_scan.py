@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.domain.rotation import RotationSet
     from orchestrator.domain.run import RunReport
-    from orchestrator.planners.identify_disk import Recognised
-    from orchestrator.planners.visit_end import Visited
+    from orchestrator.planners.identify_disk import Recognised, Visited
     from orchestrator.views.visits import SetStanding
 
 PLUGGED_IN = "a disk was plugged in"

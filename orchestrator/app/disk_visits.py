@@ -16,9 +16,8 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import RunReport
-from orchestrator.planners.identify_disk import Recognised, State
+from orchestrator.planners.identify_disk import Recognised, State, Visited
 from orchestrator.planners.rotation import arrived, ask, judge_set, left_alone, request
-from orchestrator.planners.visit_end import Visited
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.state import members, of_set, on_disk
 from orchestrator.runner.disk.visit import Dock, Read, Stay, begin_visit, look

@@ -46,7 +46,7 @@ def plan_run(frame: Frame, name: str, *, allowed: frozenset[str] = frozenset()) 
 def _without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> DryRun:
     """Which disk a job would go to, and what each would get. Why no more: to look at a disk it must be mounted."""
     from orchestrator.app.disk_visits import set_standing
-    from orchestrator.app.next_copy import forecast_of
+    from orchestrator.app.next_base import forecast_of
 
     rotation = known.rotation(job.target.name)
     with frame.views() as views:

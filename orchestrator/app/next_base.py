@@ -1,6 +1,9 @@
-"""What each target goes on from after a restore: those that are here are looked at, of others history tells the points."""
+"""What the next run starts from: at each target after a restore, and on a disk before it is plugged in.
 
-from collections.abc import Collection, Iterator, Sequence
+Targets that are here are looked at, of others history tells the points; for a disk that is away the sources are looked at.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -9,13 +12,16 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.engines.contract import Asked
+from orchestrator.domain.rotation import Base, Disk
+from orchestrator.engines.contract import Asked, Forecaster
+from orchestrator.planners.rotation import forecast
 from orchestrator.runner.contract_restore import Returner
 from orchestrator.views.restore import Link
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Frame
     from orchestrator.history.values import PointRecord
+    from orchestrator.history.views import Views
 
 
 def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
@@ -82,3 +88,28 @@ def _told(job: Job, place: str, points: Sequence["PointRecord"], here: Collectio
     else:
         why = f"not looked at ({failure}); history knows no point there"
     return Link(job=job.name, target=place, base=base, seen=False, why=why)
+
+
+# Before a disk is plugged in.
+
+
+def forecast_of(disk: Disk, jobs: Sequence[Job], views: "Views", log: Callable[[str], None]) -> str:
+    """The forecast for a disk in words. `jobs`: of its set."""
+    known = [job for job in jobs if any(point.place == disk.name for point in views.points(job.name))]
+    if disk.content != "zfs":
+        return forecast(disk, (), new=len(known) < len(jobs))
+    try:
+        bases = tuple(base for job in known for base in _bases(disk, job, log))
+    except OrchestratorError as error:
+        return f"unknown: {error.why}"
+    return forecast(disk, bases)
+
+
+def _bases(disk: Disk, job: Job, log: Callable[[str], None]) -> tuple[Base, ...]:
+    from orchestrator.engines.registry import engine
+
+    found = engine(job.engine)
+    if not isinstance(found, Forecaster):
+        return ()
+    with compose.reader(job, compose.stop_for(None), log) as reader:
+        return found.bases(job, int(disk.inside or disk.identity), reader)

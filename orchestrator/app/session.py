@@ -116,7 +116,7 @@ def visits_of(
 
         return nullcontext()
     from orchestrator.app.disk_visits import Visits, dock
-    from orchestrator.planners.visit_end import Visited
+    from orchestrator.planners.identify_disk import Visited
     from orchestrator.views.visits import SetStanding, visited_lines
 
     def show(ended: Visited, following: SetStanding) -> None:

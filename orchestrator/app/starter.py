@@ -1,8 +1,7 @@
 """The first configuration: commented files to start from, or job files made of what syncoid and sanoid were told."""
 
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.app.settings import Frame, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
@@ -74,8 +73,8 @@ def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
     return there
 
 
-def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str) -> SyncoidImport:
-    """Write job files for the syncoid lines of crontabs ("-" is stdin) and the rules of sanoid.conf into a folder.
+def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str, *, stdin: Callable[[], str]) -> SyncoidImport:
+    """Write job files for the syncoid lines of crontabs and the rules of sanoid.conf into a folder. "-" is `stdin`.
 
     Raises: WrongRequest where there is nothing to read; OrchestratorError for a file that cannot be understood.
     """
@@ -85,9 +84,9 @@ def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str) -> Syncoi
         conf = SANOID_CONF
     if conf is None and not crontabs:
         raise WrongRequest(f"nothing to read: tell --crontab or --sanoid-conf (there is no {SANOID_CONF})")
-    read = [("crontab" if path == "-" else path, _text(path)) for path in crontabs]
+    read = [("crontab" if path == "-" else path, _text(path, stdin)) for path in crontabs]
     try:
-        found = import_all(read, (conf, _text(conf)) if conf else None)
+        found = import_all(read, (conf, _text(conf, stdin)) if conf else None)
     except ValueError as error:
         raise WrongRequest(f"{conf}: {error}") from None
     folder = os.path.abspath(to)
@@ -99,9 +98,9 @@ def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str) -> Syncoi
     )
 
 
-def _text(path: str) -> str:
+def _text(path: str, stdin: Callable[[], str]) -> str:
     if path == "-":
-        return sys.stdin.read()
+        return stdin()
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         return file.read()
 

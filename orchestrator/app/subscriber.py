@@ -1,14 +1,12 @@
 """Who hears what a use case does while it goes on: a terminal, a page, or nobody. A use case itself prints nothing."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
-from orchestrator.domain.events import Event
-from orchestrator.planners.throughput import Count
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what only looks needs none of it
+    from orchestrator.domain.events import Event
     from orchestrator.domain.run import RunReport
-
-__all__ = ["Count", "Progress", "Silence", "Subscriber", "unheard"]
+    from orchestrator.planners.throughput import Count
 
 
 class Progress(Protocol):
@@ -16,7 +14,7 @@ class Progress(Protocol):
 
     watched: bool
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: "Event") -> None:
         """One event."""
         ...
 
@@ -34,7 +32,7 @@ class Silence:
 
     watched = False
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: "Event") -> None:
         """One event."""
 
     def log(self, line: str) -> None:
@@ -66,3 +64,10 @@ class Subscriber:
 
 def unheard(_: object) -> None:
     """Hears what is told, and does nothing with it."""
+
+
+def count_bytes(monotonic: Callable[[], float]) -> "Count":
+    """Return what tells speed and remaining time from the events of a run."""
+    from orchestrator.planners.throughput import Count
+
+    return Count(monotonic)

@@ -12,9 +12,14 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Effect, alone
 from orchestrator.engines.contract import Advice
 from orchestrator.process.executor import Reader
-from orchestrator.views.systemd_units import ALL, DAEMON, RULES, unit_texts
-from orchestrator.views.systemd_units import TIMER as TIMER_UNITS
 
+USUAL = ("/etc/poolferry", "/var/lib/poolferry")
+SHIPPED = "/usr/bin/poolferry"
+DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
+TIMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer", "poolferry-run@.service", "poolferry-disk@.service")
+ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
+RULES = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
+_STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 SERVICE, TIMER = "poolferry.service", "poolferry-owed.timer"
 _ASKED = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
 _BOOTED = "/run/systemd/system"  # source: sd_booted(3)
@@ -170,7 +175,7 @@ class UnitRequest:
 def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[str, str], dict[str, str]]:
     """Return the units by name, and udev's rules, as this installation writes them. Raises: WrongRequest."""
     shipped = compose.shipped_units()
-    chosen = ALL if request.remove else TIMER_UNITS if request.timer else DAEMON
+    chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
     units = {name: shipped[name] for name in chosen}
     texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
     return texts, {RULES: shipped[RULES]}
@@ -228,3 +233,33 @@ def _remove(into: str, texts: Mapping[str, str]) -> Sequence[str]:
     for path in there:
         os.unlink(path)
     return there
+
+
+# The units as they are installed: the shipped files, with this program and these directories in them.
+
+
+def unit_texts(shipped: Mapping[str, str], *, program: str, config: str, state: str) -> dict[str, str]:
+    """The text of each unit by its name. `program`: the absolute path of the command."""
+    return {name: _unit(text, program, config, state) for name, text in shipped.items()}
+
+
+def _unit(text: str, program: str, config: str, state: str) -> str:
+    text = text.replace(f"={SHIPPED} ", f"={quoted(program)} ")
+    told = []
+    if config != USUAL[0]:
+        told.append(f'Environment="POOLFERRY_CONFIG={_escaped(config)}"')
+    if state != USUAL[1]:  # systemd makes only what lies below /var/lib
+        told.append(f'Environment="POOLFERRY_STATE={_escaped(state)}"')
+        text = _STATE.sub("", text)
+    return text.replace("[Service]\n", "\n".join(["[Service]", *told, ""]), 1)
+
+
+def quoted(path: str) -> str:
+    """A path as a command line of a unit takes it. Source: systemd.service(5): $ begins a variable."""
+    path = _escaped(path).replace("$", "$$")
+    return f'"{path}"' if re.search(r"[\s'\"]", path) else path
+
+
+def _escaped(path: str) -> str:
+    """Source: systemd.unit(5): % begins a specifier."""
+    return path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

@@ -1,5 +1,9 @@
-"""One run as a process of its own: a filesystem that hangs hangs it, and not the daemon."""
+"""One run as a process of its own: a filesystem that hangs hangs it, and not the daemon.
 
+And the machine, which is kept from sleeping while a run goes on, where systemd-logind is there to be asked.
+"""
+
+import os
 import signal
 import sys
 import threading
@@ -8,7 +12,7 @@ from collections.abc import Callable, Mapping
 from orchestrator import compose
 from orchestrator.domain.due import Owed
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.plan import Command, Effect, Pipeline, alone
 from orchestrator.domain.units import show_duration
 from orchestrator.domain.vitals import Vitals
 from orchestrator.planners.watchdog import lives, patience
@@ -22,6 +26,9 @@ _ALL = slice(None)
 MANNERS = Manners(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
 _PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
+
+INHIBITOR = "/usr/bin/systemd-inhibit"
+_BOOTED, _BUS = "/run/systemd/system", "/run/dbus/system_bus_socket"  # source: sd_booted(3)
 
 Say = Callable[[str], None]
 
@@ -149,3 +156,31 @@ class _Lines:
     def _tell(self, line: bytes) -> None:
         text = line.decode("utf-8", "surrogateescape").rstrip()
         self._say(text if text.startswith(f"{self._name}: ") else f"{self._name}: {text}")
+
+
+class Awake:
+    """Holds one lock of logind as long as somebody needs it.
+
+    Why a program of its own beside the runs, and not around each: where it fails, or is not allowed, the run goes on.
+    Why "block": a lock that only delays is over after 5 s, and a run takes longer.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._stop: Stop | None = None
+        self._useful = bool(what) and all(os.path.exists(path) for path in (INHIBITOR, _BOOTED, _BUS))
+
+    def need(self, wanted: bool) -> None:
+        """From now on the machine is needed, or no longer."""
+        if wanted and self._stop is None and self._useful:
+            self._stop = Stop()
+            threading.Thread(target=self._hold, args=(self._stop,), name="awake", daemon=True).start()
+        elif not wanted and self._stop is not None:
+            self._stop.request("nothing runs any more")
+            self._stop = None
+
+    def _hold(self, stop: Stop) -> None:
+        argv = (
+            INHIBITOR, f"--what={self._what}", "--mode=block", "--who=poolferry", "--why=a backup is running", "sleep", "infinity",
+        )  # fmt: skip
+        Writer().stream(alone(*argv, effect=Effect.WRITES), stop=stop)

@@ -1,5 +1,6 @@
 """`poolferry import-syncoid`: job files out of what sanoid and syncoid were told."""
 
+import sys
 from collections.abc import Sequence
 
 import click
@@ -35,7 +36,7 @@ def import_syncoid(terminal: Terminal, conf: str | None, crontabs: Sequence[str]
     """
     from orchestrator.app.starter import import_syncoid
 
-    made = import_syncoid(conf, crontabs, folder)
+    made = import_syncoid(conf, crontabs, folder, stdin=sys.stdin.read)
     files = made.files
     lines = [f"{each.where}: {each.text}" for each in made.lines]
     lines += ["", *(f"wrote {path}" for path in files.written)]

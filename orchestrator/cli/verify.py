@@ -20,8 +20,7 @@ def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source:
     Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
     """
     from orchestrator.app.copy_checks import verify_jobs
-    from orchestrator.views.copies import cure_lines, cure_values
-    from orchestrator.views.verification import verified_value
+    from orchestrator.views.copies import cure_lines, cure_values, verified_value
 
     found = verify_jobs(
         terminal, job, point=point, source=source, content=content, hears=lambda cures: terminal.show(cure_lines(cures))

@@ -8,9 +8,8 @@ from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.config_cache import Kept, config_for_runs, mark, read_anew
 from orchestrator.app.due_check import Memory, Seen, look, next_slot, unrecorded
-from orchestrator.app.inhibit_sleep import Awake
 from orchestrator.app.pidfile import Presence, alone_here
-from orchestrator.app.worker import Running
+from orchestrator.app.worker import Awake, Running
 from orchestrator.daemon.notifier import Teller
 from orchestrator.daemon.sd_notify import Manager
 from orchestrator.daemon.wakeup import Bell, Heard, signals

@@ -10,6 +10,7 @@ from enum import StrEnum
 from orchestrator.domain.device import Device
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, Marker, Standing
+from orchestrator.domain.run import RunReport
 
 UNPLUG = "it may be unplugged"
 # OpenZFS keeps a pool whose disk went in the middle of an export, and the lock that every look at any pool waits for.
@@ -54,6 +55,37 @@ class Recognised:
     disk: Disk | None
     says: str
     cure: str
+
+
+class Ending(StrEnum):
+    """How a visit ended. REFUSED: the disk was not the one, or could not be opened; nothing was written to it."""
+
+    DONE = "done"
+    INCOMPLETE = "incomplete"
+    PULLED_OUT = "pulled-out"
+    BUSY = "busy"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visited:
+    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out.
+
+    `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
+    Visit.
+    """
+
+    disk: Disk
+    ending: Ending
+    seen: State
+    why: str
+    cure: str
+    safe: bool
+    reports: tuple[RunReport, ...] = ()
+    readings: tuple[RunReport, ...] = ()
+    beside: str = ""
+    health: str | None = None
 
 
 def recognise(

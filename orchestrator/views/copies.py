@@ -1,4 +1,4 @@
-"""Copies of a job's source, and where good bytes of damaged files are, as lines and as JSON."""
+"""Copies of a job's source, what verifications found, and where good bytes of damaged files are, as lines and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,9 +7,13 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.domain.point import Reading, Verified
+from orchestrator.domain.run_values import report_value
 from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
 from orchestrator.planners.choose_copy import Choice, Copy, Held, Went, fetch_sentence
 from orchestrator.views.format import ago, clock, iso
+
+_FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,3 +162,31 @@ def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
         {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
          "command": each.command or None} for each in found
     ]  # fmt: skip
+
+
+def verified_value(verified: Verified) -> dict[str, Any]:
+    """One verification for `verify --json`."""
+    return {
+        **report_value(verified.report),
+        "point": verified.point,
+        "reading": reading_value(verified.reading),
+        "source": reading_value(verified.source),
+    }
+
+
+def reading_value(reading: Reading | None) -> dict[str, Any] | None:
+    """What a reading found."""
+    if reading is None:
+        return None
+    return {
+        "sound": reading.sound,
+        "entries": reading.entries,
+        "files_read": reading.files_read,
+        "bytes_read": reading.bytes_read,
+        "took_s": round(reading.took_s, 3),
+        "counts": {verdict.value: count for verdict, count in reading.counts},
+        "findings": [
+            {"path": show_name(found.path), "verdict": found.verdict.value, "detail": found.detail}
+            for found in reading.findings[:_FINDINGS]
+        ],
+    }

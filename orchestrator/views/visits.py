@@ -7,9 +7,8 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_values import report_value
-from orchestrator.planners.identify_disk import Recognised, State
+from orchestrator.planners.identify_disk import Ending, Recognised, State, Visited
 from orchestrator.planners.rotation import Ask, SetHealth
-from orchestrator.planners.visit_end import Ending, Visited
 from orchestrator.views.format import iso
 
 

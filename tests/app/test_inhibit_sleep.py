@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.app import inhibit_sleep as module
-from orchestrator.app.inhibit_sleep import Awake
+from orchestrator.app import worker as module
+from orchestrator.app.worker import Awake
 from tests.daemon.daemon_world import strays, until
 
 
@@ -16,7 +16,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # It holds what it holds as long as it lives.
     program.write_text(f'#!/bin/sh\necho "$@" > {file}\nwhile :; do sleep 0.1; done\n')
     program.chmod(0o755)
-    monkeypatch.setattr(module, "PROGRAM", str(program))
+    monkeypatch.setattr(module, "INHIBITOR", str(program))
     monkeypatch.setattr(module, "_BOOTED", str(tmp_path))
     monkeypatch.setattr(module, "_BUS", str(tmp_path))
     return file

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.systemd_state import SERVICE, TIMER, Here, Unit, parse_units, unit_advice
-from orchestrator.views.systemd_units import RULES, unit_texts
+from orchestrator.app.systemd_state import RULES, SERVICE, TIMER, Here, Unit, parse_units, unit_advice, unit_texts
 
 SHIPPED = compose.shipped_units()
 PROGRAM = sys.executable  # anything that can be called

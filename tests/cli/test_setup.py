@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.views.systemd_units import ALL, DAEMON, RULES, SHIPPED, TIMER, unit_texts
+from orchestrator.app.systemd_state import ALL_UNITS, DAEMON_UNITS, RULES, SHIPPED, TIMER_UNITS, unit_texts
 from tests.ferry import Ferry
 
 
@@ -17,8 +17,8 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == {*ALL, RULES}
-    assert set(ALL) == {*DAEMON, *TIMER}
+    assert set(compose.shipped_units()) == {*ALL_UNITS, RULES}
+    assert set(ALL_UNITS) == {*DAEMON_UNITS, *TIMER_UNITS}
 
 
 def test_the_units_call_the_program_that_installs_them() -> None:
@@ -47,7 +47,7 @@ def test_other_directories_are_told() -> None:
     assert "StateDirectory" not in text
 
 
-@pytest.mark.parametrize("unit", sorted(name for name in ALL if name.endswith(".service")))
+@pytest.mark.parametrize("unit", sorted(name for name in ALL_UNITS if name.endswith(".service")))
 def test_no_hardening_hides_mounts(unit: str) -> None:
     hiding = (
         "ProtectSystem PrivateTmp ProtectHome PrivateDevices ProtectKernelTunables ProtectControlGroups ProtectProc "
@@ -70,7 +70,7 @@ def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
     assert ferry.run("setup", "systemd", "--into", str(into), *rules, "--timer", "--json").value["next"] == [
         "systemctl enable --now poolferry-owed.timer"
     ]
-    assert {path.name for path in into.iterdir()} == {*ALL, "other.service"}
+    assert {path.name for path in into.iterdir()} == {*ALL_UNITS, "other.service"}
     assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES]
     ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
     assert {path.name for path in into.iterdir()} == {"other.service"}

@@ -160,7 +160,7 @@ def test_debians_own_mail_system_carries_it_to_a_server(
 def test_a_machine_without_sendmail_is_told_the_cure(
     tmp_path: Path, patient: Means, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.process.environment._PATH", ())
+    monkeypatch.setattr("orchestrator.process.pipeline._PATH", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Undelivered, match="this machine has no sendmail: install a mail system, or tell smtp"):
         send(Mail(to=("root",)), message(), patient)

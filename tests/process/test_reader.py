@@ -57,7 +57,7 @@ def test_what_changes_things_is_refused(key: type[Reader], tmp_path: Path) -> No
 @pytest.mark.parametrize("leash", [True, False])
 def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not leash:
-        monkeypatch.setattr("orchestrator.process.environment._SETPRIV", "/nowhere/setpriv")
+        monkeypatch.setattr("orchestrator.process.pipeline._SETPRIV", "/nowhere/setpriv")
     pipeline = reads(("echo", "x"), ("no-such-program", "-x"))
     result = Reader().read(pipeline)
     assert (result.exits, result.culprit) == ((None, 127), 1)
@@ -71,7 +71,7 @@ def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("leash", [True, False])
 def test_a_program_that_cannot_run_is_told(leash: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not leash:
-        monkeypatch.setattr("orchestrator.process.environment._SETPRIV", "/nowhere/setpriv")
+        monkeypatch.setattr("orchestrator.process.pipeline._SETPRIV", "/nowhere/setpriv")
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)

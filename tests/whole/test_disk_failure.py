@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.app.disk_visits import Arrivals, dock
-from orchestrator.planners.visit_end import Ending
+from orchestrator.planners.identify_disk import Ending
 from orchestrator.process.stop import Stop
 from orchestrator.runner.disk.visit import Stay
 from orchestrator.runner.run import run_job

@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from orchestrator.app.settings import WrongRequest
 from orchestrator.cli.terminal.screen import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from click.shell_completion import CompletionItem
 
     from orchestrator.app.restore import RestoreRequest
     from orchestrator.domain.units import Seconds
@@ -124,7 +125,7 @@ class GroupWithUsual(Group):
             args = [self.usual, *args]
         return super().parse_args(ctx, args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands' names, and what the usual command takes in their place."""
         found = super().shell_complete(ctx, incomplete)
         usual = self.get_command(ctx, self.usual)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, assert_never
 
-from orchestrator.app.subscriber import Count, Progress
+from orchestrator.app.subscriber import Progress, count_bytes
 from orchestrator.cli.terminal import output as door
 from orchestrator.domain.events import Begun, Event, Moved, Said, StepBegun
 from orchestrator.views.format import printable
@@ -37,7 +37,7 @@ class Plain:
         self._monotonic = monotonic
         self._guard = threading.Lock()
         self._job = ""
-        self._count = Count(monotonic)
+        self._count = count_bytes(monotonic)
         self._spoken = (0.0, 0)  # when, and at which tenth
 
     def __enter__(self) -> Self:
@@ -99,7 +99,7 @@ class Bar:
     def __init__(self, *, verbose: bool, monotonic: Callable[[], float]) -> None:
         self._verbose = verbose
         self._guard = threading.Lock()
-        self._count = Count(monotonic)
+        self._count = count_bytes(monotonic)
         self._job = ""
         self._bar = _rich_bar()
         self._task = self._bar.add_task("", total=None, told="", visible=False)

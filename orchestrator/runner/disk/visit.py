@@ -24,8 +24,7 @@ from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Stand
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
 from orchestrator.history.store import History
-from orchestrator.planners.identify_disk import HANGS, RESTART, Recognised, State, prove, recognise
-from orchestrator.planners.visit_end import Ending, Visited
+from orchestrator.planners.identify_disk import HANGS, RESTART, Ending, Recognised, State, Visited, prove, recognise
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.state import find_known, on_disk
 from orchestrator.runner.locks import visiting

@@ -1,4 +1,4 @@
-"""poolferry carries data between pools, and proves that it arrived.
+"""poolferry: copies data between pools, and verifies that it arrived.
 
 interfaces   text in, text out: command line, daemon, status page
 runner       one run, from owed to done, told on one page

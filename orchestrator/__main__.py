@@ -1,4 +1,4 @@
-"""`python -m orchestrator` is the command `poolferry`. Starting and ending fast is part of its promise."""
+"""The module behind `python -m orchestrator`: the command `poolferry`. It must start and end fast."""
 
 import gc
 import os
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def program() -> NoReturn:
-    """Runs the command line, and leaves at once: what it prints is out, and its files and database are closed by then.
+    """Run the command line, and exit at once: its output is written, and its files and database are closed by then.
 
     Why: looking for cycles among what was just imported, and taking the interpreter apart at the end, cost 15 to 20 ms.
     """

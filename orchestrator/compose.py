@@ -1,4 +1,4 @@
-"""The one place where real things are made and handed round: directories, clocks, engines, executors."""
+"""The one place where real objects are built and passed on: directories, clocks, engines, executors."""
 
 import contextlib
 import os
@@ -28,19 +28,19 @@ _MARKER = ".poolferry/target.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directories:
-    """Where the configuration and the state lie."""
+    """The directories of the configuration and the state."""
 
     config: str
     state: str
 
     @property
     def history(self) -> str:
-        """The database's file."""
+        """Return the path of the database file."""
         return os.path.join(self.state, "history.sqlite")
 
 
 def directories(config: str | None, state: str | None, environment: Mapping[str, str], *, root: bool) -> Directories:
-    """What was told, else the environment's word, else the usual place: the machine's for root, a home for others."""
+    """Return the given directories, else the environment's, else the default: system-wide for root, else a home."""
     return Directories(
         config=_directory(config or environment.get("POOLFERRY_CONFIG"), "/etc/poolferry", "CONFIG", environment, root),
         state=_directory(state or environment.get("POOLFERRY_STATE"), "/var/lib/poolferry", "STATE", environment, root),
@@ -59,7 +59,7 @@ def _directory(told: str | None, of_root: str, kind: str, environment: Mapping[s
 
 
 class EngineSections(Mapping[str, "EngineSection"]):
-    """What each engine adds to a job file; an engine is imported when a file names it."""
+    """The sections that engines add to a job file; an engine is imported when a file names it."""
 
     def __init__(self) -> None:
         self._known: dict[str, EngineSection] = {}
@@ -95,59 +95,59 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
 
 def _rules(snapshots: "Snapshots", source: "Location", copy: "Location | None") -> "Iterable[tuple[str, str, str]]":
-    """What sanoid has to say to the rules that it is given."""
+    """Return sanoid's objections to the rules that it is given."""
     from orchestrator.engines.sanoid.options import snapshot_mistakes
 
     return snapshot_mistakes(snapshots, source, copy)
 
 
 def configuration(where: Directories) -> "Configuration":
-    """All jobs and places. Raises: DeclarationError."""
+    """Return all jobs and places. Raises: DeclarationError."""
     from orchestrator.config.load import load
 
     return load(where.config, EngineSections())
 
 
 def has_machine(where: Directories) -> bool:
-    """Whether there is a poolferry.toml."""
+    """Return True when there is a poolferry.toml."""
     return os.path.exists(os.path.join(where.config, "poolferry.toml"))
 
 
 def machine(where: Directories, jobs: "Collection[str] | None" = None) -> "Machine":
-    """What holds for the whole machine. `jobs`: names that channels may name. Raises: DeclarationError."""
+    """Return the settings of the whole machine. `jobs`: names that channels may name. Raises: DeclarationError."""
     from orchestrator.config.machine import load_machine
 
     return load_machine(where.config, jobs)
 
 
 def now() -> datetime:
-    """The present instant."""
+    """Return the present instant."""
     return datetime.now(UTC)
 
 
 def monotonic() -> float:
-    """Seconds on a clock that nobody sets."""
+    """Return the seconds of a clock that is never set."""
     from time import monotonic
 
     return monotonic()
 
 
 def chance() -> float:
-    """A number from 0 to 1, by chance. Few runs need one, and the import takes 2 ms."""
+    """Return a random number from 0 to 1. Few runs need one, and the import takes 2 ms."""
     from random import random
 
     return random()  # noqa: S311 - it spreads waits; nothing is kept secret by it
 
 
 def seconds_until(clock: time, instant: datetime) -> float:
-    """How long from the instant until the machine's own clocks next show this time of day."""
+    """Return the seconds from the instant until the machine's own clocks next show this time of day."""
     today = instant.astimezone().date()
     days = (datetime.combine(today + timedelta(days=ahead), clock).astimezone() for ahead in range(3))
     return next((day - instant).total_seconds() for day in days if day > instant)
 
 
 def stop_for(job: "Job | None") -> "Stop":
-    """The request to stop, which the end of the job's time window makes by itself.
+    """Return the request to stop, which the end of the job's time window makes by itself.
 
     Why not for a run that begins outside of its window: somebody asked for it, and knows the time.
     """
@@ -167,14 +167,14 @@ def stop_for(job: "Job | None") -> "Stop":
 
 
 def open_views(where: Directories) -> "Views":
-    """A look into the history. Raises: HistoryError."""
+    """Open the history for reading. Raises: HistoryError."""
     from orchestrator.history.views import open_reader
 
     return open_reader(where.history)
 
 
 def open_history(where: Directories) -> "History":
-    """The history, to write it. Raises: HistoryError."""
+    """Open the history for writing. Raises: HistoryError."""
     from orchestrator.history.store import open_history
 
     return open_history(where.history)
@@ -182,7 +182,7 @@ def open_history(where: Directories) -> "History":
 
 @contextlib.contextmanager
 def connections(job: "Job") -> Iterator[tuple[str, ...]]:
-    """The ssh options for everything that is done on behalf of a job inside; engines that copy datasets share one connection.
+    """Yield the ssh options for all work on behalf of a job inside; engines that copy datasets share one connection.
 
     Why not for paths: rsync makes its connections itself, and few others are needed beside them.
     """
@@ -197,7 +197,7 @@ def connections(job: "Job") -> Iterator[tuple[str, ...]]:
 
 
 def unplaced(job: "Job") -> "NotNow":
-    """Why nothing can be read of a job whose copies lie on the disks of a rotation set."""
+    """Return why nothing can be read of a job whose copies are on the disks of a rotation set."""
     from orchestrator.domain.errors import NotNow
 
     why = f"the copies of {job.name} lie on the disks of the set {job.target.name}"
@@ -208,7 +208,7 @@ def unplaced(job: "Job") -> "NotNow":
 
 @contextlib.contextmanager
 def reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> Iterator["Reader"]:
-    """The key for looks on behalf of a job."""
+    """Yield a reader on behalf of a job: it can run only commands that read."""
     from orchestrator.process.executor import Reader
 
     with connections(job) as options:
@@ -226,7 +226,7 @@ def make_tools(
     ssh_options: tuple[str, ...],
     watched: bool = False,
 ) -> "Tools":
-    """What a run of the job works with. `log` gets each command line before it runs; `ssh_options`: of `connections`.
+    """Build the tools for a job's run. `log` gets each command line before it runs; `ssh_options`: of `connections`.
 
     `watched`: a person sees it move.
     """
@@ -256,7 +256,7 @@ def make_tools(
 
 
 def snapshotter(job: "Job") -> "Snapshotter | None":
-    """sanoid, around the copies of datasets; a job that copies nothing needs none."""
+    """Return sanoid, to run around the copies of datasets; a job that copies nothing needs none."""
     alone = job.source.path.startswith("/") or not job.copies
     if alone or (job.snapshots is None and job.keep.everything):
         return None
@@ -266,13 +266,13 @@ def snapshotter(job: "Job") -> "Snapshotter | None":
 
 
 def hook_folders(where: Directories) -> tuple[str, ...]:
-    """Where a bare hook name is looked for: the owner's hooks, then those that came with poolferry."""
+    """Return the folders for a bare hook name: the owner's hooks, then those that came with poolferry."""
     shipped = _shipped("hooks")
     return (os.path.join(where.config, "hooks"), *([shipped] if shipped else []))
 
 
 def shipped_units() -> dict[str, str]:
-    """The systemd units that came with poolferry, by name. Raises: OrchestratorError."""
+    """Return the systemd units that came with poolferry, by name. Raises: OrchestratorError."""
     from orchestrator.domain.errors import OrchestratorError
 
     folder = _shipped("systemd")
@@ -287,7 +287,7 @@ def shipped_units() -> dict[str, str]:
 
 
 def _shipped(room: str) -> str | None:
-    """A folder that came with poolferry: beside the modules where it is installed, else in the checkout."""
+    """Return a folder that came with poolferry: beside the modules where it is installed, else in the checkout."""
     installed, checkout = os.path.join(_HERE, f"{room}_shipped"), os.path.dirname(_HERE)
     if os.path.isdir(installed):
         return installed
@@ -295,13 +295,13 @@ def _shipped(room: str) -> str | None:
 
 
 def hook_environment(where: Directories, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What hooks need beside the facts: where to keep and find things, and systemd's credentials."""
+    """Return the environment of hooks besides the facts: where to keep and find things, and systemd's credentials."""
     passed = [(name, environment[name]) for name in ("CREDENTIALS_DIRECTORY",) if name in environment]
     return (("POOLFERRY_CONFIG", where.config), ("POOLFERRY_STATE", where.state), *passed)
 
 
 def identity() -> "Identity":
-    """Who this process is."""
+    """Return the identity of this process."""
     from orchestrator.runner.context import Identity
 
     pid = os.getpid()
@@ -309,18 +309,18 @@ def identity() -> "Identity":
 
 
 def alive(pid: int, started: int, boot: str) -> bool:
-    """Whether the process that said this of itself still runs."""
+    """Return True when the process with this recorded identity still runs."""
     return boot == _boot() and _started(pid) == started
 
 
 def _boot() -> str:
-    """The kernel's name for the time since it started."""
+    """Return the kernel's id of the current boot."""
     with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
         return file.read().strip()
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None: it is gone, or dead and only not collected yet.
+    """Return when a process started, in clock ticks since boot; None: it is gone, or dead and not collected yet.
 
     Source: proc(5): field 22 of stat; field 2 is a name in brackets that may itself hold blanks and brackets.
     """
@@ -333,7 +333,7 @@ def _started(pid: int) -> int | None:
 
 
 def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
-    """A job made up from what a target says of itself, so that data comes back where no configuration is left.
+    """Build a job from a target's own data, so that data can be restored where no configuration is left.
 
     Raises: OrchestratorError when the place holds no copies of ours, or does not answer.
     """

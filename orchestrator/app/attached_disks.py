@@ -1,4 +1,4 @@
-"""Removable disks that are attached for a command that looks at what lies on them, and let go at its end."""
+"""Removable disks that are attached for a command that reads their content, and detached at its end."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Stays:
-    """The disks of sets that are here. Without a desk none is attached: what is attached already can be looked at."""
+    """The disks of sets that are here. Without a session none is attached: only attached disks can be read."""
 
     def __init__(self, frame: "Frame", desk: "Desk | None") -> None:
         self._frame, self._desk = frame, desk
@@ -35,13 +35,13 @@ class Stays:
                 self._frame.say(f"disk {ended.disk.called}: {ended.why}; {ended.cure}")
 
     def bring(self, rotation: RotationSet, disk: Disk) -> str:
-        """Attaches a disk that is here, unless it is attached; empty, or why its copies cannot be looked at."""
+        """Attach a disk that is here, unless it is attached; return why its copies cannot be read, or empty."""
         if disk.name not in self._told:
             self._told[disk.name] = self._brought(rotation, disk)
         return self._told[disk.name]
 
     def did(self, disk: str, report: "RunReport") -> None:
-        """What was done on a disk, for the record of its visit."""
+        """Add a run on a disk to the record of its visit."""
         if disk in self._stays:
             self._stays[disk].reports.append(report)
 

@@ -1,4 +1,4 @@
-"""A new machine takes over from a lost one: its kit is found, told, and written where ours belongs; never over anything."""
+"""Takeover from a lost machine: find its kit, report it, and write it to our directories; never overwrite anything."""
 
 import io
 import json
@@ -34,7 +34,7 @@ _SSH_FAILED = 255  # of ssh itself, before anything ran there
 
 
 def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> FoundKit:
-    """The newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
+    """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
         files = _fetched(place, folder, log, tuple(ssh_options))
         found = [kit for kit in (_kit(each, files, folder) for each in _folders(files)) if kit is not None]
@@ -76,7 +76,7 @@ def _cure(words: str, host: "Host | None", ended: int | None) -> str:
 
 
 def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
-    """How a place is read, and on which host."""
+    """Return the pipeline that reads a place, and its host; None: this machine."""
     from orchestrator.disks import kits
     from orchestrator.domain.place import parse_location
 
@@ -120,7 +120,7 @@ def _folders(files: Files) -> list[str]:
 
 
 def _kit(folder: str, files: Files, scratch: str) -> FoundKit | None:
-    """The kit in a folder; None where no configuration lies beside the history."""
+    """Read the kit in a folder; return None when there is no configuration beside the history."""
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
     if _ARCHIVE in below:
@@ -155,7 +155,7 @@ def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
 
 
 def in_the_way(where: compose.Directories) -> tuple[str, ...]:
-    """What a kit would be written over: each a path."""
+    """Return the existing paths that a kit would overwrite."""
     names = [os.path.join(where.config, name) for name in ("targets.toml", "poolferry.toml")]
     jobs = os.path.join(where.config, "jobs")
     names += [os.path.join(jobs, name) for name in sorted(os.listdir(jobs))] if os.path.isdir(jobs) else []
@@ -163,7 +163,7 @@ def in_the_way(where: compose.Directories) -> tuple[str, ...]:
 
 
 def refuse(where: compose.Directories) -> Refusal | None:
-    """Why nothing is written; None: the place is free."""
+    """Return a refusal when the kit would overwrite something; None: the place is free."""
     held = in_the_way(where)
     if not held:
         return None
@@ -175,7 +175,7 @@ def refuse(where: compose.Directories) -> Refusal | None:
 
 
 def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
-    """Renames what is in the way; the new names."""
+    """Rename the configuration and history that are in the way; return the new names."""
     mark = f".aside-{point_name(now)}"
     paths = [path for path in (where.config, where.history) if os.path.exists(path)]
     for path in paths:
@@ -184,7 +184,7 @@ def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
 
 
 def take_over(kit: FoundKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
-    """Writes configuration and history, each for its owner alone; the paths. The history knows that it has moved."""
+    """Write configuration and history, readable by the owner only; record the move in history; return the paths."""
     written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
     for each in review.set_aside:
         _write(os.path.join(where.config, each.path + SET_ASIDE), kit.configuration[each.path])
@@ -211,7 +211,7 @@ def _write(path: str, content: bytes) -> str:
 
 
 def next_steps(where: compose.Directories, say: "Callable[[str], str]") -> tuple[str, ...]:
-    """What to say next, in order. `say`: a command of ours as one would type it."""
+    """Return the next commands to run, in order. `say`: renders a command of ours as a person would type it."""
     lines = [say("check --system")]
     try:
         known = compose.configuration(where)

@@ -1,4 +1,4 @@
-"""The configuration that the daemon works by: the last one without a mistake, kept as a copy beside the history.
+"""The daemon's configuration: the last one without a mistake, kept as a copy beside the history.
 
 A run is another process, which reads the files itself. So as long as the files are what was read, it is pointed at them,
 and else at the copy: what somebody is in the middle of writing breaks no night, not even over a restart.
@@ -24,7 +24,7 @@ Mark = tuple[tuple[str, int, int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A configuration without a mistake. `mistakes`: those of the files as they are now, when this is an older one.
+    """A configuration without a mistake. `mistakes`: those of the current files, when this is an older one.
 
     `no_copy`: why there is no copy of it; then runs read the files as they are.
     """
@@ -37,7 +37,7 @@ class Kept:
 
 
 def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
-    """What the files say; with mistakes in them what they said before. Raises: DeclarationError when there is no before."""
+    """Load the files; when they have mistakes, use the version before. Raises: DeclarationError when there is no version before."""
     try:
         return _read(where)
     except DeclarationError as error:
@@ -55,7 +55,7 @@ def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
 
 
 def _read(where: compose.Directories) -> Kept:
-    """Why several tries: what was read and what was copied are to be the same."""
+    """Load the configuration and copy it. Why several tries: what was read and what was copied must be the same."""
     for _ in range(_TRIES):
         kept = _loaded(where)
         try:
@@ -84,17 +84,17 @@ def _loaded(where: compose.Directories) -> Kept:
 
 
 def config_for_runs(where: compose.Directories, kept: Kept) -> str:
-    """The directory that a run is to read: the files themselves as long as they are what was read."""
+    """Return the directory that a run must read: the files themselves while they are unchanged, else the copy."""
     return where.config if kept.no_copy or mark(where.config) == kept.mark else copy_of(where)
 
 
 def copy_of(where: compose.Directories) -> str:
-    """Where the copy lies."""
+    """Return the path of the copy."""
     return os.path.join(where.state, "last-good")
 
 
 def mark(directory: str) -> Mark:
-    """Another value as soon as a file was written, made or removed."""
+    """Return a value that changes when a file is written, created or removed."""
     found = []
     for name in (*_TOP, *_jobs(directory)):
         with contextlib.suppress(OSError):
@@ -112,7 +112,7 @@ def _jobs(directory: str) -> list[str]:
 
 
 def _copy(where: compose.Directories) -> None:
-    """The files that were read, and links to all else, such as hooks: a hook finds its own files beside them."""
+    """Copy the files that were read, and link all else, such as hooks: a hook finds its own files beside them."""
     made, last = f"{copy_of(where)}.new", copy_of(where)
     shutil.rmtree(made, ignore_errors=True)
     os.makedirs(os.path.join(made, "jobs"), mode=0o700)

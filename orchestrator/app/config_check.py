@@ -38,7 +38,7 @@ def check_config(frame: Frame, now: datetime, *, system: bool) -> ConfigCheck:
 
 
 def _everything(frame: Frame) -> "Configuration":
-    """The jobs, when poolferry.toml is right too. Raises: DeclarationError with the mistakes of all files."""
+    """Load the jobs, and check poolferry.toml too. Raises: DeclarationError with the mistakes of all files."""
     from orchestrator.domain.errors import DeclarationError, Mistake
 
     mistakes: list[Mistake] = []
@@ -64,7 +64,7 @@ def _advice(frame: Frame, job: "Job") -> tuple[Advice, ...]:
 
 
 def _machine_advice(frame: Frame, known: "Configuration") -> tuple[Advice, ...]:
-    """What there is to say of the machine itself: the channels' secrets, and the units that keep the times."""
+    """Return the advice about the machine itself: the channels' secrets, and the units that start scheduled runs."""
     from orchestrator.app.notify_check import channel_advice
     from orchestrator.app.notify_queue import means_of
     from orchestrator.app.systemd_state import Here, program_here, rule_installed, unit_advice, units_known

@@ -37,13 +37,13 @@ def _rows(rotation: RotationSet, jobs: Sequence[Job], views: Views) -> tuple[Dis
 
 
 def last_visits(views: Views) -> dict[str, Visit]:
-    """The last stay of each disk, by its identity."""
+    """Return the last visit of each disk, by its identity."""
     last = views.disks.last_visits()
     return {known.identity: last[known.disk] for known in views.disks.known() if known.disk in last}
 
 
 def held_lines(rotation: RotationSet) -> list[str]:
-    """What is said of pools that lost their disk."""
+    """Render the messages about pools that lost their disk."""
     here, waiting = plugged_in(rotation), held(rotation.disks)
     found = (
         held_alone(disk, hangs=waiting[disk.name])

@@ -1,4 +1,4 @@
-"""`poolferry disks scan`: each disk of ours that is plugged in is visited, one after the other."""
+"""The command `poolferry disks scan`: each disk of ours that is plugged in is visited, one after the other."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -81,7 +81,7 @@ def _visits(
     why: str,
     hears: Callable[[VisitEnd], None],
 ) -> "list[Visited]":
-    """The visits of all disks of a set that are here, one after the other."""
+    """Visit all disks of a set that are here, one after the other."""
     from orchestrator.app.disk_visits import call_safe_hooks
     from orchestrator.app.run_observers import Around
     from orchestrator.app.session import reader

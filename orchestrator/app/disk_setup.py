@@ -87,7 +87,7 @@ def _require_key(request: EnrollRequest) -> None:
 
 
 def _require_free(known: "Configuration", rotation: str, name: str) -> None:
-    """Before anything is touched: the lines that will be written must be right."""
+    """Check before any change that the set exists, and that the disk's name is valid and free."""
     from orchestrator.domain.names import JOB_NAME
 
     if rotation not in [each.name for each in known.sets]:
@@ -101,7 +101,7 @@ def _require_free(known: "Configuration", rotation: str, name: str) -> None:
 
 
 def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
-    """A disk of another kind would make the jobs of its set wrong."""
+    """Check that the disk's content fits the engines of all jobs of its set."""
     from orchestrator.runner.disk.state import of_set
 
     for job in of_set(known.rotation(rotation), known.jobs):
@@ -129,7 +129,7 @@ def _enrolled(frame: Frame, wish: "Wish", device: "Device", request: EnrollReque
 
 
 def _declare(path: str, disk: "Disk") -> None:
-    """Adds the disk's lines to targets.toml: all of them, or none."""
+    """Add the disk's lines to targets.toml: all lines, or none."""
     from json import dumps  # a TOML text is written as JSON writes it
 
     told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]

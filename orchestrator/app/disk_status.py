@@ -1,4 +1,4 @@
-"""How each rotation set and each of its disks stands, for notices: late, or overdue by its own name."""
+"""The state of each rotation set and of each of its disks, for notices: late, or overdue by its own name."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ SLOW = "another port or cable may be faster; `poolferry disks show` tells how it
 def members_seen(
     jobs: Sequence[Job], views: Views, now: datetime, *, of: Collection[str] = (), bad: Collection[str] = ()
 ) -> tuple[Seen, ...]:
-    """Each set and each disk once, told by the first job of its set. Disks that are lost or retired are missed by nobody.
+    """Return each set and each disk once, reported by the first job of its set. Lost or retired disks are never missed.
 
     `of`: only what these jobs use; all when none is named. `bad`: jobs whose trouble is told already.
     """
@@ -50,7 +50,7 @@ def _of_set(
 def _set_seen(
     rotation: RotationSet, health: SetHealth, jobs: Sequence[Job], asked: str, run: int | None, bad: Collection[str]
 ) -> Seen:
-    """Why passing: the same cause is told once, and a job whose newest copy is late tells it by its own limit."""
+    """Return a set's state. Why passing: a cause is reported once, and a late job reports it by its own limit."""
     passing = "its job tells it" if health.late and any(job.name in bad for job in jobs) else ""
     return Seen(
         job=jobs[0].name, target=f"set {rotation.name}", called=f"the set {rotation.name}", whole=True, run=run, passing=passing,

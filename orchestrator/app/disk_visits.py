@@ -1,4 +1,4 @@
-"""Visits of removable disks, for the commands that make them: who is here, whose turn it is, what is said of it."""
+"""Visits of removable disks, for the commands that make them: the present disks, their order, the messages."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 def owner() -> str:
-    """This machine as markers name it: it stays when the machine is renamed, and tells nobody the machine's own id.
+    """Return this machine's key for markers: it survives a renaming of the machine, and hides the machine's own id.
 
     Source: machine-id(5): the id is confidential, and is to be hashed for applications.
     """
@@ -45,7 +45,7 @@ def owner() -> str:
 
 
 def dock(where: compose.Directories, history: "History", *, say: Say, log: Say) -> Dock:
-    """What visits are made with."""
+    """Build the context that visits need."""
     os.makedirs(os.path.join(where.state, "notes"), mode=0o700, exist_ok=True)
     return Dock(
         history=history, writer=Writer(log=log), clock=compose.now, owner=owner(), host=os.uname().nodename, state=where.state, say=say,
@@ -55,7 +55,7 @@ def dock(where: compose.Directories, history: "History", *, say: Say, log: Say) 
 def set_standing(
     rotation: RotationSet, jobs: Iterable[Job], views: "Views", *, now: datetime, here: Iterable[str] | None = None
 ) -> SetStanding:
-    """How a set stands at `now`. `here`: names of disks that are plugged in, when not told as udev's links tell."""
+    """Return the state of a set at `now`. `here`: names of plugged-in disks; by default from udev's links."""
     local, here = now.astimezone(), plugged_in(rotation) if here is None else tuple(here)
     own = members(rotation, of_set(rotation, jobs), views, here)
     asked, health = ask(rotation, own, local), judge_set(rotation, own, local)
@@ -77,7 +77,7 @@ class Arrivals:
     """The disks that are plugged in just now, by set."""
 
     def __init__(self, known: Configuration, used: Dock, *, awake: bool = False) -> None:
-        """`awake`: disks that were switched off and are still plugged in are woken first."""
+        """Survey the disks. `awake`: disks that were switched off and are still plugged in are woken first."""
         self.known = known
         self.dock = used
         if awake:
@@ -85,29 +85,29 @@ class Arrivals:
         self.found = look(known.sets, used)
 
     def wake(self, sets: Iterable[RotationSet]) -> bool:
-        """Whether there was a disk to be woken."""
+        """Wake the switched-off disks of the sets; return True when there was one."""
         woken = wake([disk for rotation in sets for disk in rotation.disks], self.dock.writer)
         for disk in woken:
             self.dock.say(f"disk {disk.called} was switched off and is still plugged in: it is used again")
         return bool(woken)
 
     def look_again(self) -> None:
-        """What is here may have changed."""
+        """Survey the disks again, as they may have changed."""
         self.found = look(self.known.sets, self.dock)
 
     def strangers(self) -> tuple[Recognised, ...]:
-        """What was plugged in and cannot be used."""
+        """Return the devices that were plugged in and cannot be used."""
         return tuple(each for each in self.found if each.state is not State.TO_PROVE)
 
     def usable(self, rotation: RotationSet) -> tuple[Recognised, ...]:
-        """The disks of a set that are here, the one that is asked for first."""
+        """Return the disks of a set that are here, the requested one first."""
         stands = self.standing(rotation)
         turn = [disk.name for disk in (stands.asked.disk, *stands.asked.others) if disk]
         here = [each for each in self.found if each.state is State.TO_PROVE and each.disk and each.disk.name in turn]
         return tuple(sorted(here, key=lambda each: turn.index(each.disk.name) if each.disk else 0))
 
     def standing(self, rotation: RotationSet) -> SetStanding:
-        """How the set stands with what is here."""
+        """Return the state of the set with the disks that are here."""
         here = self._here()
         views = self.dock.history.views
         return set_standing(rotation, self.known.jobs, views, now=compose.now(), here=here)
@@ -116,14 +116,14 @@ class Arrivals:
         return tuple(each.disk.name for each in self.found if each.disk and each.state is not State.HELD)
 
     def kept(self, rotation: RotationSet) -> tuple[str, ...]:
-        """Why disks of the set that are here take no copy now."""
+        """Return why disks of the set that are here take no copy now."""
         now = compose.now().astimezone()
         own = members(rotation, of_set(rotation, self.known.jobs), self.dock.history.views)
         here = self._here()
         return tuple(told for member in own if member.disk.name in here and (told := left_alone(rotation, member, now)))
 
     def begin(self, found: Recognised, rotation: RotationSet) -> Stay | Visited:
-        """Begins a visit and says so."""
+        """Begin a visit and report it."""
         say, disk = self.dock.say, found.disk
         if disk is None:
             raise ValueError(found.state)
@@ -136,7 +136,7 @@ class Arrivals:
         return begun
 
     def absent(self, rotation: RotationSet) -> NotNow:
-        """Why no disk of a set can be used now, and what is asked for."""
+        """Return why no disk of a set can be used now, and which one is requested."""
         own = {disk.name for disk in rotation.disks}
         bad = [f"{each.says}; {each.cure}" for each in self.strangers() if each.disk and each.disk.name in own]
         told = [*bad, *self.kept(rotation)] or [f"no disk of the set {rotation.name} is here"]
@@ -144,7 +144,7 @@ class Arrivals:
 
 
 class Visits:
-    """Visits for jobs that are run one after the other: a disk stays attached until the last of them has ended.
+    """Visits for jobs that run one after the other: a disk stays attached until the last of them has ended.
 
     `do` runs a job that is placed, or is told why it is not; `read` reads copies again before a disk is let go.
     """
@@ -175,7 +175,7 @@ class Visits:
                 self._ended(rotation, stay.end(power_off=rotation.power_off))
 
     def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
-        """The job on a disk of its set, if it has a set, and a disk of it is here."""
+        """Run the job on a disk of its set, if it has a set, and a disk of that set is here."""
         if not job.target.rotates:
             return do(job, None)
         rotation = self._known.rotation(job.target.name)
@@ -216,7 +216,7 @@ class Visits:
 def call_safe_hooks(
     where: compose.Directories, known: Configuration, ended: Visited, history: "History", say: Say
 ) -> None:
-    """Calls what the jobs of a visit name for `disk-safe`, once the disk may be pulled out."""
+    """Call the jobs' hooks for `disk-safe` after a visit, once the disk may be pulled out."""
     named = [report for report in ended.reports if known.job(report.job).hooks.of("disk-safe")] if ended.safe else []
     if not named:
         return

@@ -44,7 +44,7 @@ def plan_run(frame: Frame, name: str, *, allowed: frozenset[str] = frozenset()) 
 
 
 def _without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> DryRun:
-    """Which disk a job would go to, and what each would get. Why no more: to look at a disk it must be mounted."""
+    """Print which disk a job would use, and a forecast for each. Why no more: a disk must be mounted to be read."""
     from orchestrator.app.disk_visits import set_standing
     from orchestrator.app.next_base import forecast_of
 
@@ -58,7 +58,7 @@ def _without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> DryRun:
 
 
 def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "Planned":
-    """The decision, and what [keep] would remove then. It makes no history where there is none."""
+    """Return the decision, and what [keep] would remove then. Create no history where there is none."""
     from orchestrator.engines.registry import engine
     from orchestrator.runner.dry_run import Known, plan_job
 

@@ -1,4 +1,4 @@
-"""One look of the clock: what is known, what follows from it, and what is written down. The daemon and `schedule` share it.
+"""One check of the clock: its facts, its decisions, and its records. The daemon and `schedule` share it.
 
 Reads, and writes through the book it is given.
 """
@@ -19,7 +19,7 @@ from orchestrator.planners.queue import Queue, Turn, decide_turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a look found. `over`: what is owed no more, `fresh`: what is owed newly."""
+    """The result of one clock check. `over`: runs that are no longer due, `fresh`: runs that are newly due."""
 
     owed: Mapping[str, Owed]
     past: Mapping[str, JobPast]
@@ -29,7 +29,7 @@ class Seen:
 
 
 class Memory:
-    """The past of all jobs, read again only when somebody has written."""
+    """The past of all jobs, read again only after history was written."""
 
     def __init__(self, owing: Owing) -> None:
         self._owing = owing
@@ -38,7 +38,7 @@ class Memory:
         self._past: dict[str, JobPast] = {}
 
     def past(self, jobs: Iterable[str], owed: dict[str, Owed]) -> dict[str, JobPast]:
-        """What is known of the runs of each job."""
+        """Return the known runs of each job."""
         names = tuple(jobs)
         version = self._owing.version()
         key = (names, tuple((name, each.after_run) for name, each in owed.items()))
@@ -48,7 +48,7 @@ class Memory:
         return self._past
 
     def forget(self) -> None:
-        """Something was written through this very connection."""
+        """Drop the cached past after a write through this same connection."""
         self._version = -1
 
 
@@ -66,7 +66,7 @@ def look(
     book: OwingBook | None = None,
     grace: timedelta = LATE,
 ) -> Seen:
-    """What is owed now, and whose turn it is. `running`: jobs whose runs we began; with a `book` it is written down.
+    """Return what is due now and which jobs may start. `running`: jobs whose runs we began; a `book` records it.
 
     `abandoned`: jobs of which a run cannot even be killed: it keeps its own place, but nobody else waits for it.
     """
@@ -99,14 +99,14 @@ def _after(owed: Mapping[str, Owed], due: Due) -> dict[str, Owed]:
 
 
 def unrecorded(owed: Owed, past: JobPast, why: str, now: datetime) -> Owed | None:
-    """The owed run after a try of which history knows nothing, so that it is tried again; None: it is known."""
+    """Return the due run after a try that history did not record, to try it again; None: it was recorded."""
     if any(run.begun_why == owed.why and run.id > owed.tried for run in past.since):
         return None
     return tried_again(owed, now, f"it {why}")
 
 
 def next_slot(job: Job, past: JobPast | None, calendar: Calendar, now: datetime) -> datetime | None:
-    """When the job owes a run next, as far as that can be told."""
+    """Return the next time at which the job is due, as far as it is known."""
     if job.schedule is None:
         return None
     schedule = parse_normal(job.schedule)
@@ -117,7 +117,7 @@ def next_slot(job: Job, past: JobPast | None, calendar: Calendar, now: datetime)
 
 
 def next_slots(job: Job, past: JobPast | None, calendar: Calendar, now: datetime, number: int) -> tuple[datetime, ...]:
-    """The next runs that a schedule promises."""
+    """Return the next runs of a schedule."""
     found: list[datetime] = []
     slot = next_slot(job, past, calendar, now)
     while slot is not None and len(found) < number and job.schedule is not None:

@@ -1,4 +1,4 @@
-"""All copies of a job's source, as history knows them and as the places say now: which one a restore takes."""
+"""All copies of a job's source, from history and from the places themselves, and the one that a restore takes."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _RUNS = 50
 
 
 def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: str | None = None) -> Found:
-    """Looks at every place that can be reached now. Raises: HistoryError."""
+    """Find all copies of a job's source; read every place that can be reached now. Raises: HistoryError."""
     known = frame.configuration()
     jobs = [each for each in known.jobs if each.copies and each.source == job.source]
     with frame.views() as views:
@@ -41,7 +41,7 @@ def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: s
 
 
 def _disks_here(frame: "Frame", jobs: Sequence[Job], views: "Views") -> frozenset[str]:
-    """The names of the removable disks that are plugged in, and are what they should be."""
+    """Return the names of the removable disks that are plugged in, and are what they should be."""
     disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
     if not disks:
         return frozenset()
@@ -114,7 +114,7 @@ def _remembered(record: PointRecord) -> Held | None:
 
 
 def _seen(point: Point, record: PointRecord | None) -> Held:
-    """Where history was lost, a manifest beside a point tells that it was whole once."""
+    """Return the recorded facts of a point; without a record, a manifest beside it shows that it was complete."""
     told = _remembered(record) if record else None
     if told is None or record is None:
         return Held(
@@ -139,7 +139,7 @@ def _went(views: "Views", job: str) -> Iterator[Went]:
 
 
 def _in_the_way(job: Job) -> str:
-    """What lies where the source was; empty: nothing, or it lies where only the restore itself looks."""
+    """Describe what exists at the source's place; empty: nothing, or a place that only the restore itself checks."""
     path = job.source.path
     if job.source.host is not None or not path.startswith("/") or not os.path.lexists(path):
         return ""
@@ -153,7 +153,7 @@ def _in_the_way(job: Job) -> str:
 def better(
     found: Found, job: Job, *, at: datetime | None = None, name: str | None = None
 ) -> tuple[tuple[Copy, Held, str], ...]:
-    """Copies that are newer than what a restore of this job would take, each with what to say or to do."""
+    """Return the copies that are newer than what a restore of this job would take, each with its hint or command."""
     choice = found.choice
     own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]
     mine = max((point for point in own if point), key=lambda point: point.at, default=None)

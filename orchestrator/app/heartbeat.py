@@ -1,4 +1,4 @@
-"""Dead-man pings of single runs: the start while the run goes on, the end through the queue of notices.
+"""Dead-man pings of single runs: the start during the run, the end through the queue of notices.
 
 A start is told only of a run that takes longer than some seconds: most that find their disk away or their lock held end
 before, and a monitor that heard of the start would wait for their end. It is tried once: told late it would be a lie.
@@ -31,7 +31,7 @@ _ENDS = {
 
 
 class StartPing:
-    """Tells the start in a thread of its own, after a while, while the run goes on."""
+    """A thread that sends the start ping after a while, during the run."""
 
     def __init__(self, channels: "tuple[Ping, ...]", job: "Job", means: Means, say: Say) -> None:
         self._channels = channels
@@ -43,7 +43,7 @@ class StartPing:
         self._thread.start()
 
     def over(self) -> None:
-        """The run has ended: a start that is being told is waited for, so that it does not come after the end."""
+        """End the ping with its run: wait for a start that is being sent, so that it does not follow the end."""
         self._over.set()
         self._thread.join(ONE)
 
@@ -65,13 +65,13 @@ def _of(machine: "Machine", job: "Job") -> tuple[Ping, ...]:
 
 
 def start_ping(where: compose.Directories, job: "Job", machine: "Machine", say: Say) -> StartPing | None:
-    """The start is going to be told, where somebody wants to hear it. A plain monitor knows no starts."""
+    """Begin the start ping, when a monitor takes it; else return None. A plain monitor takes no starts."""
     wanted = tuple(ping for ping in _of(machine, job) if ping.style == "healthchecks")
     return StartPing(wanted, job, means_of(where), say) if wanted else None
 
 
 def queue_end(where: compose.Directories, job: "Job", report: "RunReport", machine: "Machine", say: Say) -> None:
-    """The end is queued for each monitor of the job; a run that waits is no end. A plain monitor hears of success alone."""
+    """Queue the end for each monitor of the job; a waiting run is no end. A plain monitor gets only successes."""
     kind = _ENDS.get(report.outcome)
     wanted = [ping for ping in _of(machine, job) if kind is Kind.SUCCESS or (kind and ping.style == "healthchecks")]
     if kind is None or not wanted:

@@ -1,4 +1,4 @@
-"""Since when disks of a job's rotation set are plugged in, as udev's links tell: no program is started for it."""
+"""The times at which disks of a job's rotation set were plugged in, by udev's links: no program is started for this."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ _BLOCK = "/sys/block"
 
 
 def arrived(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
-    """When the disk that came last was plugged in, of each job that runs when one is; no entry: none is here."""
+    """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is here."""
     waiting = [job for job in jobs if job.schedule == ON_ATTACH and job.target.rotates]
     found = {job.name: _came(job.target, links) for job in waiting}
     return {name: came for name, came in found.items() if came is not None}
 
 
 def plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
-    """The names of the disks of a set that are plugged in, those among them that were switched off."""
+    """Return the names of the disks of a set that are plugged in, including those that were switched off."""
     from orchestrator.disks.power import asleep
 
     return tuple(
@@ -31,7 +31,7 @@ def plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
 
 
 def left_plugged_in(rotation: RotationSet, visits: Mapping[str, Visit], links: str = LINKS) -> tuple[str, ...]:
-    """What is said of disks whose visit has ended well and that nobody took away. `visits`: the last one, by identity."""
+    """Return a line for each disk still plugged in after a successful visit. `visits`: the last one, by identity."""
     here = set(plugged_in(rotation, links))
     ended = [(disk, visits.get(disk.identity)) for disk in rotation.disks if disk.name in here]
     return tuple(
@@ -48,7 +48,7 @@ def _came(place: Place, links: str) -> datetime | None:
 
 
 def _linked(path: str) -> datetime | None:
-    """Since when the link is there. One that leads to a device of ours whose disk was pulled out does not count."""
+    """Return the time of the link. A link to a mapped device of ours whose disk was pulled out does not count."""
     try:
         name = os.path.basename(os.readlink(path))
         below = os.path.join(_BLOCK, name, "slaves")

@@ -30,7 +30,7 @@ Pauses = Mapping[str, "Pause"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A job's health at its target, and the runs it is judged by. `running`: the run that goes on now.
+    """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
     `blamed`: the failure that nothing has made good, else the newest run that ended, which is `last`.
     """
@@ -43,7 +43,7 @@ class Judged:
 
 
 def kept(run: RunRecord | None, job: Job, views: Views) -> RunRecord | None:
-    """The run that tells the same and will still be known later: of runs that wait for one disk history keeps the first.
+    """Return the equal run that stays known later: of runs that wait for one disk history keeps the first.
 
     Why: what a notice names is looked up days after it, when many more runs have waited.
     """
@@ -57,7 +57,7 @@ def kept(run: RunRecord | None, job: Job, views: Views) -> RunRecord | None:
 def judged(
     job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pauses | None = None, awake: datetime | None = None
 ) -> Judged:
-    """A job's health at `now`. `pauses`: by job, asked for when not told; `awake`: as in `Facts`."""
+    """Return a job's health at `now`. `pauses`: by job, read when not given; `awake`: as in `Facts`."""
     pause = (views.owing.pauses() if pauses is None else pauses).get(job.name)
     # Any disk of a rotation set holds a copy that counts.
     at = None if job.target.rotates else (job.target.name, str(job.target.location))
@@ -87,7 +87,7 @@ def judged(
 
 
 def _failed_drill(job: Job, views: Views, at: tuple[str, str] | None) -> RunRecord | None:
-    """The newest drill, where it did not end well: data that do not come back are no copy, however well runs end."""
+    """Return the newest restore test if it failed: data that cannot be restored are no copy, even if runs succeed."""
     found = newest(views.drills.of(job.name, limit=_DRILLS), at[0] if at else None)
     if found is None or found.drilled.outcome is Outcome.DONE:
         return None
@@ -100,7 +100,7 @@ def _told(run: RunRecord) -> str:
 
 
 def _rests(pause: "Pause", now: datetime) -> str:
-    """Since when, until when and why; empty when its time is over."""
+    """Render since when, until when and why a job is paused; empty when the pause is over."""
     if pause.until is not None and pause.until <= now:
         return ""
     until = f"until {pause.until.astimezone():%Y-%m-%d %H:%M}" if pause.until else "until it is resumed"
@@ -108,7 +108,7 @@ def _rests(pause: "Pause", now: datetime) -> str:
 
 
 def standings(jobs: Sequence[Job], views: Views, *, now: datetime, alive: Alive) -> list[Standing]:
-    """How each job stands, all at one moment."""
+    """Return the state of each job, all at one moment."""
     with views.glance():
         pauses = views.owing.pauses()
         return [_standing(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]

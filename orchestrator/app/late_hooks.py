@@ -1,4 +1,4 @@
-"""Calls the hooks of jobs that are late: contract 1, with the facts of the job's newest run and the reason for being late."""
+"""The hooks of late jobs: contract 1, with the facts of the job's newest run and the reason for being late."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from orchestrator.runner.run_recorder import Journal
 def call_late_hooks(
     where: compose.Directories, jobs: Sequence[Job], late: Sequence[Notice], history: History, *, say: Say
 ) -> None:
-    """Each late job's hooks are called once for each notice. One that fails is recorded with the run, and harms nothing."""
+    """Call each late job's hooks once for each notice. A hook that fails is recorded with the run, and does no harm."""
     known = {job.name: job for job in jobs}
     for notice in late:
         story = history.views.run(notice.seen.run) if notice.seen.run is not None else None
@@ -40,7 +40,7 @@ def _call(where: compose.Directories, job: Job, notice: Notice, run: RunRecord, 
 
 
 def _on_disk(job: Job, target: str) -> Job:
-    """The job on the disk that the notice is about; as it is, when it is about the job's target itself."""
+    """Return the job on the disk that the notice is about; unchanged, when it is about the job's target itself."""
     rotation = job.target.rotation
     if rotation is None or target == job.target.name:
         return job
@@ -50,7 +50,7 @@ def _on_disk(job: Job, target: str) -> Job:
 
 
 def _report(run: RunRecord, why: str) -> RunReport:
-    """The newest run as its report told it, but for the reason: that is why the job is late."""
+    """Build the report of the newest run again, but with the reason why the job is late."""
     return RunReport(
         run=run.id, job=run.job, outcome=run.outcome or Outcome.INTERRUPTED, why=why, cure=run.cure or "",
         moved_bytes=run.moved_bytes or 0, took_s=run.took_s or 0.0, resumed=bool(run.resumed), attempts=run.attempts or 0,

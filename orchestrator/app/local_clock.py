@@ -1,4 +1,4 @@
-"""This machine's own clocks: its zone, how long it slept, and when nobody looked."""
+"""This machine's own clocks: its zone, how long it slept, and when the daemon did not check them."""
 
 import os
 import time
@@ -17,14 +17,14 @@ SLEPT, SET, HELD_UP = timedelta(seconds=5), timedelta(seconds=5), timedelta(minu
 
 
 def calendar() -> "Calendar":
-    """The calendar of this machine's zone."""
+    """Return the calendar of this machine's zone."""
     from orchestrator.schedule.triggers import Calendar
 
     return Calendar(zone())
 
 
 def zone() -> tzinfo:
-    """The zone as the C library finds it: $TZ, else /etc/localtime, else UTC."""
+    """Return the zone as the C library finds it: $TZ, else /etc/localtime, else UTC."""
     told = os.environ.get("TZ", "").removeprefix(":")
     try:
         if told and not told.startswith("/"):
@@ -36,13 +36,13 @@ def zone() -> tzinfo:
 
 
 def zone_name(path: str) -> str | None:
-    """The name of a zone by the file that is linked to; None: the file tells none."""
+    """Return the name of a zone from its linked file; None: the path holds no name."""
     _, found, name = os.path.realpath(path).partition("/zoneinfo/")
     return name if found else None
 
 
 def zone_mark() -> object:
-    """Another value when the zone was changed."""
+    """Return a value that changes when the zone is changed."""
     try:
         held = os.stat(_LOCAL)
     except OSError:
@@ -60,13 +60,13 @@ class Reading:
 
 
 def reading(wall: datetime) -> Reading:
-    """The clocks now."""
+    """Read the clocks now."""
     since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
     return Reading(wall=wall, steady=time.clock_gettime(time.CLOCK_MONOTONIC), since_boot=since_boot)
 
 
 def between(before: Reading, now: Reading) -> Absence | None:
-    """Why nobody looked between two looks; None: nothing out of the ordinary."""
+    """Return the absence between two clock checks, with its cause; None: nothing unusual."""
     passed = timedelta(seconds=now.since_boot - before.since_boot)
     awake = timedelta(seconds=now.steady - before.steady)
     if passed - awake > SLEPT:
@@ -79,7 +79,7 @@ def between(before: Reading, now: Reading) -> Absence | None:
 
 
 def since(beat: Beat | None, now: Reading, boot: str) -> tuple[Absence, ...]:
-    """Why nobody looked since the last daemon's last beat."""
+    """Return the absences since the last daemon's last heartbeat, with their causes."""
     if beat is None or beat.seen > now.wall:
         return ()
     if beat.boot == boot:

@@ -20,14 +20,14 @@ Say = Callable[[str], None]
 
 
 def metrics_text(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> bytes:
-    """All numbers in Prometheus's text format. Raises: HistoryError; OrchestratorError where prometheus_client is missing."""
+    """Return all metrics in Prometheus's text format. Raises: HistoryError; OrchestratorError without prometheus_client."""
     return drawn.metrics_text(_measure(where, jobs, now))
 
 
 def write_metrics(
     where: compose.Directories, jobs: "Sequence[Job]", machine: Machine, now: datetime, *, say: Say
 ) -> None:
-    """Writes the file that [metrics] names, whole or not at all; nothing where it names none. Raises nothing: it is said."""
+    """Write the file that [metrics] names, completely or not at all; nothing if it names none. Raises nothing: logs errors."""
     if machine.metrics.textfile is None:
         return
     try:
@@ -39,7 +39,7 @@ def write_metrics(
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """The file with that content, by one rename, for all to read. Raises: OSError.
+    """Write the file with that content, by one rename, readable by all. Raises: OSError.
 
     Why this other name: node_exporter takes every name that ends in .prom.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
-    """All targets of the jobs whose source is what was restored, lies in it, or holds it."""
+    """Return the targets of all jobs whose source is the restored place, is inside it, or contains it."""
     jobs = [job for job in frame.configuration().jobs if _touches(job.source, restored)]
     with frame.views() as views:
         return tuple(link for job in jobs for link in _of_job(frame, job, views.points(job.name)))
@@ -59,7 +59,7 @@ def _of_job(frame: "Frame", job: Job, points: Sequence["PointRecord"]) -> Iterat
 
 
 def _at_source(job: Job) -> Job:
-    """The job as if its source were a copy, to have its snapshots told."""
+    """Return the job with its source as the target, so that the source's snapshots can be listed."""
     return replace(job, target=Place(name=job.target.name, location=job.source))
 
 
@@ -94,7 +94,7 @@ def _told(job: Job, place: str, points: Sequence["PointRecord"], here: Collectio
 
 
 def forecast_of(disk: Disk, jobs: Sequence[Job], views: "Views", log: Callable[[str], None]) -> str:
-    """The forecast for a disk in words. `jobs`: of its set."""
+    """Return the forecast for a disk in words. `jobs`: of its set."""
     known = [job for job in jobs if any(point.place == disk.name for point in views.points(job.name))]
     if disk.content != "zfs":
         return forecast(disk, (), new=len(known) < len(jobs))

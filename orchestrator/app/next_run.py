@@ -20,7 +20,7 @@ _LONGEST = 20
 
 
 def upcoming(jobs: Sequence[Job], views: "Views", *, now: datetime, running: Collection[str] = ()) -> Upcoming:
-    """What comes next. `jobs`: all that are declared, as one may wait for another; `running`: those that run now."""
+    """Return the next runs. `jobs`: all declared ones, as one may wait for another; `running`: those that run now."""
     manual = {
         job.name: Next(at=None, owed=None, words="manual") for job in jobs if job.schedule is None and not job.after
     }

@@ -1,4 +1,4 @@
-"""Tells people what changed: a look at all jobs, what follows from it for each channel, and the queue's delivery.
+"""Notices about changes: a check of all jobs, the result for each channel, and the queue's delivery.
 
 Called after each run, by the daemon on each look, and by `poolferry notices send`. Two processes may do so at once: what
 is told is decided in one transaction, and each message is claimed before it is sent. Nothing here raises: a channel never
@@ -33,7 +33,7 @@ HOOKS, DISK_HOOKS = ":late", ":disk-overdue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a look is made with. `awake`: since when the machine is back, if it was off or asleep lately."""
+    """The input of a check. `awake`: since when the machine is on again, if it was off or asleep lately."""
 
     jobs: tuple[Job, ...]
     machine: Machine
@@ -51,7 +51,7 @@ def tell_what_changed(
     within: Seconds = Seconds(10),
     eagerly: bool = False,
 ) -> None:
-    """Decides what is to be told of all jobs, queues it, and delivers what is due.
+    """Decide which notices of all jobs are due, queue them, and deliver the due messages.
 
     `jobs`: all that are declared. `say`: gets a line for what is not delivered. `awake`: since when the machine is back
     from being off or asleep; for an hour nothing is called late that is being made up for. `within`: how long sending may
@@ -74,7 +74,7 @@ def tell_what_changed(
 
 
 def decide(desk: Desk, history: History, now: datetime) -> tuple[Notice, ...]:
-    """Queues what is to be told; what hooks for `late` are to hear. Nothing is written while nothing changes."""
+    """Queue the due messages; return the notices for `late` hooks. Write nothing while nothing changes."""
     with history.views.glance():
         writes, _ = _decisions(desk, history.views, history.telling, now)
     if not writes:
@@ -90,7 +90,7 @@ Write = Callable[[Telling], None]
 
 
 def _decisions(desk: Desk, views: Views, telling: Telling, now: datetime) -> tuple[list[Write], tuple[Notice, ...]]:
-    """All that is to be written down, messages included; and what the hooks for `late` are to hear."""
+    """Return all writes, messages included, and the notices for the `late` hooks."""
     pauses = views.owing.pauses()
     seen = tuple(see(job, views, now=now, pauses=pauses, awake=desk.awake) for job in desk.jobs)
     bad = {each.job for each in seen if each.state in (State.LATE, State.FAILING)}
@@ -115,7 +115,7 @@ def _decisions(desk: Desk, views: Views, telling: Telling, now: datetime) -> tup
 def _disks(
     jobs: Sequence[Job], views: Views, now: datetime, *, of: Collection[str], bad: Collection[str]
 ) -> tuple[Seen, ...]:
-    """How the rotation sets of the jobs and their disks stand, as `members_seen` tells it. Most machines have none."""
+    """Return the state of the jobs' rotation sets and disks, as `members_seen` does. Most machines have none."""
     if not any(job.target.rotates for job in jobs):
         return ()
     from orchestrator.app.disk_status import members_seen
@@ -124,7 +124,7 @@ def _disks(
 
 
 def see(job: Job, views: Views, *, now: datetime, pauses: Pauses, awake: datetime | None = None) -> Seen:
-    """How a job's copy at its target stands."""
+    """Return the state of a job's copy at its target."""
     found = judged(job, views, now=now, alive=compose.alive, pauses=pauses, awake=awake)
     last, health, named = found.blamed, found.health, kept(found.blamed, job, views)
     return Seen(
@@ -140,7 +140,7 @@ def see(job: Job, views: Views, *, now: datetime, pauses: Pauses, awake: datetim
 
 
 def _changes(channel: Teller, seen: Sequence[Seen], telling: Telling, now: datetime) -> list[Write]:
-    """What this channel is told of the copies, in one message of each kind."""
+    """Return the writes for this channel about the copies, with one message of each kind."""
     writes, notices = _noted(channel.name, channel.states, seen, telling, now)
     for kind in (Kind.TROUBLE, Kind.REMINDER, Kind.RECOVERY):
         if told_now := [notice for notice in notices if notice.kind is kind]:
@@ -152,7 +152,7 @@ def _changes(channel: Teller, seen: Sequence[Seen], telling: Telling, now: datet
 def _noted(
     channel: str, states: Sequence[str], seen: Sequence[Seen], telling: Telling, now: datetime
 ) -> tuple[list[Write], list[Notice]]:
-    """What is told to a channel, and how that is remembered; what is declared no more is forgotten."""
+    """Return a channel's notices, and the writes that remember them; entries no longer declared are dropped."""
     known = {(told.job, told.target): told for told in telling.told(channel)}
     writes: list[Write] = []
     notices: list[Notice] = []
@@ -168,7 +168,7 @@ def _noted(
 def _digest(
     desk: Desk, channel: Teller, seen: Sequence[Seen], views: Views, telling: Telling, now: datetime
 ) -> list[Write]:
-    """The weekly digest, when it is due; the first one is due a week after counting began at the latest."""
+    """Return the writes of a due weekly digest; the first one is due a week after the start at the latest."""
     rule = desk.machine.digest
     if not channel.digest or rule.day not in DAYS:
         return []
@@ -187,7 +187,7 @@ def _digest(
 
 
 def _left_plugged_in(jobs: Sequence[Job], views: Views) -> list[str]:
-    """What a digest says of disks that nobody took away."""
+    """Return the digest's lines about disks that are still plugged in."""
     sets = {job.target.rotation.name: job.target.rotation for job in jobs if job.target.rotation is not None}
     if not sets:
         return []
@@ -206,14 +206,14 @@ def _week(job: str, views: Views, now: datetime) -> Week:
 
 
 def _troubled_channels(telling: Telling) -> list[str]:
-    """What a digest says of channels that do not get through."""
+    """Return the digest's lines about channels that fail to deliver."""
     stuck = [found for found in telling.queued() if found.error]
     lines = dict.fromkeys(f"The channel {found.channel} does not get through: {found.error}" for found in stuck)
     return [*lines, ""] if lines else []
 
 
 def _protection(channel: Ping, seen: Sequence[Seen], telling: Telling, now: datetime) -> list[Write]:
-    """The ping that all is protected, or that it is not: again and again, and at once when it changes.
+    """Return the writes of the ping about protection: protected or not, at each interval, and at once after a change.
 
     While a job has never run neither can be said, and the monitor waits in vain.
     """

@@ -1,4 +1,4 @@
-"""Whether the channels of poolferry.toml have what they need to send: secrets in files, sendmail, Apprise."""
+"""Findings about the needs of poolferry.toml's channels: secrets in files, sendmail, Apprise."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _LOADED = re.compile(r"(?m)^LoadCredential(?:Encrypted)?=([^:\s]+):(\S+)")
 
 
 def channel_advice(channels: Sequence[Channel], means: Means, units: Sequence[str] = ()) -> tuple[Advice, ...]:
-    """One finding for each thing that a channel needs. `units`: texts of the daemon's unit, which may bring credentials."""
+    """Return one finding for each need of a channel. `units`: texts of the daemon's unit, which may bring credentials."""
     brought = {name: path for text in units for name, path in _LOADED.findall(text)}
     return tuple(found for channel in channels for found in _of(channel, means, brought))
 
@@ -39,7 +39,7 @@ def _of(channel: Channel, means: Means, brought: Mapping[str, str]) -> Iterator[
 
 
 def _path() -> str:
-    """Where programs are looked for. Source: Debian's policy keeps sendmail in /usr/sbin, which a user's PATH lacks."""
+    """Return the search path of programs. Source: Debian's policy keeps sendmail in /usr/sbin, which a user's PATH lacks."""
     return f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/lib"
 
 

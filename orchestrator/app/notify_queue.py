@@ -1,4 +1,4 @@
-"""The queue's delivery: each message that is due is claimed, sent, and written down as sent or to be tried again.
+"""The queue's delivery: each due message is claimed, sent, and recorded as sent or to be tried again.
 
 A process that dies between the sending and its record sends twice rather than never.
 """
@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """Who delivers: the declared channels, what senders need, and where a failure is told."""
+    """The settings of a delivery: the declared channels, the needs of senders, and the log for failures."""
 
     channels: tuple[Channel, ...]
     means: Means
@@ -31,19 +31,19 @@ class Post:
 
 
 def host() -> str:
-    """This machine's name."""
+    """Return this machine's name."""
     return os.uname().nodename
 
 
 def means_of(where: compose.Directories) -> Means:
-    """The machine's name, and where a bare file name of a secret is looked for: systemd's credentials, the configuration."""
+    """Return the machine's name, and the folders for a bare file name of a secret: systemd's credentials, the configuration."""
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     folders = (credentials, where.config) if credentials else (where.config,)
     return Means(host=host(), secrets=folders, within=ONE)
 
 
 def deliver(post: Post, telling: Telling, now: datetime, *, within: Seconds, eagerly: bool = False) -> None:
-    """Sends what is due. A channel that fails is left alone for this time. `eagerly`: also what is to be tried later."""
+    """Send the due messages. A failing channel is skipped for this time. `eagerly`: also messages due for a later try."""
     began = compose.monotonic()
     channels = {channel.name: channel for channel in post.channels}
     sick: set[str] = set()
@@ -63,7 +63,7 @@ def deliver(post: Post, telling: Telling, now: datetime, *, within: Seconds, eag
 
 
 def _sent(channel: Channel, found: MessageRecord, means: Means) -> str:
-    """Why the peer has not taken it; empty: it has."""
+    """Send one message; return why the peer has not accepted it; empty: it has."""
     from orchestrator.notices.send import send
 
     try:
@@ -74,7 +74,7 @@ def _sent(channel: Channel, found: MessageRecord, means: Means) -> str:
 
 
 def _note(post: Post, telling: Telling, found: MessageRecord, error: str, now: datetime) -> None:
-    """How it went, for history and, where it went badly, for whoever reads the log."""
+    """Record the result in history and, after a failure, in the log."""
     if not error:
         telling.sent(found.id, now)
         return

@@ -71,7 +71,7 @@ def list_points(frame: Frame, names: Sequence[str], *, look: bool) -> PointList:
 
 
 def _look(frame: Frame, jobs: "Sequence[Job]") -> None:
-    """Asks each target what it holds, and tells history."""
+    """Read from each target which points it holds, and record them in history."""
     from orchestrator.engines.registry import engine
 
     with compose.open_history(frame.where) as remembered:

@@ -1,4 +1,4 @@
-"""One clock per state directory, and its beats: it writes down that it lives, so that a later one can tell since when nobody looked."""
+"""One clock per state directory, and its heartbeats: a later daemon learns from them since when the clock was not checked."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ _KEPT = 50
 
 
 class Presence:
-    """When nobody looked, as far as it is known. One per daemon."""
+    """The known absences of the clock. One per daemon."""
 
     def __init__(self, book: OwingBook, *, boot: str, pid: int, now: datetime) -> None:
         self._book = book
@@ -26,7 +26,7 @@ class Presence:
         self._written = self._last.steady
 
     def look(self, now: datetime) -> Absence | None:
-        """Notes that somebody looks; why nobody did since the last time, if that was out of the ordinary."""
+        """Record a clock check; return the absence since the last one, if it was unusual."""
         here = reading(now)
         found = between(self._last, here)
         if found is not None:
@@ -38,13 +38,13 @@ class Presence:
         return found
 
     def end(self, now: datetime) -> None:
-        """The daemon ends in good order."""
+        """Record the orderly end of the daemon."""
         self._book.beat(self._beat, now, orderly=True)
 
 
 @contextlib.contextmanager
 def alone_here(state: str) -> Iterator[None]:
-    """Holds the lock of the one clock of a state directory. Raises: NotNow."""
+    """Hold the lock of the one clock of a state directory. Raises: NotNow."""
     folder = os.path.join(state, "locks")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     descriptor = os.open(os.path.join(folder, "daemon"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""A pool that is to be made anew, and all that is known to hold something of it: here, on disks, on other hosts, as files.
+"""A pool that is to be recreated, and all known copies of its data: here, on disks, on other hosts, as files.
 
 Disks that are plugged in are attached for the look, by what it is given for that.
 """
@@ -37,7 +37,7 @@ _ON_IT = "it lies on this very pool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """The pool as it is now, and the copies of what lies on it.
+    """The pool as it is now, and the copies of its data.
 
     `jobs`: that copy datasets of it. `trees`: of files that lie on it. `homes`: whose copies are datasets of it. `keeps`: by
     dataset, jobs whose copies lie in it.
@@ -52,17 +52,17 @@ class Here:
 
     @property
     def copies(self) -> tuple[Copy, ...]:
-        """The copies without their jobs."""
+        """Return the copies without their jobs."""
         return tuple(copy for _, copy in self.placed)
 
 
 def judged(here: Here, lose: "Sequence[str]", trusted: "Sequence[str]" = ()) -> Leaving:
-    """How each dataset of the pool stands."""
+    """Return the judgement of each dataset of the pool."""
     return judge_leaving(here.pool, here.copies, lose, trusted=trusted, keeps=here.keeps)
 
 
 def any_rebuilder() -> Rebuilder:
-    """The engine that can tell of pools. Raises: TypeError."""
+    """Return the engine that can describe pools. Raises: TypeError."""
     found = next((one for name in engine_names() if isinstance(one := engine(name), Rebuilder)), None)
     if found is None:
         raise TypeError("no engine makes pools anew")
@@ -70,12 +70,12 @@ def any_rebuilder() -> Rebuilder:
 
 
 def of_datasets(job: Job) -> bool:
-    """Whether a job copies datasets, and can bring them back."""
+    """Return True when a job copies datasets, and can restore them."""
     return job.copies and isinstance(engine(job.engine), Rebuilder)
 
 
 def look(frame: "Frame", name: str, views: "Views", stays: "Stays", files_of: Iterable[str] = ()) -> Here:
-    """Looks at the pool and at every copy that can be reached. Raises: OrchestratorError.
+    """Survey the pool and every copy that can be reached. Raises: OrchestratorError.
 
     `files_of`: jobs of files that belong to it, while nothing of it is there to tell.
     """
@@ -98,7 +98,7 @@ def look(frame: "Frame", name: str, views: "Views", stays: "Stays", files_of: It
 
 
 def own_place(frame: "Frame", pool: PoolSeen) -> Refusal | None:
-    """Why the pool must stay for now, where we ourselves lie on it: nobody would know how to go on."""
+    """Return a refusal when our own files are on the pool: without them the rebuild could not continue."""
     ours = [path for path in (frame.where.config, frame.where.history) if dataset_of(os.path.realpath(path), pool)]
     if not ours:
         return None
@@ -112,7 +112,7 @@ def own_place(frame: "Frame", pool: PoolSeen) -> Refusal | None:
 
 
 def look_at_pool(frame: "Frame", name: str) -> PoolSeen:
-    """The pool alone. Raises: OrchestratorError."""
+    """Survey the pool alone. Raises: OrchestratorError."""
     from orchestrator.process.executor import Reader
 
     return any_rebuilder().survey_pool(name, Reader(log=frame.log))
@@ -130,12 +130,12 @@ def _host(host: "Host | None") -> str:
 
 
 def datasets_of_files(job: Job, pool: PoolSeen) -> tuple[str, ...]:
-    """The datasets that a job of files copies files of."""
+    """Return the datasets from which a file job copies files."""
     return tuple(_touched(job, pool))
 
 
 def _touched(job: Job, pool: PoolSeen) -> dict[str, str]:
-    """The datasets of which a job of files copies something, with what it does not copy."""
+    """Return the datasets of which a file job copies something, each with what it does not copy."""
     if job.source.host is not None or not job.source.path.startswith("/"):
         return {}
     below = not getattr(job.options, "one_file_system", True)
@@ -143,7 +143,7 @@ def _touched(job: Job, pool: PoolSeen) -> dict[str, str]:
 
 
 def _on_pool(job: Job, pool: PoolSeen) -> bool:
-    """Whether a job's copies lie on the pool."""
+    """Return True when a job's copies are on the pool."""
     place = job.target.location
     if place.host is not None:
         return False
@@ -153,7 +153,7 @@ def _on_pool(job: Job, pool: PoolSeen) -> bool:
 
 
 def _keeps(jobs: Iterable[Job], pool: PoolSeen) -> dict[str, tuple[str, ...]]:
-    """By dataset, the jobs whose copies lie in it."""
+    """Return the jobs whose copies are in each dataset, by dataset."""
     found: dict[str, list[str]] = {}
     for job in jobs:
         if not job.copies or job.target.rotates or not _on_pool(job, pool):
@@ -170,13 +170,13 @@ def _keeps(jobs: Iterable[Job], pool: PoolSeen) -> dict[str, tuple[str, ...]]:
 
 
 class _Look:
-    """Looks at the copies of one pool."""
+    """A survey of the copies of one pool."""
 
     def __init__(self, frame: "Frame", pool: PoolSeen, views: "Views", stays: "Stays") -> None:
         self._frame, self._pool, self._views, self._stays = frame, pool, views, stays
 
     def at_datasets(self, job: Job) -> Iterator[Placed]:
-        """The job's copy; of a rotation set, that on each of its disks."""
+        """Yield the job's copy; of a rotation set, the copy on each of its disks."""
         if job.target.rotation is None and _on_pool(job, self._pool):
             yield job, Copy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
             return
@@ -194,7 +194,7 @@ class _Look:
             yield one, replace(copy, held=held, why="" if held else why, told=told)
 
     def at_home(self, job: Job) -> Iterator[Placed]:
-        """Of a job whose copy lies on the pool: what its source holds of the same snapshots."""
+        """Yield what the source holds of the same snapshots, for a job whose copy is on the pool."""
         copy = Copy(job=job.name, place=f"its source {job.source.path}", where=_host(job.source.host), held=None)
         try:
             with self._reader(job) as reader:
@@ -206,7 +206,7 @@ class _Look:
         yield job, replace(copy, held={job.target.location.path + name[at:]: guids for name, guids in held.items()})
 
     def at_files(self, job: Job) -> Iterator[Placed]:
-        """A job of files: whether its newest point is as the source is now."""
+        """Yield the copies of a file job; each shows whether its newest point equals the source now."""
         touched = _touched(job, self._pool)
         if job.target.rotation is None and _on_pool(job, self._pool):
             yield job, Copy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
@@ -224,7 +224,7 @@ class _Look:
             yield one, replace(copy, held={}, files=files, point=point, why="")
 
     def _files(self, job: Job) -> tuple[str, str]:
-        """(the newest point, why it is not all of the source); a run would have nothing to do where it is."""
+        """Return (newest point, why it is not all of the source); at a complete one a run has nothing to do."""
         from orchestrator.runner.dry_run import Known, plan_job
 
         facts = self._views.memory(job.name)
@@ -258,7 +258,7 @@ class _Look:
         return [one for one in self._views.points(job.name) if one.place == job.target.name]
 
     def _places(self, job: Job) -> Iterator[Placed]:
-        """The job where it can be looked at, each with what is known of that place; disks that are here are attached."""
+        """Yield the job at each place, with what is known there; attach the disks that are here."""
         rotation = job.target.rotation
         known = {copy.place: copy.current_at for copy in self._views.health_facts(job.name).copies}
         if rotation is None:
@@ -276,7 +276,7 @@ class _Look:
             )  # fmt: skip
 
     def _told(self, job: Job, place: str, home: Guids) -> Guids:
-        """What history knows a disk to hold: points that were proved there, or lie before one that was."""
+        """Return what a disk holds by history: points that were verified there, or older than a verified one."""
         records = [one for one in self._views.points(job.name) if one.place == place and one.sound is not False]
         proved = [one.taken_at for one in records if one.proved_at is not None and one.taken_at is not None]
         if not proved:

@@ -1,4 +1,4 @@
-"""A pool is made anew, step by step: is it all elsewhere; by the user: destroy and create; bring back; compare; chains.
+"""A pool's rebuild, step by step: check that all is elsewhere; by the user: destroy and create; restore; compare; chains.
 
 What is done is seen on the pools themselves; history keeps only what they cannot tell while the pool is gone.
 """
@@ -38,13 +38,13 @@ _RUNS = 50
 
 
 def remembered(here: Here, views: "Views") -> dict[str, str]:
-    """The newest kit of each job, as history has it."""
+    """Return the newest kit of each job from history."""
     found = ((job.name, views.kits.of(job.name)) for job in here.jobs)
     return {name: record.kit.content for name, record in found if record is not None}
 
 
 def fresh_kits(frame: "Frame", here: Here, history: "History") -> dict[str, str]:
-    """A kit of each job's source as it is at this moment, in history too. Raises: OrchestratorError."""
+    """Make a kit of each job's source as of now, and record it in history. Raises: OrchestratorError."""
     made = survey_kits(frame, here)
     keep_kits(history, made)
     contents = {name: kit.content for name, kit in made.items()}
@@ -52,7 +52,7 @@ def fresh_kits(frame: "Frame", here: Here, history: "History") -> dict[str, str]
 
 
 def survey_kits(frame: "Frame", here: Here) -> dict[str, Kit]:
-    """A kit of each job's source as it is at this moment. Raises: OrchestratorError."""
+    """Make a kit of each job's source as of now. Raises: OrchestratorError."""
     made = {}
     for job in here.jobs:
         with compose.reader(job, compose.stop_for(None), frame.log) as reader:
@@ -61,13 +61,13 @@ def survey_kits(frame: "Frame", here: Here) -> dict[str, Kit]:
 
 
 def keep_kits(history: "History", made: Mapping[str, Kit]) -> None:
-    """Into history, as what is known of the jobs' sources from now on."""
+    """Record the kits in history, as the known state of the jobs' sources from now on."""
     for name, kit in made.items():
         history.kits.keep(name, kit, compose.now())
 
 
 def _kits_of_files(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
-    """What makes the datasets again of which only files are copied."""
+    """Yield the kits that recreate the datasets of which only files are copied."""
     for job in here.trees:
         for dataset in _only_files(here, job):
             if "/" in dataset:  # the pool's own is made with it
@@ -75,7 +75,7 @@ def _kits_of_files(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
 
 
 def _kits_of_places(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
-    """What makes the datasets again below which other copies lie; those copies are sent anew by their jobs."""
+    """Yield the kits that recreate the parent datasets of other copies; their jobs send those copies again."""
     for job in here.homes:
         place = job.target.location.path.rpartition("/")[0]
         if "/" in place and any(one.name == place for one in here.pool.datasets) and not _comes_back(here, place):
@@ -83,18 +83,18 @@ def _kits_of_places(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
 
 
 def _comes_back(here: Here, dataset: str) -> bool:
-    """Whether a dataset is one of those that come back from a copy."""
+    """Return True when a dataset is one of those that are restored from a copy."""
     return any(f"{dataset}/".startswith(f"{one.source.path}/") for one in here.jobs)
 
 
 def came_as_datasets(here: Here) -> tuple[str, ...]:
-    """Where what comes back as datasets is mounted: a copy of files that has some of it too brings back the rest."""
+    """Return the mount points of datasets restored as such: a copy of files that overlaps them restores the rest."""
     names = {one.name for one in here.pool.datasets if _comes_back(here, one.name)}
     return tuple(at for what, at in here.pool.mounts if what in names)
 
 
 def _only_files(here: Here, job: Job) -> tuple[str, ...]:
-    """The datasets of a job of files that do not come back as datasets."""
+    """Return the datasets of a file job that are not restored as datasets."""
     return tuple(name for name in datasets_of_files(job, here.pool) if not _comes_back(here, name))
 
 
@@ -105,7 +105,7 @@ def _kit_of(frame: "Frame", job: Job, dataset: str) -> str:
 
 
 def files_of(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """By job of files, the datasets that the kits tell of."""
+    """Return the datasets that the kits list for each file job, by job."""
     found: dict[str, tuple[str, ...]] = {}
     for key in kits:
         if key.startswith(_FILES):
@@ -115,24 +115,24 @@ def files_of(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 
 def facts(pool: str, kits: dict[str, str]) -> dict[str, KitFacts]:
-    """What each kit says of the pool."""
+    """Return each kit's facts about the pool."""
     return {name: any_rebuilder().read_kit(content, pool) for name, content in kits.items()}
 
 
 def is_anew(here: Here, known: "Rebuild | None", told: dict[str, KitFacts]) -> bool:
-    """Whether the pool that is here is another one than that of which the kits tell."""
+    """Return True when the present pool is not the pool that the kits describe."""
     tops = {known.top_guid} if known else {one.top_guid for one in told.values()}
     return here.pool.guid is not None and bool(tops - {None}) and here.pool.guid not in tops
 
 
 def lines_to_make(pool: str, told: dict[str, KitFacts], *, there: bool) -> tuple[str, ...]:
-    """What the user has to say to make the pool, and what lies above the sources, anew."""
+    """Return the commands for the user that recreate the pool, and the parents of the sources."""
     create = next((one.create for one in told.values()), "")
     return (*((f"zpool destroy {pool}",) if there else ()), *filter(None, (create,)), *_above(told))
 
 
 def _above(told: dict[str, KitFacts]) -> tuple[str, ...]:
-    """The lines for what does not come back as a dataset, parents first; what does come back so is made by nobody."""
+    """Return the commands for datasets that are not restored as such, parents first; restores create the others."""
     lines = [line for one in told.values() for line in one.above]
     lines += [one.own for name, one in told.items() if name.startswith((_FILES, _PLACE))]
     by_name = {shlex.split(line)[-1]: line for line in filter(None, lines)}
@@ -140,7 +140,7 @@ def _above(told: dict[str, KitFacts]) -> tuple[str, ...]:
 
 
 def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
-    """Lines for what lies above the sources, or is needed for files, and is not there."""
+    """Return the commands for missing parents of the sources, and for missing datasets that files need."""
     names = {name for source, _ in in_order(here.jobs) for name in missing_above(source, here.pool)}
     for key in told:
         if key.startswith((_FILES, _PLACE)):  # the dataset itself, too
@@ -154,7 +154,7 @@ def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
 
 
 def parts(here: Here, told: dict[str, KitFacts], back: "Callable[[Job], bool]") -> tuple[Part, ...]:
-    """Each source, in the order in which they return. `back`: whether the files of a job are."""
+    """Return each source, in the order of restore. `back`: checks that a job's files are restored."""
     datasets = [_part(here, source, jobs, told) for source, jobs in in_order(here.jobs)]
     known = files_of(told)
     trees = [job for job in here.trees if job.name in known or _only_files(here, job)]
@@ -162,7 +162,7 @@ def parts(here: Here, told: dict[str, KitFacts], back: "Callable[[Job], bool]") 
 
 
 def _part_of_files(here: Here, job: Job, back: "Callable[[Job], bool]") -> Part:
-    """The newest point that can be reached comes back to the folder, which has to lie on the pool again."""
+    """Return the part of a file job: its newest reachable point, for the folder, which must be on the pool again."""
     source, own = job.source, [(one, copy) for one, copy in here.placed if copy.job == job.name]
     usable = [(one, copy) for one, copy in own if copy.point]
     if not usable:
@@ -188,7 +188,7 @@ def _part(here: Here, source: Location, jobs: Sequence[Job], told: dict[str, Kit
 
 
 def came_back(job: Job, views: "Views", since: datetime | None) -> bool:
-    """Whether a job's files were brought back to their source since an instant. Why by history: what lies there tells nothing,
+    """Return True when a job's files were restored to their source since an instant. Why by history: the folder shows nothing,
     as a dataset that returned below it makes a folder of its own.
     """
     return since is not None and any(
@@ -203,7 +203,7 @@ def came_back(job: Job, views: "Views", since: datetime | None) -> bool:
 def differences(
     frame: "Frame", here: Here, kits: dict[str, str], made: Mapping[str, Kit], lost: Sequence[str]
 ) -> tuple[str, ...]:
-    """What is not as the kits have it, but for what may be lost. `made`: kits of now. Raises: OrchestratorError."""
+    """Return the differences from the kits, but for what may be lost. `made`: new kits. Raises: OrchestratorError."""
     found: dict[str, None] = {}
     for name, kit in made.items():
         if name in kits:
@@ -216,5 +216,5 @@ def differences(
 
 
 def _subject(line: str) -> str:
-    """The dataset that a difference is about."""
+    """Return the dataset that a difference is about."""
     return line.removesuffix(" is not there").partition(": ")[0]

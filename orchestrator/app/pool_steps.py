@@ -156,7 +156,7 @@ class _Rebuild:
         return Outcome.DONE
 
     def _parts(self, here: Here, told: dict[str, KitFacts]) -> tuple[Outcome, list[Part]]:
-        """Each source in turn, until one of them cannot be brought back now."""
+        """Restore each source in turn, until one cannot be restored now; return the exit code and the parts."""
 
         def found() -> tuple[Part, ...]:
             with self._frame.views() as views:

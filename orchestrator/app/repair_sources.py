@@ -1,4 +1,4 @@
-"""Where good bytes of damaged files are: at the source, in other points, in copies of other jobs; and the command that takes them.
+"""Good copies of damaged files: at the source, in other points, in copies of other jobs; and the commands that restore them.
 
 For trees of files. What heals datasets is known by their engine.
 """
@@ -32,7 +32,7 @@ _FILES, _POINTS, _AWAY = 20, 5, 2
 
 
 def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Finding]) -> tuple[Cure, ...]:
-    """For each damaged file of a point the best place to take it from. A look that fails finds nothing, and harms nothing.
+    """Return the best place to restore each damaged file from. A failed survey finds nothing, and does no harm.
 
     `job`: as it is placed, where its copies lie on the disks of a set and one of them is here.
     """
@@ -49,7 +49,7 @@ def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Findin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """A point that can be reached, and what it promises of the damaged files."""
+    """A reachable point, and its manifest entries of the damaged files."""
 
     job: Job
     place: str
@@ -58,7 +58,7 @@ class Promise:
 
 
 class Known:
-    """What is promised of the damaged files: in their own point, and in the newest good points of all copies that answer.
+    """Manifest entries of the damaged files: in their own point, and in the newest good points of all reachable copies.
 
     Manifests here are read; those of a host are asked with one command, however many there are.
     """
@@ -93,18 +93,18 @@ class Known:
         ]
 
     def _ask(self, job: Job, host: Host, manifests: Sequence[str]) -> Mapping[str, dict[bytes, Entry]]:
-        """What manifests on a host promise; nothing, where it does not answer."""
+        """Read the entries from manifests on a host; return nothing when it does not answer."""
         command = lookup_command(host, manifests, self._paths)
         with compose.reader(job, compose.stop_for(None), self._frame.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
         return parse_lookup(result.stdout, manifests, self._paths) if result.well else {}
 
     def promised(self, path: bytes) -> Entry | None:
-        """What the damaged point promises of a file."""
+        """Return the damaged point's manifest entry of a file."""
         return self.own.entries.get(path) if self.own else None
 
     def is_at_source(self, path: bytes) -> bool:
-        """Whether the source still has it, by size and time, as a run would tell."""
+        """Return True when the source still has the file, by size and time, as a run would compare."""
         if self._at_source is None:
             promised = (self.own.entries if self.own else {}).values()
             self._at_source = frozenset(self._seen_at_source([each for each in promised if each.kind == "f"]))
@@ -162,7 +162,7 @@ def _cures(found: Found, known: Known, path: bytes) -> Iterator[Cure]:
 
 
 def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
-    """The command that brings a file back to the source, from where a run copies it again."""
+    """Return the command that restores a file to the source, from where a run copies it again."""
     home = str(job.source / os.fsdecode(path))
     words = ("poolferry", "restore", "run", holder, "--point", point, "--path", os.fsdecode(path), "--to", home)
     aside = " --aside" if job.source.host or os.path.lexists(home) else ""
@@ -170,7 +170,7 @@ def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
 
 
 def _holders(known: Known, promised: Entry) -> Iterator[Promise]:
-    """Points that promise the same bytes, and are not the same damaged file by another name; the newest of a copy first."""
+    """Yield points with the same bytes that are not the same damaged file by another name; the newest of a copy first."""
     for each in known.others:
         entry = each.entries.get(promised.path)
         same_place = known.own is not None and each.job.target.location == known.own.job.target.location
@@ -179,7 +179,7 @@ def _holders(known: Known, promised: Entry) -> Iterator[Promise]:
 
 
 def _offered(frame: "Frame", job: Job, found: Found) -> Iterator[tuple[Job, str, Point]]:
-    """The newest good points of each copy that can be looked at; of a disk only where the job is placed on it."""
+    """Yield the newest good points of each copy that can be read; of a disk only when the job is placed on it."""
     known = frame.configuration()
     for copy in found.copies:
         own = (copy.job, copy.place) == (job.name, job.target.name)  # where we have just been, whatever a look tells
@@ -199,6 +199,6 @@ def _points(frame: "Frame", job: Job) -> tuple[Point, ...]:
 
 
 def _entries(manifest: str, paths: Collection[bytes]) -> dict[bytes, Entry]:
-    """What a manifest of this machine promises of these files."""
+    """Return the entries of these files from a manifest of this machine."""
     wanted = set(paths)
     return {entry.path: entry for entry in read_manifest(manifest)[1] if entry.path in wanted}

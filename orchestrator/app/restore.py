@@ -78,7 +78,7 @@ def plan_restore(frame: Frame, request: RestoreRequest) -> RestorePlan:
 
 
 def _newer(frame: Frame, job: "Job", wish: "Wish") -> "tuple[tuple[Copy, Held, str], ...]":
-    """The copies of other jobs, disks and places that would bring back something newer; each with what to say or do."""
+    """Return the copies of other jobs, disks and places that hold a newer point, each with its command; extend `lines`."""
     from orchestrator.app.find_copies import better, find_copies
 
     name = None if wish.point in (None, "latest") else wish.point
@@ -100,7 +100,7 @@ def run_restore(frame: Frame, request: RestoreRequest) -> RestoreEnd:
 def _on_its_disk(
     frame: Frame, job: "Job", deed: "Callable[[Job, Tools, Wish], RunReport]", wish: "Wish"
 ) -> "RunReport":
-    """Brings back; of copies on removable disks from the one that is here."""
+    """Restore data; for copies on removable disks, from the disk that is attached."""
     with opened(frame) as desk:
         if not job.target.rotates:
             return desk.do(job, deed, wish)
@@ -115,7 +115,7 @@ def _on_its_disk(
 
 
 def _links(frame: Frame, job: "Job", wish: "Wish") -> "tuple[Link, ...]":
-    """What each target goes on from; only for data that are back where they came from."""
+    """Return the base of each target's next run; only for data that were restored to their original place."""
     from orchestrator.app.next_base import links
 
     home = job.source / os.fsdecode(wish.path) if wish.path else job.source
@@ -155,7 +155,7 @@ def _wish(job: "Job", request: RestoreRequest) -> "Wish":
 
 
 def _dataset(text: str) -> "Location":
-    """The dataset that --to names, here or on a host."""
+    """Parse the dataset that --to names, here or on a host."""
     from orchestrator.config.models import parse_anywhere
     from orchestrator.config.parse_job import as_dataset, wrong_dataset
 
@@ -169,7 +169,7 @@ def _dataset(text: str) -> "Location":
 
 
 def _below(path: str) -> bytes:
-    """A path below a point as bytes, without slashes at its ends."""
+    """Return a path below a point as bytes, without slashes at its ends."""
     parts = [part for part in os.fsencode(path).split(b"/") if part not in (b"", b".")]
     if b".." in parts:
         raise WrongRequest(f'--path {path!r}: expected a path below the source\'s root, without ".."')

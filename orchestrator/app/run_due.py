@@ -1,4 +1,4 @@
-"""The clock without a daemon: something calls `run --owed` each few minutes, and what is owed runs, one after the other."""
+"""The clock without a daemon: `run --owed` is called every few minutes, and runs what is due, one job after the other."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ GRACE = timedelta(minutes=16)  # a timer that calls each quarter of an hour is n
 def owed_runs(
     where: compose.Directories, jobs: Sequence[Job], names: Sequence[str], history: History, *, parallel: int
 ) -> Iterator[Iterator[tuple[Job, str]]]:
-    """What is owed, one by one, each with why; looked at anew after each. `names`: only these jobs begin; none: all.
+    """Yield the due runs one by one, each with why; check again after each. `names`: start only these; none: all.
 
     Raises: NotNow while a daemon lives, or another such call goes on.
     """

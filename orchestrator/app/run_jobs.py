@@ -1,4 +1,4 @@
-"""Runs of jobs, one after the other, and what belongs to each: the visit of its disk, its drill, its notices."""
+"""Runs of jobs, one after the other, each with its disk visit, its restore test, and its notices."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -77,7 +77,7 @@ def run_jobs(
 def _asked(
     frame: Frame, desk: "Desk", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
 ) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":
-    """The jobs to run, each with why. `why` None: those that owe a run, of these jobs or of all."""
+    """Return the jobs to run, each with its reason. `why` None: those with a due run, of these jobs or of all."""
     from contextlib import nullcontext
 
     if why is not None:
@@ -91,7 +91,7 @@ def _asked(
 def _run(
     desk: "Desk", visits: "Visits | None", known: "Configuration", job: "Job", why: str, allowed: frozenset[str]
 ) -> RunEnd:
-    """One run, and the drill that is due after it, while the disk is here."""
+    """Run the job, and the restore test that is due after it, while the disk is here."""
     from orchestrator.runner.run import run_job
 
     drills: list[DrillEnd] = []

@@ -1,4 +1,4 @@
-"""What goes on around a run beside the run itself: pings at its start and end, notices of what it changed, and numbers.
+"""The work around a run, apart from the run itself: pings at its start and end, notices of its changes, and metrics.
 
 All of it is imported only where poolferry.toml asks for it, and none of it harms the run.
 """
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 class Around:
-    """`jobs`: all that are declared. A poolferry.toml with mistakes stops no run: it is said, and its defaults hold."""
+    """The pings, notices and metrics around runs. `jobs`: all declared ones. A wrong poolferry.toml is logged, not fatal."""
 
     def __init__(self, where: compose.Directories, jobs: "Sequence[Job]", say: Say) -> None:
         self._where = where
@@ -40,7 +40,7 @@ class Around:
         return Machine()
 
     def begins(self, job: "Job") -> "StartPing | None":
-        """A run is about to begin."""
+        """Send the start ping of a run that is about to begin; return it, or None when no notices are configured."""
         if self._machine is None or not self._machine.notice:
             return None
         from orchestrator.app.heartbeat import start_ping
@@ -48,7 +48,7 @@ class Around:
         return start_ping(self._where, job, self._machine, self._say)
 
     def ended(self, job: "Job", report: "RunReport", begun: "StartPing | None") -> None:
-        """The run has ended, and history knows it."""
+        """Queue the end ping of a run that is already recorded in history; then publish the changes."""
         if self._machine is None:
             return
         if self._machine.notice:
@@ -60,7 +60,7 @@ class Around:
         self.changed()
 
     def changed(self) -> None:
-        """History knows something new."""
+        """Write the metrics and send the notices after history has changed."""
         if self._machine is None:
             return
         if self._machine.metrics.textfile:

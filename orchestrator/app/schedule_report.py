@@ -20,7 +20,7 @@ NEXT = 3
 
 
 def promises(jobs: Sequence[Job], owing: Owing, *, parallel: int, now: datetime) -> Promises:
-    """What is promised at `now`."""
+    """Return the schedules of all jobs at `now`."""
     calendar, memory = timekeeping.calendar(), Memory(owing)
     seen = look(jobs, owing, memory, now=now, calendar=calendar, parallel=parallel)
     waits = {each.owed.job: each.why for each in seen.turn.waiting}

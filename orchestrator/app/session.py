@@ -1,6 +1,6 @@
 """What a use case that does something works at: an open history, progress, signals, and removable disks.
 
-Signals as requests to stop: a run ends in good order, and the next one goes on from there.
+Signals as requests to stop: a run ends in good order, and the next one continues from there.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _WORDS = {
 
 @contextlib.contextmanager
 def heard_by(stop: Stop) -> Iterator[list[int]]:
-    """While inside, signals ask `stop` to stop; again and again is the same as once. Yields what was heard.
+    """Turn signals into requests to `stop` while inside; repeated signals count as one. Yields the received signals.
 
     A signal that is ignored stays so: nohup and shells in the background rely on that.
     """
@@ -72,7 +72,7 @@ class Desk:
     def do(
         self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """Calls `deed` with the job and its tools, while signals ask it to stop.
+        """Call `deed` with the job and its tools, while signals request it to stop.
 
         Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
         """
@@ -91,7 +91,7 @@ class Desk:
 
 
 class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
-    """A desk as long as it is needed."""
+    """A session that is open as long as it is needed."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -107,7 +107,7 @@ class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
 def visits_of(
     frame: Frame, desk: "Desk", known: "Configuration", *, read_again: bool = False
 ) -> "AbstractContextManager[Visits | None]":
-    """Visits of removable disks, where there are any: those attached are let go at the end.
+    """Return a context for visits of removable disks, if there are any: those attached are detached at the end.
 
     `read_again`: before that, copies are read again as far as their set's budget goes.
     """
@@ -130,7 +130,7 @@ def visits_of(
 
 
 def reader(frame: Frame, desk: "Desk") -> "Read":
-    """Reads copies again, within a budget, and tells of it."""
+    """Return a function that reads copies again, within a budget, and reports the result."""
 
     def read(job: "Job", /, *, budget: "Bytes") -> "Reread":
         from orchestrator.runner.verify.read_budget import reread_job

@@ -25,20 +25,20 @@ class Frame:
 
     @property
     def where(self) -> compose.Directories:
-        """Where configuration and state lie."""
+        """Return the directories of configuration and state."""
         return compose.directories(self.config, self.state, os.environ, root=os.geteuid() == 0)
 
     def configuration(self) -> "Configuration":
-        """All jobs and places. Raises: DeclarationError."""
+        """Return all jobs and places. Raises: DeclarationError."""
         return compose.configuration(self.where)
 
     def jobs(self, names: Sequence[str]) -> "tuple[Job, ...]":
-        """The jobs of these names, each once; without a name all. Raises: DeclarationError."""
+        """Return the jobs of these names, each once; without a name all. Raises: DeclarationError."""
         known = self.configuration()
         return tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
 
     def views(self) -> "Views":
-        """A look into the history. Raises: HistoryError."""
+        """Open the history for reading. Raises: HistoryError."""
         return compose.open_views(self.where)
 
     def say(self, line: str) -> None:
@@ -50,7 +50,7 @@ class Frame:
         self.subscriber.log(line)
 
     def repeat(self, command: str) -> str:
-        """A command of ours as one would type it, with the same directories."""
+        """Return a command of ours as a person would type it, with the same directories."""
         import shlex
 
         told = [("--config", self.config), ("--state", self.state)]

@@ -62,7 +62,7 @@ def _absolute(place: str) -> str:
 
 
 def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
-    """What is there. Job and targets belong together: half of the start beside the half of another is a mistake."""
+    """Return the files to leave alone. Jobs and targets belong together: halves of two examples do not fit."""
     jobs = os.path.join(folder, "jobs")
     there = [os.path.join(folder, name) for name in files if os.path.lexists(os.path.join(folder, name))]
     held = [os.path.join(jobs, name) for name in os.listdir(jobs)] if os.path.isdir(jobs) else []
@@ -106,7 +106,7 @@ def _text(path: str, stdin: Callable[[], str]) -> str:
 
 
 def _write_new(folder: str, files: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The paths that were written, and those where something lies already."""
+    """Write the files; return the paths that were written, and those that existed already."""
     written, existing = [], []
     for name, text in files.items():
         path = os.path.join(folder, name)

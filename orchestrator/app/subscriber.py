@@ -10,16 +10,16 @@ if TYPE_CHECKING:  # what only looks needs none of it
 
 
 class Progress(Protocol):
-    """Hears the events of runs; lanes tell from threads of their own. `watched`: a person sees it move."""
+    """A receiver of run events; workers call it from threads of their own. `watched`: a person sees it move."""
 
     watched: bool
 
     def tell(self, event: "Event") -> None:
-        """One event."""
+        """Show one event."""
         ...
 
     def log(self, line: str) -> None:
-        """A command line that is about to run."""
+        """Show a command line that is about to run."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -33,10 +33,10 @@ class Silence:
     watched = False
 
     def tell(self, event: "Event") -> None:
-        """One event."""
+        """Show one event."""
 
     def log(self, line: str) -> None:
-        """A command line that is about to run."""
+        """Show a command line that is about to run."""
 
     def __enter__(self) -> Self:
         return self

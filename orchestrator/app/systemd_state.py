@@ -31,7 +31,7 @@ _SETUP = "`poolferry setup systemd` writes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit as systemd knows it. `text`: its file, empty when there is none; `more`: the files that add to it."""
+    """A unit in systemd's view. `text`: its file, empty when there is none; `more`: the files that add to it."""
 
     state: str
     active: str
@@ -41,17 +41,17 @@ class Unit:
 
     @property
     def there(self) -> bool:
-        """Whether it is installed."""
+        """Return True when the unit is installed."""
         return bool(self.text)
 
     @property
     def enabled(self) -> bool:
-        """Whether it begins with the machine."""
+        """Return True when the unit starts with the machine."""
         return self.state in ("enabled", "enabled-runtime", "linked")
 
 
 def units_known(reader: Reader) -> dict[str, Unit]:
-    """The daemon's unit and the timer in its stead, by name; none where systemd does not run."""
+    """Return the daemon's unit and the alternative timer, by name; none where systemd does not run."""
     if not os.path.isdir(_BOOTED):
         return {}
     argv = ("systemctl", "show", f"--property={','.join(_ASKED)}", SERVICE, TIMER)
@@ -68,7 +68,7 @@ def _text(path: str) -> str:
 
 
 def parse_units(told: str, text: Callable[[str], str]) -> dict[str, Unit]:
-    """What `systemctl show` says of several units. `text`: reads a file, empty for none."""
+    """Parse the output of `systemctl show` about several units. `text`: reads a file, empty for none."""
     found = {}
     for block in told.split("\n\n"):
         keys = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
@@ -83,7 +83,7 @@ def parse_units(told: str, text: Callable[[str], str]) -> dict[str, Unit]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """This installation: the shipped units, the command, its directories, and what the jobs need of systemd."""
+    """This installation: the shipped units, the command, its directories, and the jobs' needs of systemd."""
 
     shipped: Mapping[str, str]
     program: str
@@ -94,7 +94,7 @@ class Here:
 
 
 def unit_advice(found: Mapping[str, Unit], here: Here, rule: str) -> tuple[Advice, ...]:
-    """What is to be said of the units. `found`: empty where systemd does not run; `rule`: udev's, as it is installed."""
+    """Return the advice about the units. `found`: empty where systemd does not run; `rule`: the installed udev rule."""
     if not (here.scheduled or any(unit.there for unit in found.values())):
         return ()
     service, timer = found.get(SERVICE), found.get(TIMER)
@@ -108,7 +108,7 @@ def unit_advice(found: Mapping[str, Unit], here: Here, rule: str) -> tuple[Advic
 
 
 def rule_installed() -> str:
-    """The text of udev's rule; empty: there is none."""
+    """Return the text of the installed udev rule; empty: there is none."""
     return _text(os.path.join(RULES_AT, RULES))
 
 
@@ -192,7 +192,7 @@ def install_units(where: compose.Directories, request: UnitRequest) -> tuple[str
 
 
 def _reload() -> None:
-    """systemd reads its units again, and udev its rules, which it would do by itself too. Raises: OrchestratorError."""
+    """Make systemd read its units again, and udev its rules (udev also does so by itself). Raises: OrchestratorError."""
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.process.executor import Writer
 
@@ -239,7 +239,7 @@ def _remove(into: str, texts: Mapping[str, str]) -> Sequence[str]:
 
 
 def unit_texts(shipped: Mapping[str, str], *, program: str, config: str, state: str) -> dict[str, str]:
-    """The text of each unit by its name. `program`: the absolute path of the command."""
+    """Render the text of each unit by its name. `program`: the absolute path of the command."""
     return {name: _unit(text, program, config, state) for name, text in shipped.items()}
 
 
@@ -255,11 +255,11 @@ def _unit(text: str, program: str, config: str, state: str) -> str:
 
 
 def quoted(path: str) -> str:
-    """A path as a command line of a unit takes it. Source: systemd.service(5): $ begins a variable."""
+    """Quote a path for a command line of a unit. Source: systemd.service(5): $ begins a variable."""
     path = _escaped(path).replace("$", "$$")
     return f'"{path}"' if re.search(r"[\s'\"]", path) else path
 
 
 def _escaped(path: str) -> str:
-    """Source: systemd.unit(5): % begins a specifier."""
+    """Escape a path for a unit. Source: systemd.unit(5): % begins a specifier."""
     return path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

@@ -1,4 +1,4 @@
-"""One run as a process of its own: a filesystem that hangs hangs it, and not the daemon.
+"""One run as a process of its own: a filesystem that hangs blocks this process, and not the daemon.
 
 And the machine, which is kept from sleeping while a run goes on, where systemd-logind is there to be asked.
 """
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 
 class Running:
-    """A run that goes on. `result` None: it has not ended yet."""
+    """A run in progress. `result` None: it has not ended yet."""
 
     def __init__(self, job: Job, owed: Owed, where: compose.Directories, environment: Mapping[str, str]) -> None:
         self.job = job
@@ -54,7 +54,7 @@ class Running:
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
-        """Begins it. `say` gets its lines, `ended` is called from a thread of its own.
+        """Start the run. `say` gets its lines, `ended` is called from a thread of its own.
 
         Why a thread for each: the process is told to end when the thread that began it does.
         """
@@ -62,11 +62,11 @@ class Running:
         self._thread.start()
 
     def end(self, why: str) -> None:
-        """Asks it to end: it goes on from there another time."""
+        """Request the run to stop; a later run continues from there."""
         self._stop.request(why)
 
     def wait(self, seconds: float) -> bool:
-        """Waits for its end, at most so long; whether it came."""
+        """Wait for the run's end, at most so long; return True when it ended."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self.result is not None
@@ -89,12 +89,12 @@ class Running:
         ended()
 
     def left_behind(self) -> str:
-        """What of it does not end even when killed; empty: nothing."""
+        """Return the message about processes of the run that survive a kill; empty: there are none."""
         words = "".join(self.result.last_words) if self.result else ""
         return next((line for line in words.splitlines() if "does not end even when killed" in line), "")
 
     def outcome(self) -> str:
-        """How the process ended, with its last words."""
+        """Return how the process ended, with its last words."""
         result = self.result or Result(exits=(None,))
         code, words = result.exits[0], "".join(result.last_words).strip().splitlines()
         told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
@@ -106,7 +106,7 @@ def _unheard(_: str) -> None:
 
 
 class _Watch:
-    """Looks for signs of life twice a minute, and ends a run that has shown none for too long."""
+    """A check for signs of life twice a minute, which ends a run that has shown none for too long."""
 
     def __init__(self, running: Running) -> None:
         self.first: tuple[int, ...] = ()
@@ -136,7 +136,7 @@ class _Watch:
 
 
 class _Lines:
-    """Whole lines of what a run says, each with the job's name before it."""
+    """Whole lines of a run's output, each with the job's name before it."""
 
     def __init__(self, name: str, say: Say) -> None:
         self._name = name
@@ -159,7 +159,7 @@ class _Lines:
 
 
 class Awake:
-    """Holds one lock of logind as long as somebody needs it.
+    """One lock of logind, held as long as a run needs it.
 
     Why a program of its own beside the runs, and not around each: where it fails, or is not allowed, the run goes on.
     Why "block": a lock that only delays is over after 5 s, and a run takes longer.
@@ -171,7 +171,7 @@ class Awake:
         self._useful = bool(what) and all(os.path.exists(path) for path in (INHIBITOR, _BOOTED, _BUS))
 
     def need(self, wanted: bool) -> None:
-        """From now on the machine is needed, or no longer."""
+        """Take the lock when the machine is needed from now on; else release it."""
         if wanted and self._stop is None and self._useful:
             self._stop = Stop()
             threading.Thread(target=self._hold, args=(self._stop,), name="awake", daemon=True).start()

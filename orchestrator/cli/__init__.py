@@ -12,7 +12,7 @@ from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command line; returns its exit code. Nothing comes out of here but that."""
+    """Run one command line; return its exit code. Nothing else leaves this function, no exception either."""
     given = sys.argv[1:] if arguments is None else arguments
     door.set_up()
     plain, plugged_in = plain_run(given), plain_scan(given)

@@ -1,4 +1,4 @@
-"""The daemon: looks what is owed, begins what may begin, as processes of their own, and sees to it that they end.
+"""The daemon: check what is due, start due runs as processes of their own, and make sure that they end.
 
 loop             the story, from start to end          wakeup      wakes the loop: timers, signals, runs that end
 sd_notify        what the service manager is told      notifier    notices and numbers, beside the loop

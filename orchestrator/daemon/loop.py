@@ -1,4 +1,4 @@
-"""The daemon's story: read, look, begin what may begin, wait for what rings; to the end."""
+"""The daemon's main loop: read, check, start what may start, wait for a wakeup; until the end."""
 
 import os
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Daemon:
         self._soon: tuple[datetime, str] | None = None  # the next slot of all, and whose
 
     def live(self) -> int:
-        """Until a signal ends it. Raises: DeclarationError · HistoryError · NotNow when another one lives."""
+        """Run until a signal ends the daemon. Raises: DeclarationError · HistoryError · NotNow: another one runs."""
         with alone_here(self._where.state), compose.open_history(self._where) as history, signals(self._bell) as heard:
             self._history, self._book = history, history.owing
             self._begin()
@@ -92,7 +92,7 @@ class Daemon:
         self._manager.ready()
 
     def _complain(self) -> None:
-        """Loudly, and once for each change: the files are wrong, and what goes on by what."""
+        """Report the mistakes of the files, once for each change, and which configuration stays in use."""
         for mistake in self._kept.mistakes:
             self._say(mistake)
         number = show_count(len(self._kept.mistakes), "mistake")
@@ -116,7 +116,7 @@ class Daemon:
         self._soon = None
 
     def _notice_changes(self) -> None:
-        """Says once that files have changed which nobody asked to read yet."""
+        """Report once a change of the configuration files that is not loaded yet, or of the time zone."""
         now = mark(self._where.config)
         if now != self._changed:
             self._changed = now
@@ -172,7 +172,7 @@ class Daemon:
         running.begin(self._say, self._bell.ring)
 
     def _collect(self, now: datetime) -> list[Running]:
-        """Sees to the runs that have ended: what died without a word is put right, and tried again."""
+        """Handle and return the runs that have ended; repair and retry those that died without a record."""
         ended = [running for running in self._running.values() if running.result is not None]
         if not ended:
             return []
@@ -221,7 +221,7 @@ class Daemon:
         return next_slot(job, self._seen.past.get(name) if self._seen else None, self._calendar, now)
 
     def _patience(self) -> float:
-        """How long to wait for a ring: until something is due, and never long enough for the watchdog to bite."""
+        """Return how long to wait for a wakeup: until something is due, and always less than the watchdog allows."""
         now = compose.now()
         whens = [waiting.until for waiting in self._seen.turn.waiting if waiting.until] if self._seen else []
         whens += [self._soon[0]] if self._soon else []

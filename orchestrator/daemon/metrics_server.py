@@ -23,7 +23,7 @@ class Served:
         self._thread.start()
 
     def close(self) -> None:
-        """Answers no more; again is no mistake."""
+        """Stop answering; a second call is no mistake."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -33,7 +33,7 @@ class Served:
 
 
 def serve_metrics(listen: str, text: Callable[[], bytes]) -> Served:
-    """Begins to answer. `listen`: as [metrics] has it; `text`: the numbers, called for each request in a thread of ours.
+    """Start to answer. `listen`: as in [metrics]; `text`: the numbers, called for each request in a thread of ours.
 
     A unix socket is for its owner and group. Raises: OSError when it cannot listen there.
     """
@@ -69,7 +69,7 @@ def _server_of(address: str) -> type[_Server]:
 
 
 def _remove_stale(path: str) -> None:
-    """Removes a socket on which nobody listens any more. Raises: OSError where somebody does."""
+    """Remove a socket without a listener. Raises: OSError when a listener exists."""
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
         probe.connect(path)
         raise OSError(98, "somebody listens there already", path)
@@ -78,7 +78,7 @@ def _remove_stale(path: str) -> None:
 
 
 class _Answer(BaseHTTPRequestHandler):
-    """GET /metrics, and nothing else."""
+    """The handler of GET /metrics, and of nothing else."""
 
     timeout = _PATIENCE
     numbers: Callable[[], bytes]
@@ -86,7 +86,7 @@ class _Answer(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answers with the numbers, or says why not."""
+        """Answer with the numbers, or with the error."""
         if self.path.partition("?")[0] != "/metrics":
             self._send(404, b"there is /metrics alone\n")
             return
@@ -107,8 +107,8 @@ class _Answer(BaseHTTPRequestHandler):
                 self.wfile.write(body)
 
     def address_string(self) -> str:
-        """Of a unix socket there is none."""
+        """Return the client's address; a unix socket has none."""
         return str(self.client_address)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: a scrape each 15 s is no news."""
+        """Log nothing: a scrape each 15 s is no news."""

@@ -1,4 +1,4 @@
-"""Notices and numbers while the daemon lives: told in a thread of their own, so that a slow channel holds nothing up."""
+"""Notices and metrics while the daemon runs, sent in a thread of their own, so that a slow channel delays nothing."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ OFTEN_S = 300.0  # also when nothing has happened: a job becomes late by time al
 
 
 class Teller:
-    """Tells when something has changed, and else every five minutes. One at a time: what comes meanwhile is told next."""
+    """Sender of notices and metrics, after a change and else every five minutes. One round at a time: later changes wait."""
 
     def __init__(self, where: compose.Directories, say: Say) -> None:
         self._where = where
@@ -30,7 +30,7 @@ class Teller:
         self._served: Served | None = None
 
     def take(self, kept: "Kept") -> None:
-        """The configuration to tell by, from now on."""
+        """Use this configuration from now on."""
         before, self._kept = self._kept, kept
         if before is None or before.machine.metrics.listen != kept.machine.metrics.listen:
             self._serve(kept.machine.metrics.listen)
@@ -54,7 +54,7 @@ class Teller:
         return metrics_text(self._where, self._kept.configuration.jobs if self._kept else (), compose.now())
 
     def tell(self, now: datetime, awake: datetime | None, *, changed: bool) -> None:
-        """Something may be to be told."""
+        """Start a round of notices and metrics, when something has changed or the interval has passed."""
         kept, instant = self._kept, compose.monotonic()
         if kept is None or not (_anybody(kept) or kept.machine.metrics.textfile):
             return
@@ -67,7 +67,7 @@ class Teller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nothing more is told; what is being told has a moment to end."""
+        """Start no more rounds; give the current one a moment to end."""
         self._serve(None)
         if self._thread is not None:
             self._thread.join(5)
@@ -87,5 +87,5 @@ class Teller:
 
 
 def _anybody(kept: "Kept") -> bool:
-    """Whether anybody is to be told anything."""
+    """Return True when any receiver of notices is configured."""
     return anybody_listens(kept.configuration.jobs, kept.machine)

@@ -1,4 +1,4 @@
-"""What the service manager is told, by its own protocol (sd_notify(3)); nothing where nobody listens."""
+"""Reports to the service manager by its own protocol (sd_notify(3)); nothing when it does not listen."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ SHARE = 2  # of the watchdog's patience, so that one late ping is none too few
 
 
 class Manager:
-    """Who started us, if it wants to know."""
+    """The service manager that started us, if it listens."""
 
     def __init__(self) -> None:
         # Not passed on: children are not to speak in our name.
@@ -19,23 +19,23 @@ class Manager:
         self._status = ""
 
     def ready(self) -> None:
-        """The start, or the reload, is over."""
+        """Report that the start, or the reload, is complete."""
         self._tell("READY=1")
 
     def reloading(self) -> None:
-        """The configuration is being read anew."""
+        """Report that the configuration is being read again."""
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
-        """The end has begun."""
+        """Report that the end has begun."""
         self._tell("STOPPING=1")
 
     def alive(self) -> None:
-        """All is going on."""
+        """Report that the daemon is alive."""
         self._tell("WATCHDOG=1")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`; only when it is another one."""
+        """Report one line for `systemctl status`; only when it has changed."""
         if text != self._status:
             self._status = text
             self._tell(f"STATUS={text}")

@@ -1,4 +1,4 @@
-"""What wakes the loop: timers, runs that end, signals."""
+"""The wakeups of the loop: timers, runs that end, signals."""
 
 import contextlib
 import os
@@ -9,17 +9,17 @@ from types import FrameType
 
 
 class Bell:
-    """Rung from any thread or signal handler: it takes no lock. Several rings before a look are one."""
+    """The loop's wakeup, safe in any thread or signal handler: it takes no lock. Several before one check are one."""
 
     def __init__(self) -> None:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def ring(self) -> None:
-        """Wakes who waits, or who will wait next."""
+        """Wake the current waiter, or the next one."""
         os.eventfd_write(self._bell, 1)
 
     def wait(self, seconds: float) -> None:
-        """Waits for a ring, at most so long."""
+        """Wait for a wakeup, at most so long."""
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         if poll.poll(max(0.0, seconds) * 1000):
@@ -28,7 +28,7 @@ class Bell:
 
 
 class Heard:
-    """What signals have asked for."""
+    """Requests received by signals."""
 
     def __init__(self) -> None:
         self.end = ""
@@ -37,7 +37,7 @@ class Heard:
 
 @contextlib.contextmanager
 def signals(bell: Bell) -> Iterator[Heard]:
-    """While inside, SIGTERM and SIGINT ask to end, SIGHUP to read the configuration anew."""
+    """Handle signals while inside: SIGTERM and SIGINT request the end, SIGHUP a reload of the configuration."""
     found = Heard()
 
     def ends(number: int, _: FrameType | None) -> None:

@@ -42,7 +42,7 @@ class Drilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillEnd:
-    """A drill as it ended. `findings`: what of the copy is not as it should be."""
+    """A finished restore test. `findings`: the damage that was found in the copy."""
 
     report: RunReport
     drilled: Drilled

@@ -1,6 +1,6 @@
 """Settings of the whole machine, which the owner declares in poolferry.toml.
 
-Whether anybody hears what we tell.
+The check for receivers of our notices.
 """
 
 from collections.abc import Sequence
@@ -83,10 +83,10 @@ class Machine:
 
 
 def anybody_listens(jobs: "Sequence[Job]", machine: "Machine") -> bool:
-    """Whether there is a channel, or a hook for `late`."""
+    """Return True when there is a channel, or a hook for `late`."""
     return bool(machine.notice) or has_own_ears(jobs)
 
 
 def has_own_ears(jobs: "Sequence[Job]") -> bool:
-    """Whether a job has a hook for `late`, or for a disk that is."""
+    """Return True when a job has a hook for `late`, or for an overdue disk."""
     return any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)

@@ -60,7 +60,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A verification as it ended. `reading` None: it did not come to one; `source`: the same of the source, when asked."""
+    """A finished verification. `reading` None: it reached no verdict; `source`: the same for the source, if requested."""
 
     report: RunReport
     point: str | None

@@ -10,7 +10,7 @@ from orchestrator.domain.run import RunReport
 
 
 def decision_value(decision: Decision) -> dict[str, Any]:
-    """A decision as `plan --json` prints it and history stores it."""
+    """Return a decision as `plan --json` prints it and history stores it."""
     match decision:
         case Plan():
             return {
@@ -44,7 +44,7 @@ def _refusal_value(refusal: Refusal) -> dict[str, Any]:
 
 
 def step_value(step: Step) -> dict[str, Any]:
-    """One step with its exact commands."""
+    """Return one step with its exact commands."""
     return {
         "does": step.does,
         "why": step.why,
@@ -57,7 +57,7 @@ def step_value(step: Step) -> dict[str, Any]:
 
 
 def step_commands(step: Step) -> tuple[str, ...]:
-    """The command lines of a step as a person would paste them."""
+    """Return the command lines of a step as a person would paste them."""
     work = step.work
     return (pipeline_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
 
@@ -69,7 +69,7 @@ def brief_commands(step: Step) -> tuple[str, ...]:
 
 
 def report_value(report: RunReport) -> dict[str, Any]:
-    """A run as `run --json` prints it."""
+    """Return a run as `run --json` prints it."""
     return {
         "run": report.run,
         "job": report.job,
@@ -97,7 +97,7 @@ def report_value(report: RunReport) -> dict[str, Any]:
 
 
 def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
-    """What a failed pipeline left, as lines to show."""
+    """Return the evidence of a failed pipeline as lines to show."""
     if evidence is None:
         return ()
     words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])

@@ -1,1 +1,1 @@
-"""One folder per way of copying, all of the same shape; `shelf` finds them, `contract` is what they promise."""
+"""Engines: one folder of equal shape for each way of copying; `shelf` finds them, `contract` is their interface."""

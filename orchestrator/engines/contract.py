@@ -1,4 +1,4 @@
-"""What an engine promises: look, decide, confirm, explain. rsync now; zfs, sanoid, btrfs are further folders.
+"""The interface of an engine: survey, plan, confirm, explain. rsync now; zfs, sanoid, btrfs are further folders.
 
 The runner does the rest: locks, records, runs the pipelines of the plan, asks for the proofs, retries from the look.
 An engine never starts a program by itself: `survey` and `confirm` are handed a Reader, which refuses to change things.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a run was asked for: the instant it counts as, what may pass once, and a local folder for its notes.
+    """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
 
     `notes` holds an empty folder `empty`. `retain`: of names with the instants they were taken, those that [keep] would keep.
     """
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a restore was asked for."""
+    """The request of a restore."""
 
     point: Point
     path: bytes  # below the point; b"" is all of it
@@ -48,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationSeen:
-    """What lies where a restore shall go, and what the point holds under the wanted path.
+    """The state of a restore's destination, and the kind of entry that the point holds at the requested path.
 
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
     "file" or "absent"; `to`: the destination itself, after a file was asked into a folder. `mounts`: what is mounted below
@@ -67,7 +67,7 @@ class DestinationSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One finding of `check --system`: `good`; or a sentence that says what to do, where `hinders` runs cannot work."""
+    """One finding of `check --system`: `good`; or a sentence with the needed action. `hinders`: runs cannot work."""
 
     good: bool
     subject: str
@@ -77,7 +77,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What a manifest holds."""
+    """The totals of a manifest."""
 
     entries: int
     files: int
@@ -85,40 +85,40 @@ class Recorded:
 
 
 class Meter(Protocol):
-    """Reads one copying step's output as it comes."""
+    """A reader of one copying step's output, chunk by chunk."""
 
     def feed(self, chunk: bytes) -> int | None:
-        """Bytes moved so far by the last program's own output, or None when this chunk does not tell."""
+        """Return the bytes moved so far by the last program's own output, or None when this chunk shows none."""
         ...
 
     def heard(self, chunk: bytes) -> None:
-        """What the programs say beside their output."""
+        """Read what the programs write to stderr."""
         ...
 
     def passed(self, count: int) -> int:
-        """Bytes moved so far, of all that went from the first program to the second."""
+        """Return the bytes moved so far, from the count of bytes that went from the first program to the second."""
         ...
 
     @property
     def expected(self) -> int | None:
-        """What the program itself said it would move; None: it did not."""
+        """Return the bytes that the program itself announced; None: it announced nothing."""
         ...
 
     def moved(self) -> int | None:
-        """Bytes that really travelled, by the program's own account at its end; else the best estimate."""
+        """Return the bytes that were transferred, by the program's own final statistics; else the best estimate."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What a copy that ended had to leave out: `unreadable` (name, why), and names that vanished under it."""
+    """The entries that a copy left out: `unreadable` (name, reason), and names that vanished during the copy."""
 
     unreadable: tuple[tuple[bytes, str], ...] = ()
     vanished: tuple[bytes, ...] = ()
 
 
 class Engine(Protocol):
-    """One way of copying. Worlds (`survey`) and options are the engine's own words, so they pass here as Any."""
+    """One way of copying. The results of `survey` and the options are the engine's own types: here they are Any."""
 
     name: str
     options: type
@@ -131,71 +131,71 @@ class Engine(Protocol):
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: Verify
     ) -> Iterable[tuple[str, str, str]]:
-        """(key, what is wrong, what is expected) for keys that do not fit together."""
+        """Return (key, what is wrong, what is expected) for keys that do not fit together."""
         ...
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:
-        """Where in a place the copy of a source lies."""
+        """Return the location, inside a place, of the copy of a source."""
         ...
 
     def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        """Programs, versions, reachability and room for `check --system`."""
+        """Check programs, versions, reachability and free space for `check --system`."""
         ...
 
     def survey(self, job: Job, asked: Asked, reader: Reader) -> Any:
-        """Everything a plan needs to know, in a constant number of commands."""
+        """Return everything that a plan needs, read in a constant number of commands."""
         ...
 
     def changes(self, world: Any) -> Changes | None:
-        """What differs between source and newest copy, for the guards."""
+        """Return the differences between source and newest copy, for the guards."""
         ...
 
     def newest(self, world: Any) -> Point | None:
-        """The newest point that the survey saw."""
+        """Return the newest point that the survey found."""
         ...
 
     def ground(self, world: Any) -> tuple[str, bool]:
-        """Which filesystem the source lies on, and whether it is one of its own, for the guards."""
+        """Return the source's filesystem, and whether the source is the root of that filesystem, for the guards."""
         ...
 
     def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
-        """What to do."""
+        """Decide the actions of a run."""
         ...
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        """The plan with what its copies are expected to move, where only the programs can tell."""
+        """Return the plan with the expected sizes of its copies, where only the programs can estimate them."""
         ...
 
     def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
-        """The restore points that the target really holds, oldest first."""
+        """Return the restore points that the target really holds, oldest first."""
         ...
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        """The steps of one stage that remove points."""
+        """Return the steps of one stage that remove points."""
         ...
 
     def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
-        """A look at what is wanted and where it shall go."""
+        """Return a survey of the requested data and of the destination."""
         ...
 
     def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
-        """How to bring data back; `aside`: the name that what lies there gets first."""
+        """Return the plan of a restore; `aside`: existing data at the destination are first renamed to this name."""
         ...
 
     def meter(self) -> Meter:
-        """A fresh meter for one copying step."""
+        """Return a new meter for one copying step."""
         ...
 
     def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
-        """What was left out, when a copying step that failed still counts as done; else None."""
+        """Return the entries left out, when a failed copying step still counts as done; else None."""
         ...
 
     def explain(self, broken: Broken) -> OrchestratorError:
-        """What happened, what it means, what to do."""
+        """Return the error for a failure: what happened, what it means, what to do."""
         ...
 
     def room(self, world: Any) -> str:
-        """How much room a copy needed and its target had, as far as the look could tell."""
+        """Return the space that a copy needed and the free space of its target, as far as the survey knows."""
         ...
 
     def confirm(
@@ -206,22 +206,22 @@ class Engine(Protocol):
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        """Look whether the promises of a stage's steps hold. Raises: ProofFailed."""
+        """Check that the promised results of a stage's steps are there. Raises: ProofFailed."""
         ...
 
 
 @runtime_checkable
 class OfTrees(Protocol):
-    """An engine whose copies are trees of files: points have manifests, and small files of ours lie beside them."""
+    """An engine whose copies are trees of files: points have manifests, and our own small files lie beside them."""
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        """(path, digest with its algorithm in front, "" where none is told) of each file that a kept output names."""
+        """Yield (path, digest with its algorithm as prefix, or "" where unknown) of each file that a kept output names."""
         ...
 
     def digests(
         self, tree: Location, names: str, empty: str, algorithm: str, job: Job
     ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
-        """How files of a tree elsewhere are read there: the pipeline, and what its output lines mean.
+        """Return the pipeline that reads files of a remote tree there, and the parser of its output lines.
 
         `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
         algorithm that cannot be made there.
@@ -229,29 +229,29 @@ class OfTrees(Protocol):
         ...
 
     def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
-        """Brings some files of a point back into an empty folder, each in its place. `notes`: a local folder."""
+        """Return the step that restores some files of a point, each at its path, to an empty folder. `notes`: local."""
         ...
 
     def damage_note(self, point: Point) -> Location | None:
-        """Where damaged entries of a point are noted for the next survey; None: this engine needs no note."""
+        """Return the file that records damaged entries of a point for the next survey; None: it needs no record."""
         ...
 
     def recovery(self, job: Job, made: datetime) -> str:
-        """The page that tells how files come back without us."""
+        """Return the page that explains how to get files back without this program."""
         ...
 
     def store(self, local: str, file: Location) -> Pipeline:
-        """Carries a small local file to the target, whole or not at all."""
+        """Return the pipeline that copies a small local file to the target, completely or not at all."""
         ...
 
     def fetch(self, file: Location, local: str) -> Pipeline:
-        """Brings a small file of the target here."""
+        """Return the pipeline that copies a small file from the target to this machine."""
         ...
 
 
 @runtime_checkable
 class OfDatasets(Protocol):
-    """The section of an engine whose source is a dataset: which of those below the source belong to it."""
+    """The options section of an engine whose source is a dataset: which descendant datasets belong to it."""
 
     @property
     def recursive(self) -> bool: ...
@@ -261,7 +261,7 @@ class OfDatasets(Protocol):
 
 
 class Snapshotter(Protocol):
-    """Takes and removes snapshots by a job's [snapshots], before and after another engine's copies.
+    """A component that takes and removes snapshots by a job's [snapshots], before and after another engine's copies.
 
     `folder`: a local folder of the job's own that stays between its runs. Steps of these plans are explained here too.
     """
@@ -269,37 +269,37 @@ class Snapshotter(Protocol):
     def snapshot_mistakes(
         self, snapshots: Snapshots, source: Location, copy: Location | None
     ) -> Iterable[tuple[str, str, str]]:
-        """(key, what is wrong, what is expected) of [snapshots]."""
+        """Return (key, what is wrong, what is expected) for mistakes in [snapshots]."""
         ...
 
     def survey_snapshots(self, job: Job, reader: Reader) -> Any:
-        """What is there and what time it is there, in one command."""
+        """Return the existing snapshots and the time on that machine, read in one command."""
         ...
 
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Takes what is due; to be done before the look of the copying engine."""
+        """Return the steps that take due snapshots; they run before the copying engine's survey."""
         ...
 
     def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Removes what [snapshots] no longer keeps; only once the copy is proved, and its bookmark is there."""
+        """Return the steps that remove what [snapshots] no longer keeps; run after copy and bookmark are there."""
         ...
 
     def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
-        """Removes from the copy what [keep] does not keep; only once the copy is proved."""
+        """Return the steps that remove from the copy what [keep] does not keep; run after the copy is confirmed."""
         ...
 
     def told(self, words: str) -> tuple[str, ...]:
-        """Warnings out of the last words of such a step that ended well."""
+        """Return warnings from the last output of such a step that succeeded."""
         ...
 
     def explain(self, broken: Broken) -> OrchestratorError:
-        """What happened, what it means, what to do."""
+        """Return the error for a failure: what happened, what it means, what to do."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One snapshot to be listed on both sides. `name`: what findings in it are called by.
+    """One snapshot to list on both sides. `name`: the name that findings use for it.
 
     Each step keeps its output in a local file: NUL-terminated records as `verify.listing` reads them, and between them
     `path//=algorithm:digest` for files, `//!words` for what could not be read; `//~` says that nothing is missing.
@@ -312,7 +312,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a look at both sides tells of a copy, and how its contents are compared.
+    """The result of a survey of both sides of a copy, and the steps that compare the contents.
 
     `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots
     both sides hold, of so many `datasets`. `stages`: pairs that are listed side by side.
@@ -328,31 +328,31 @@ class Comparison:
 
 @runtime_checkable
 class Comparer(Protocol):
-    """An engine whose copies have no manifest: they are proved by comparing both sides."""
+    """An engine whose copies have no manifest: they are verified by comparing both sides."""
 
     def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        """Everything a comparison needs to know, in a constant number of commands."""
+        """Return everything that a comparison needs, read in a constant number of commands."""
         ...
 
     def plan_comparison(
         self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
     ) -> Comparison | Refusal:
-        """What both sides hold, what is not as it should be, and the steps that read the contents."""
+        """Return the snapshots of both sides, the differences found, and the steps that read the contents."""
         ...
 
 
 @runtime_checkable
 class Forecaster(Protocol):
-    """An engine that remembers on the source what each pool has, so that the next copy can be told while that is away."""
+    """An engine that records on the source what each pool has, so that the next copy can be predicted in its absence."""
 
     def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
-        """Of each dataset of the source, what the next copy would start from."""
+        """Return the base of the next copy for each dataset of the source."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Something of ours that keeps a snapshot, or the memory of one, on a pool.
+    """A hold or bookmark of ours that keeps a snapshot, or the record of one, on a pool.
 
     `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where that is
     known, else by its guid. `tag`: of a hold. `bytes`: room that only this keeps taken. `job`: who still wants it; None:
@@ -371,7 +371,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """All pins that a look found, and where it could not look."""
+    """All pins that a survey found, and the places that it could not read."""
 
     pins: tuple[Pin, ...]
     unseen: tuple[tuple[Location, str], ...] = ()
@@ -382,13 +382,13 @@ class Pinner(Protocol):
     """An engine that leaves pins behind, on the source for each target."""
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
-        """All pins on the pools of the jobs' sources and places, in one command for each pool."""
+        """Return all pins on the pools of the jobs' sources and places, read in one command for each pool."""
         ...
 
     def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
-        """Which pins somebody still wants, each with the reason."""
+        """Return all pins, each with the job that still needs it and the reason."""
         ...
 
     def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
-        """The steps that let go of what nobody wants, for each pool; the job stands for the pool."""
+        """Return the steps that release unneeded pins, for each pool; the job represents the pool."""
         ...

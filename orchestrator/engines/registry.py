@@ -1,4 +1,4 @@
-"""Finds the engines by looking into this folder: one more engine is one more folder."""
+"""The registry of engines, read from this folder: one more engine is one more folder."""
 
 import functools
 import os
@@ -9,13 +9,13 @@ from orchestrator.engines.contract import Engine
 
 @functools.cache
 def engine_names() -> tuple[str, ...]:
-    """The names of all engines that are there."""
+    """Return the names of all installed engines."""
     here = os.path.dirname(__file__)
     return tuple(sorted(name for name in os.listdir(here) if os.path.isfile(f"{here}/{name}/options.py")))
 
 
 def engine(name: str) -> Engine:
-    """The engine of that name. Raises: KeyError."""
+    """Return the engine of that name. Raises: KeyError."""
     if name not in engine_names():
         raise KeyError(name)
     found: Engine = import_module(f"orchestrator.engines.{name}").ENGINE

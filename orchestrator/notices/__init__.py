@@ -1,4 +1,4 @@
-"""How a message leaves the machine: one sender per kind of channel, and what they share.
+"""The sending of messages: one sender per kind of channel, and their shared parts.
 
 sending   the way of each kind, within a time     letter    a mail: sendmail or SMTP
 web       ntfy, webhook, ping: one POST           wide      whatever Apprise reaches

@@ -1,4 +1,4 @@
-"""Whatever Apprise reaches: chats, pagers, phones. Apprise is imported when something is sent."""
+"""All services that Apprise reaches: chats, pagers, phones. Apprise is imported when something is sent."""
 
 from orchestrator.domain.notice import Apprise, Kind, Message, Undelivered
 from orchestrator.notices.transport import Means, many_lines, one_line, told_or_secret
@@ -7,7 +7,7 @@ _LOOKS = {Kind.TROUBLE: "failure", Kind.REMINDER: "warning", Kind.RECOVERY: "suc
 
 
 def send_wide(channel: Apprise, message: Message, means: Means) -> None:
-    """The peer has taken it, by Apprise's word. Raises: Undelivered."""
+    """Send the message; Apprise reports the peer's acceptance. Raises: Undelivered."""
     try:
         import apprise
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""ntfy, webhook and ping: one POST, whose peer may fail, hang or send us elsewhere."""
+"""ntfy, webhook and ping: one POST, whose peer may fail, hang or redirect us."""
 
 import base64
 import http.client
@@ -25,7 +25,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 def send_by_web(channel: Ntfy | Webhook | Ping, message: Message, means: Means, lines: Lines) -> None:
-    """The peer has taken it. Raises: Undelivered."""
+    """Send the message by one POST. Raises: Undelivered."""
     match channel:
         case Ntfy():
             address, headers, body = channel.topic, _ntfy_headers(message), _ntfy_body(message)
@@ -47,7 +47,7 @@ def _ntfy_headers(message: Message) -> dict[str, str]:
 
 
 def _header(text: str) -> str:
-    """The text as a header's value; ntfy reads RFC 2047, and HTTP itself knows no UTF-8."""
+    """Encode the text as a header's value; ntfy reads RFC 2047, and HTTP itself knows no UTF-8."""
     return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
@@ -56,7 +56,7 @@ def _ntfy_body(message: Message) -> str:
 
 
 def ping_address(channel: Ping, url: str, message: Message) -> str:
-    """Where this ping goes. Source: Healthchecks: /start and /fail stand behind the check's own path."""
+    """Return the address of this ping. Source: Healthchecks: /start and /fail stand behind the check's own path."""
     whole = url.replace("{job}", quote(message.about, safe=""))
     signal = _SIGNALS.get(message.kind, "") if channel.style == "healthchecks" else ""
     parts = urlsplit(whole)
@@ -64,14 +64,14 @@ def ping_address(channel: Ping, url: str, message: Message) -> str:
 
 
 class _KeepHere(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would carry the token to a host nobody named."""
+    """A redirect handler that follows none: a redirect would carry the token to an undeclared host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """None: the redirect becomes an error."""
+        """Return None: the redirect becomes an error."""
 
 
 def _opener(lines: Lines) -> urllib.request.OpenerDirector:
-    """Opens addresses over connections that can be cut."""
+    """Build an opener whose connections can be cut."""
 
     class Plain(http.client.HTTPConnection):
         def connect(self) -> None:

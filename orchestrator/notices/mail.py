@@ -20,7 +20,7 @@ _SUBJECT = 180
 
 
 def send_mail(channel: Mail, message: Message, means: Means, lines: Lines) -> None:
-    """The mail is handed on. Raises: Undelivered."""
+    """Hand the mail on for delivery. Raises: Undelivered."""
     letter = compose_letter(channel, message, means)
     if channel.smtp:
         _by_smtp(channel, letter, means, lines)
@@ -29,7 +29,7 @@ def send_mail(channel: Mail, message: Message, means: Means, lines: Lines) -> No
 
 
 def compose_letter(channel: Mail, message: Message, means: Means) -> EmailMessage:
-    """The mail; its headers say that no person wrote it, so that no vacation answer comes back."""
+    """Build the mail; its headers say that no person wrote it, so that no vacation answer comes back."""
     letter = EmailMessage(policy=default.clone(cte_type="7bit"))
     letter["From"], letter["To"] = channel.sender or f"poolferry@{means.host}", ", ".join(channel.to)
     letter["Subject"] = one_line(message.subject)[:_SUBJECT]
@@ -74,7 +74,7 @@ def _by_smtp(channel: Mail, letter: EmailMessage, means: Means, lines: Lines) ->
 
 
 def _server(channel: Mail, told: str, means: Means, lines: Lines) -> smtplib.SMTP:
-    """The server, greeted, over a connection that can be cut."""
+    """Connect to the server and greet it, over a connection that can be cut."""
 
     class Plain(smtplib.SMTP):
         def connect(self, *to: Any, **more: Any) -> tuple[int, bytes]:

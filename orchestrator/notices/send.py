@@ -1,11 +1,11 @@
-"""One message through one channel, by the way of its kind and within a time."""
+"""One message through one channel, by the way of its kind and within a time limit."""
 
 from orchestrator.domain.notice import Apprise, Channel, Mail, Message, Ntfy, Ping, Webhook
 from orchestrator.notices.transport import Lines, Means, bounded
 
 
 def send(channel: Channel, message: Message, means: Means) -> None:
-    """The peer has taken the message. Raises: Undelivered, at the latest when `means.within` is over."""
+    """Send the message to the peer. Raises: Undelivered, at the latest when `means.within` is over."""
     bounded(lambda lines: _by_kind(channel, message, means, lines), means.within)
 
 

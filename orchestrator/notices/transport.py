@@ -1,4 +1,4 @@
-"""What every sender needs: this machine's name, the secrets in files, and an end to patience."""
+"""The shared needs of all senders: this machine's name, the secrets in files, and time limits."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from orchestrator.domain.units import Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """`secrets`: the folders in which a file with a bare name lies; `within`: how long one message may take."""
+    """The settings of a sender. `secrets`: the folders for bare file names; `within`: time limit of one message."""
 
     host: str
     secrets: tuple[str, ...]
@@ -22,19 +22,19 @@ class Means:
 
 
 def one_line(text: str) -> str:
-    """The text on one line of printable signs: what came from a file name can end no header and forge no line."""
+    """Render the text on one line of printable signs: text from a file name can end no header and forge no line."""
     text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # what was no UTF-8
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def many_lines(text: str) -> str:
-    """The text with each of its lines made printable; blanks at the beginning stay."""
+    """Render the text with each of its lines made printable; blanks at the beginning are kept."""
     lines = (line[: len(line) - len(line.lstrip(" "))] + one_line(line) for line in text.split("\n"))
     return "\n".join(lines)
 
 
 def secret(name: str, means: Means) -> str:
-    """The first line of a file: a path, or a bare name in a folder of secrets. Raises: Undelivered."""
+    """Read the first line of a file: a path, or a bare name in a folder of secrets. Raises: Undelivered."""
     places = [name] if "/" in name else [os.path.join(folder, name) for folder in means.secrets]
     why = "there is no such file"
     for place in places:
@@ -54,25 +54,25 @@ def secret(name: str, means: Means) -> str:
 
 
 def told_or_secret(text: str, means: Means) -> str:
-    """The text itself; "@FILE": what stands in that file. Raises: Undelivered."""
+    """Return the text itself; for "@FILE", the content of that file. Raises: Undelivered."""
     return secret(text[1:], means) if text.startswith("@") else text
 
 
 class Lines:
-    """The connections of one sending, to cut them when it takes too long. A socket's own timeout begins anew with each byte."""
+    """The connections of one sending, to cut them when it takes too long. A socket's own timeout restarts with each byte."""
 
     def __init__(self) -> None:
         self._held: list[Callable[[], socket.socket | None]] = []
         self._cut = False
 
     def hold(self, line: Callable[[], socket.socket | None]) -> None:
-        """What tells the connection, once there is one. Raises: TimeoutError when the time is over already."""
+        """Add a function that returns the connection, once it exists. Raises: TimeoutError when the time is over."""
         self._held.append(line)
         if self._cut:
             raise TimeoutError("took too long")
 
     def cut(self) -> None:
-        """Whoever waits for one of them waits no longer."""
+        """Cut all connections, so that every wait for one of them ends."""
         self._cut = True
         for line in tuple(self._held):
             if found := line():
@@ -81,7 +81,7 @@ class Lines:
 
 
 def bounded(send: Callable[[Lines], None], within: Seconds) -> None:
-    """Sends in a thread, and lets it go after so long. Raises: Undelivered."""
+    """Send in a thread, and abandon it after so long. Raises: Undelivered."""
     ends: list[BaseException] = []
     lines = Lines()
 
@@ -102,5 +102,5 @@ def bounded(send: Callable[[Lines], None], within: Seconds) -> None:
 
 
 def _plainly(error: BaseException) -> str:
-    """Why the name of what was raised alone: its text may hold an address, and so a password."""
+    """Describe the error by its class. Why the class alone: the text may hold an address, and so a password."""
     return f"it failed with {type(error).__name__}"

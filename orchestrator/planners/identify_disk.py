@@ -58,7 +58,7 @@ class Recognised:
 
 
 class Ending(StrEnum):
-    """How a visit ended. REFUSED: the disk was not the one, or could not be opened; nothing was written to it."""
+    """The outcome of a visit. REFUSED: it was a wrong disk, or it could not be opened; nothing was written to it."""
 
     DONE = "done"
     INCOMPLETE = "incomplete"
@@ -70,7 +70,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visited:
-    """A visit as it ended. `seen`: what the disk turned out to be; `safe`: it may be pulled out.
+    """A finished visit. `seen`: the recognized state of the disk; `safe`: it may be unplugged.
 
     `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
     Visit.

@@ -1,1 +1,1 @@
-"""One run from owed to done: lock, record, look, decide, do, prove, record."""
+"""Execution of one run from due to done: lock, record, survey, decide, act, confirm, record."""

@@ -1,4 +1,4 @@
-"""After a run that ended well: read again if promised, let [keep] remove points, carry the history to the target."""
+"""Work after a successful run: verify if it is due, let [keep] remove points, copy the history to the target."""
 
 import os
 
@@ -14,7 +14,7 @@ from orchestrator.runner.steps import Hands
 
 
 def has_aftercare(journal: Journal, *, changed: bool) -> bool:
-    """Whether `after_done` has anything to do."""
+    """Return True when `after_done` has something to do."""
     return _asks_points(journal, changed=changed) or journal.tools.snapshotter is not None
 
 
@@ -24,7 +24,7 @@ def _asks_points(journal: Journal, *, changed: bool) -> bool:
 
 
 def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
-    """What follows a copy. A removal that fails is a warning: the copy itself is good."""
+    """Do the work that follows a copy. A removal that fails is a warning: the copy itself is good."""
     job, tools = journal.job, journal.tools
     points: tuple[Point, ...] | None = None
     if _asks_points(journal, changed=changed):
@@ -46,7 +46,7 @@ def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool)
 
 
 def reading_step(point: Point, workers: int) -> Step:
-    """The step that reads a point again."""
+    """Return the step that reads a point again."""
     work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=workers)
     return Step(
         does=f"read point {point.name} again", why="[verify] every promises it", lane="main", work=work, expected=None
@@ -54,7 +54,7 @@ def reading_step(point: Point, workers: int) -> Step:
 
 
 def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
-    """The contents of both sides, as [verify] every promises. Raises: ProofFailed."""
+    """Compare the contents of both sides, as [verify] every requires. Raises: ProofFailed."""
     from orchestrator.runner.verify.compare_sides import compare_copy, require_same
 
     notes = f"{journal.tools.state}/notes/verify-{journal.job.name}"
@@ -66,7 +66,7 @@ def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
 
 
 def reading_due(journal: Journal) -> bool:
-    """Whether [verify] every promises a reading of the newest point now; each disk of a set is promised one of its own."""
+    """Return True when [verify] every makes a reading of the newest point due; each disk of a set has its own due time."""
     every = journal.job.verify.every
     if every is None:
         return False
@@ -93,7 +93,7 @@ def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
 
 
 def carry_history(journal: Journal, writer: Writer) -> None:
-    """A consistent copy of the history, this run's end included, travels with the data; failing to is only a warning."""
+    """Copy a consistent history, with the end of this run, to the target; a failure is only a warning."""
     try:
         _carry(journal, writer)
     except (OrchestratorError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a run works with; `compose` makes it, tests make their own."""
+"""The services that a run works with; `compose` makes them, tests make their own."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,7 +13,7 @@ from orchestrator.process.stop import Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who we are, so that a later run can tell whether we still live."""
+    """The identity of our process, so that a later run can find out whether it is still alive."""
 
     pid: int
     started: int
@@ -23,7 +23,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Real things, handed round. `writer` makes the executor once the lock is held: children inherit the lock."""
+    """The services of a run. `writer` makes the executor once the lock is held: children inherit the lock."""
 
     engine: Engine
     snapshotter: Snapshotter | None  # for jobs with [snapshots], or whose copies sanoid prunes
@@ -46,12 +46,12 @@ class Tools:
 
     @property
     def trees(self) -> OfTrees:
-        """The engine, where its copies are trees."""
+        """Return the engine, if its copies are trees."""
         return of_trees(self.engine)
 
 
 def of_trees(engine: Engine) -> OfTrees:
-    """The same engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
+    """Return the engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
     if not isinstance(engine, OfTrees):
         raise TypeError(f"the engine {engine.name} makes no trees")
     return engine

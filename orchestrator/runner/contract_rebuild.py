@@ -1,4 +1,4 @@
-"""What an engine of datasets promises that can tell whether a pool may go, and what of it is back."""
+"""The interface of a dataset engine that checks whether a pool may be destroyed, and its restored parts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,28 +13,28 @@ from orchestrator.process.executor import Reader
 
 @runtime_checkable
 class Rebuilder(Protocol):
-    """An engine whose pools can be made anew."""
+    """An engine that can rebuild its pools."""
 
     def survey_pool(self, pool: str, reader: Reader) -> PoolSeen:
-        """All that a pool of this machine holds."""
+        """Return everything that a pool of this machine holds."""
         ...
 
     def survey_held(self, job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
-        """The guids of all snapshots that a job's copy holds, by whole name of the source's dataset."""
+        """Return the guids of all snapshots of a job's copy, by full name of the source's dataset."""
         ...
 
     def survey_home(self, job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
-        """The guids of all snapshots at a job's source that it copies, by whole name of the dataset."""
+        """Return the guids of all snapshots at a job's source that it copies, by full name of the dataset."""
         ...
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
-        """What is needed to build the source again."""
+        """Return the data that are needed to rebuild the source."""
         ...
 
     def read_kit(self, content: str, pool: str) -> KitFacts:
-        """What a kit says of a pool."""
+        """Return the facts about a pool in a kit."""
         ...
 
     def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
-        """One line for each thing that is not as it was."""
+        """Return one line for each difference between two kits."""
         ...

@@ -1,4 +1,4 @@
-"""What an engine of datasets promises that can bring its copies back; the contract of all engines is in their own room."""
+"""The interface of a dataset engine that can restore its copies; the contract of all engines is in their own package."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,28 +13,28 @@ from orchestrator.process.executor import Reader
 
 @runtime_checkable
 class Returner(Protocol):
-    """An engine whose copies come back the way they went; what was cut goes on, and each part is told by a look of its own."""
+    """An engine that can send its copies back; interrupted parts are resumed, and each part follows from its own survey."""
 
     def survey_return(self, job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        """Copy and destination as they are now."""
+        """Return a survey of copy and destination."""
         ...
 
     def plan_return(self, seen: Any, asked: Asked) -> Return:
-        """What comes next."""
+        """Decide the next part."""
         ...
 
     def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
-        """What came back beside the copy; with contents, where the look asked for them."""
+        """Plan the comparison of restored data with the copy; with contents, if the survey requested them."""
         ...
 
     def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
-        """Lines for accounts that have another number where data return than a kit tells, each with its cure."""
+        """Return lines for accounts with another number at the destination than in a kit, each with its hint."""
         ...
 
     def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> Shown | Refusal:
-        """Where the files below a path are, as of a point."""
+        """Return the location of the files below a path, as of a point."""
         ...
 
     def chain(self, world: Any) -> Chain:
-        """What the next run goes on from."""
+        """Return the state from which the next run continues."""
         ...

@@ -1,8 +1,8 @@
-"""Guard, then the engine's plan, then what shall stay: one decision for one look.
+"""The decision after a survey: guards, then the engine's plan, then the points to keep.
 
-How much each top folder held before, from the newest point's manifest: only a limit per folder needs to know.
+Entry counts of top folders before a run, from the newest point's manifest: only a limit per folder needs them.
 
-Whether what was decided fits where it goes, for engines that can tell before.
+Check that a plan fits on its target, for engines that can find this out before.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 
 
 def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mapping[bytes, int]:
-    """Entries below each top folder of the newest point; nothing where no limit asks, nothing changed or it cannot be told."""
+    """Return the entries below each top folder of the newest point; empty if no limit needs it, or if unchanged or unknown."""
     changes, newest = engine.changes(world), engine.newest(world)
     if changes is None or not changes.folders or not _asked(job.guard) or newest is None or newest.manifest is None:
         return {}
@@ -39,7 +39,7 @@ def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mappi
 
 
 def with_folders(changes: Changes, before: Mapping[bytes, int]) -> Changes:
-    """The changes with what each folder held."""
+    """Return the changes with the former entry count of each folder."""
     if not before:
         return changes
     folders = {top: replace(found, before=before.get(top, 0)) for top, found in changes.folders.items()}
@@ -75,15 +75,15 @@ def _count_here(path: str) -> Mapping[bytes, int]:
 
 @runtime_checkable
 class Roomy(Protocol):
-    """An engine that can tell before a copy that its target has no room for it."""
+    """An engine that can find out before a copy that its target has not enough free space."""
 
     def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        """The plan, warned of what may not fit; or why it surely does not, with what could go there. Raises: Stopped."""
+        """Return the plan, with a warning if it may not fit; or a refusal with what could be removed there. Raises: Stopped."""
         ...
 
 
 def fit(job: Job, engine: Engine, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-    """The plan, or why its target has no room for it. Raises: Stopped."""
+    """Return the plan, or a refusal when its target has not enough free space. Raises: Stopped."""
     return engine.check_room(job, world, plan, asked, reader) if isinstance(engine, Roomy) else plan
 
 
@@ -92,7 +92,7 @@ USED = "target-used"
 
 
 def decide(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[bytes, int]) -> Decision:
-    """What this run does, or why not. Nothing has been written yet. `folders`: what `count_folders` told."""
+    """Return the decision of this run. Nothing has been written yet. `folders`: the result of `count_folders`."""
     return _guard(job, engine, world, asked, folders) or engine.plan(job, world, asked)
 
 
@@ -111,28 +111,28 @@ def _guard(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[
 
 
 def ground(device: str, own: bool) -> str:
-    """What is remembered of the filesystem a source lies on."""
+    """Return the text that history remembers about a source's filesystem."""
     return f"device {device}" + (" mounted" if own else "")
 
 
 def staying(points: Sequence[Point], job: Job, *, now: datetime, protected: Mapping[str, str]) -> tuple[Staying, ...]:
-    """What becomes of each point under [keep], with the reason."""
+    """Decide for each point whether [keep] keeps it, with the reason."""
     return decide_retention(points, job.keep, now=now, protected=protected)
 
 
 def going(decisions: Sequence[Staying]) -> tuple[Staying, ...]:
-    """Those that are removed."""
+    """Return the decisions for points that are removed."""
     return tuple(decision for decision in decisions if not decision.keep)
 
 
 def protect(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
-    """Points that stay whatever [keep] says, each with the reason: the newest sound one, and those being read."""
+    """Return the points that stay whatever [keep] says, with the reason: the newest verified one, those in use."""
     newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
     return newest | dict.fromkeys(busy, "a restore or a reading is using it")
 
 
 def retaining(job: Job, now: datetime) -> Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None:
-    """Which names [keep] would keep on the target, for those that catch up; None: it keeps all."""
+    """Return a function that selects the names that [keep] would keep on the target; None: it keeps all."""
     if job.keep.everything:
         return None
 

@@ -1,4 +1,4 @@
-"""`plan`: the same look and the same decision as a run's, and then nothing."""
+"""`plan`: the same survey and the same decision as a run's, without any action."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from orchestrator.runner.snapshots import plan_snapshots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What a run would do now, and which points [keep] would remove after it."""
+    """The decision that a run would make now, and the points that [keep] would remove after it."""
 
     decision: Decision
     going: tuple[Staying, ...]
@@ -24,7 +24,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What history remembers: small facts by key, and the names of points that a reading found sound."""
+    """The remembered data of history: small facts by key, and the names of points that a reading found intact."""
 
     facts: Mapping[str, str]
     sound: Sequence[str]
@@ -41,7 +41,7 @@ def plan_job(
     allowed: frozenset[str],
     snapshotter: Snapshotter | None = None,
 ) -> Planned:
-    """Looks and decides. Raises: OrchestratorError when a look fails.
+    """Survey and decide. Raises: OrchestratorError when a survey fails.
 
     Where snapshots are due, what is sent is only known once they are taken: then taking them is all that can be planned.
     """

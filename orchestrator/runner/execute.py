@@ -1,4 +1,4 @@
-"""After the look: guard, decide, do, prove, care for what lies there, and say how it went."""
+"""The part of a run after the survey: guard, decide, act, confirm, follow-up work, report."""
 
 from typing import Any, assert_never
 
@@ -18,7 +18,7 @@ _WEIGHED = 50
 
 
 def act(journal: Journal, writer: Writer, world: Any, asked: Asked) -> RunReport:
-    """Does what the look asks for, or says why not. Raises: OrchestratorError at the first step that fails."""
+    """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
     decision = decide(journal.job, engine, world, asked, count_folders(journal.job, engine, world, writer))
     match decision:
@@ -37,7 +37,7 @@ def _refuse(journal: Journal, refusal: Refusal) -> RunReport:
 
 
 def _confirm(journal: Journal, writer: Writer, nothing: Nothing, world: Any, asked: Asked) -> RunReport:
-    """The newest point is still current. One transaction where nothing follows: this is what most nights cost."""
+    """Record that the newest point is current. One transaction when nothing follows: the cost of most nights."""
     job, history = journal.job, journal.tools.history
     follows = bool(nothing.stages) or has_aftercare(journal, changed=False)
     with history.together():
@@ -90,7 +90,7 @@ def _carry_out(journal: Journal, writer: Writer, plan: Plan, world: Any, asked: 
 
 
 def _weighed(journal: Journal, plan: Plan, writer: Writer) -> Plan:
-    """The plan with its sizes, where several copies share one count that is watched; a single one tells its size itself."""
+    """Return the plan with its sizes, when several copies share one displayed count; a single copy reports its size itself."""
     if not (journal.tools.watched or journal.job.target.within):
         return plan
     unknown = sum(step.copies and step.expected is None for step in plan.steps)
@@ -98,7 +98,7 @@ def _weighed(journal: Journal, plan: Plan, writer: Writer) -> Plan:
 
 
 def partly(refusals: tuple[Refusal, ...]) -> PartlyRefused:
-    """The end of a run that has done all but what was refused."""
+    """Return the error that ends a run in which only the refused parts are missing."""
     first, more = refusals[0], len(refusals) - 1
     lines = tuple(line for refusal in refusals for line in (refusal.why, *(f"  {told}" for told in refusal.evidence)))
     why = f"all else is done, but {first.why}" + (f"; and {show_count(more, 'more refusal')}" if more else "")
@@ -106,7 +106,7 @@ def partly(refusals: tuple[Refusal, ...]) -> PartlyRefused:
 
 
 def _do(decision: Plan | Nothing, hands: Hands, world: Any) -> None:
-    """Carries out all stages; a target that is full says how much was missing."""
+    """Carry out all stages; when the target is full, add how much space was missing."""
     try:
         for stage in decision.stages:
             hands.do(stage)

@@ -1,4 +1,4 @@
-"""Calls the owner's executables at the events of a run (contract 1)."""
+"""Calls of the owner's executables at the events of a run (contract 1)."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _KEPT = 64 << 10
 
 
 def call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
-    """Every command that the job names for the event. In `before` exit 75 means not now, any other failure ends the run.
+    """Run each command that the job names for the event. In `before`, exit 75 means not now; other failures end the run.
 
     Raises: NotNow · OrchestratorError, both in `before` only; afterwards a failing hook is recorded and harms nothing.
     """
@@ -71,7 +71,7 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
 
 
 def _found(program: str, folders: tuple[str, ...]) -> str:
-    """A bare name is looked up in the configuration's hooks, then in the shipped ones, then left to PATH."""
+    """Return the program's path: a bare name is searched in the configured hooks, the shipped ones, then PATH."""
     if "/" in program:
         return program
     candidates = (f"{folder}/{program}" for folder in folders)
@@ -117,5 +117,5 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _line(value: object) -> str:
-    """One line for an environment variable; unknown is empty."""
+    """Return one line for an environment variable; unknown is empty."""
     return "" if value is None else " ".join(str(value).split("\n")).replace("\0", "")

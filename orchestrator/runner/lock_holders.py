@@ -1,4 +1,4 @@
-"""Who holds a lock: the run that took it, or programs that outlived their run."""
+"""The processes that hold a lock: the run that took it, or programs that outlived their run."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _KILLED = 1 << (signal.SIGKILL - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it; `since`: it began."""
+    """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it; `since`: its start."""
 
     pid: int
     line: str
@@ -28,7 +28,7 @@ class Holder:
 
 
 def busy(path: str, usually: str) -> NotNow:
-    """Why the lock at `path` cannot be had: `usually`, or the programs that a dead run left behind, by name."""
+    """Return why the lock at `path` is busy: `usually`, or the names of programs that a dead run left behind."""
     taker, holders = _taker(path), _holders(path)
     if not holders or taker is None or any(holder.pid == taker for holder in holders):
         return NotNow(usually, cure="it goes on by itself; `poolferry status` shows it")
@@ -45,7 +45,7 @@ def busy(path: str, usually: str) -> NotNow:
 
 
 def _taker(path: str) -> int | None:
-    """The process that took the lock last, as it noted in the file."""
+    """Return the process that took the lock last, as it noted in the file."""
     try:
         with open(path, "rb") as file:
             return int(file.read(20) or b"x")
@@ -54,7 +54,7 @@ def _taker(path: str) -> int | None:
 
 
 def _holders(path: str) -> list[Holder]:
-    """The other processes that have the file open, as far as this user may see them."""
+    """Return the other processes that have the file open, as far as this user may see them."""
     wanted = os.stat(path)
     found = []
     for name in os.listdir("/proc"):
@@ -88,7 +88,7 @@ def _holder(name: str) -> Holder:
 
 
 def parse_line(words: Sequence[str]) -> str:
-    """A command line for a message. Where it is too long, its options go: what it is and what it works on stay.
+    """Return a command line for a message. When it is too long, its options are cut: program and object stay.
 
     Why the last word: zfs, rsync and mount name there the dataset or the directory that they write.
     """
@@ -102,7 +102,7 @@ def parse_line(words: Sequence[str]) -> str:
 
 
 def parse_waits(status: str) -> bool:
-    """Whether no signal reaches a process, from its `status`.
+    """Return True when no signal reaches a process, from its `status`.
 
     Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending.
     """
@@ -112,7 +112,7 @@ def parse_waits(status: str) -> bool:
 
 
 def _since(name: str) -> datetime:
-    """When the process began. Source: proc(5): field 22 of stat, in ticks since the boot, which /proc/stat tells."""
+    """Return the start of the process. Source: proc(5): field 22 of stat, in ticks since the boot (/proc/stat)."""
     with open(f"/proc/{name}/stat", "rb") as file:
         ticks = int(file.read().rpartition(b")")[2].split()[19])
     with open("/proc/stat", "rb") as file:

@@ -1,4 +1,4 @@
-"""Locks: one run per job and per place: file locks that every child inherits, so a stray child keeps them."""
+"""Locks, one run per job and per place: file locks that every child inherits, so a stray child keeps them."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ VISITS = "/run/poolferry-visits"  # not below /run/poolferry, which systemd remo
 
 @contextlib.contextmanager
 def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: float) -> Iterator[tuple[int, ...]]:
-    """Holds the locks of a job's name and place; yields their descriptors. `wait` sleeps, True when asked to stop.
+    """Hold the locks of a job's name and place; yield their descriptors. `wait` sleeps, True when asked to stop.
 
     Raises: NotNow when another run holds one for longer than `patience` seconds.
     """
@@ -43,7 +43,7 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
 def bringing_back(
     to: Location, state: str, *, wait: Callable[[float], bool], patience: float
 ) -> Iterator[tuple[int, ...]]:
-    """Holds the lock of a restore's destination, as `locked` does: what a killed restore left may still be writing there.
+    """Hold the lock of a restore's destination, as `locked` does: children of a killed restore may still write there.
 
     Raises: NotNow.
     """
@@ -57,14 +57,14 @@ def bringing_back(
 
 @contextlib.contextmanager
 def visiting(disk: "Disk", state: str, room: str = VISITS) -> Iterator[None]:
-    """Holds the lock of a disk's visit. Raises: NotNow when another one goes on, also one with another state directory."""
+    """Hold the lock of a disk's visit. Raises: NotNow when another one is going on, also with another state directory."""
     with _alone_with((disk.identity,), f"another visit of disk {disk.name} is going on", state, room):
         yield
 
 
 @contextlib.contextmanager
 def enrolling(device: "Device", state: str, room: str = VISITS) -> Iterator[None]:
-    """Holds the lock of a device that is to become a disk of a set, and of the visit of the disk that it may be already.
+    """Hold the lock of a device that becomes a disk of a set, and of the visit of the disk that it may already be.
 
     Raises: NotNow when somebody else enrolls it, or another poolferry visits it.
     """
@@ -75,7 +75,7 @@ def enrolling(device: "Device", state: str, room: str = VISITS) -> Iterator[None
 
 @contextlib.contextmanager
 def _alone_with(names: tuple[str, ...], busy: str, state: str, room: str) -> Iterator[None]:
-    """Holds the locks of these names. Raises: NotNow, which says `busy`.
+    """Hold the locks of these names. Raises: NotNow, with the text `busy`.
 
     Why below /run: two schedulers with a history each must not attach one disk twice. Who may not write there cannot
     attach a disk either.
@@ -116,7 +116,7 @@ def _hold(
 
 @contextlib.contextmanager
 def reading(job: Job, state: str, point: str) -> Iterator[None]:
-    """Marks a point as being read, so that [keep] does not remove it meanwhile."""
+    """Mark a point as being read, so that [keep] does not remove it meanwhile."""
     os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
     descriptor = os.open(_reading_name(job, state, point), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -127,7 +127,7 @@ def reading(job: Job, state: str, point: str) -> Iterator[None]:
 
 
 def points_being_read(job: Job, state: str, points: list[str]) -> tuple[str, ...]:
-    """Which of the points somebody reads now."""
+    """Return the points that are being read now."""
     return tuple(point for point in points if _busy(_reading_name(job, state, point)))
 
 

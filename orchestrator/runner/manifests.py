@@ -1,4 +1,4 @@
-"""Writes the manifest of a copy: what is there, with the digests that are known, and the rest read."""
+"""Writer of a copy's manifest: the entries that are there, with known digests, and the rest read."""
 
 import os
 import threading
@@ -39,7 +39,7 @@ REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files
 
 
 def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_out: list[LeftOut]) -> Recorded:
-    """Writes the manifest and carries it to the target. Raises: OrchestratorError."""
+    """Write the manifest and store it on the target. Raises: OrchestratorError."""
     job, engine = journal.job, journal.tools.engine
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
     header = Header(job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now)
@@ -64,13 +64,13 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
 
 
 def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
-    """All that this run and interrupted ones before it noted, in the order they went, sorted by name."""
+    """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name."""
     moves = (move for path in in_order(folder) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 
 
 def _sorted(records: Iterator[_T]) -> Iterator[_T]:
-    """The same records, once the first one is there: then all are sorted."""
+    """Return the same records once the first one is there: then all are sorted."""
     return chain(tuple(islice(records, 1)), records)
 
 
@@ -80,7 +80,7 @@ def _read_moves(path: str, journal: Journal) -> Iterator[tuple[bytes, str]]:
 
 
 def _linked(manifest: Location | None, journal: Journal, writer: Writer, notes: str) -> Iterator[Entry]:
-    """The older manifest's entries; a damaged one is only lost knowledge: everything it promised is read then."""
+    """Yield the older manifest's entries; a damaged one is only lost knowledge: all its files are then read."""
     if manifest is None:
         return
     path = fetched(manifest, journal, writer, notes)
@@ -128,7 +128,7 @@ def run_workers(
     *,
     tick: Callable[[], None] | None = None,
 ) -> None:
-    """Runs the readers side by side. Raises: OrchestratorError when one ends badly."""
+    """Run the reader processes in parallel. Raises: OrchestratorError when one fails."""
     guard = threading.Lock()
 
     def one(numbered: tuple[int, Pipeline]) -> None:
@@ -150,7 +150,7 @@ def run_workers(
 
 
 def _fill_there(work: Recording, local: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[int, str]]:
-    """The far side reads what is not known; only names and digests travel."""
+    """Yield digests of unknown files, read by the remote side; only names and digests are transferred."""
     names = f"{notes}/unknown"
     with open(names, "wb") as file:
         for entry in read_manifest(draft_of(local))[1]:
@@ -178,7 +178,7 @@ def digests_there(
     *,
     partial_is_well: bool = False,
 ) -> Iterator[tuple[bytes, str]]:
-    """(path, digest) of files of a tree elsewhere. `names`: a local file that lists them, NUL-terminated.
+    """Yield (path, digest) of files of a remote tree. `names`: a local file that lists them, NUL-terminated.
 
     `partial_is_well`: what could not be read there is simply not told; the caller finds the gap.
     """

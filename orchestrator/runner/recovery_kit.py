@@ -1,8 +1,8 @@
-"""The recovery kit: made once a day after a copy, kept in history, and carried beside the copy with all that brings us back.
+"""The recovery kit: made once a day after a copy, kept in history, and stored beside the copy with our configuration.
 
 Failing to is a warning: the copy itself is good.
 
-What lies beside copies of files, so that they, and we, come back without this machine: a page, and our configuration.
+The files beside copies of files, for a restore without this machine: a recovery page, and our configuration.
 
 The history lies there too, renewed by each run. The rest is renewed once a day, and when a file of the configuration has
 changed. Failing to is a warning: the copy itself is good.
@@ -27,7 +27,7 @@ PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
 
 
 def refresh_tree_kit(journal: Journal, writer: Writer) -> None:
-    """The page and the configuration beside a copy of files, where those that lie there are old."""
+    """Store the page and the configuration beside a copy of files, when those that lie there are old."""
     try:
         _refresh(journal, writer)
     except (OrchestratorError, OSError) as error:
@@ -59,19 +59,19 @@ _CONFIGURATION = (".toml",)
 
 @runtime_checkable
 class KitMaker(Protocol):
-    """An engine whose source can be built again from a kit."""
+    """An engine that can rebuild its source from a kit."""
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
-        """What is needed to build the source again."""
+        """Return the data that are needed to rebuild the source."""
         ...
 
     def store_kit(self, job: Job, archive: str) -> Pipeline:
-        """Carries an archive of the kit's files beside the copy."""
+        """Return the pipeline that stores an archive of the kit's files beside the copy."""
         ...
 
 
 def refresh_kit(journal: Journal, writer: Writer) -> None:
-    """A new kit, where the last one is a day old; a change of the pool's layout is a warning. Each disk of a set gets it."""
+    """Make a new kit when the last one is a day old; a changed pool layout is a warning. Each disk of a set gets it."""
     tools, job = journal.tools, journal.job
     engine, known = tools.engine, tools.history.kits.of(job.name)
     if not isinstance(engine, KitMaker) or tools.engine.stays:
@@ -94,13 +94,13 @@ def refresh_kit(journal: Journal, writer: Writer) -> None:
 
 
 def is_fresh(journal: Journal) -> bool:
-    """Whether the job's place, of a rotation set this very disk, has a kit that is younger than a day."""
+    """Return True when the job's place (in a rotation set: this disk) has a kit younger than a day."""
     told = journal.tools.history.memory(journal.job.name).get(_key(journal))
     return told is not None and journal.now - datetime.fromisoformat(told) < OFTEN
 
 
 def carried(journal: Journal) -> None:
-    """The place has a kit of this moment."""
+    """Record that the place has a kit of this moment."""
     journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
 
 
@@ -121,13 +121,13 @@ def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None
 
 
 def files_of(kit: Kit) -> Iterator[tuple[str, bytes]]:
-    """The kit's own files."""
+    """Yield the kit's own files."""
     for name, text in (("RECOVERY.md", kit.recovery), ("kit.json", kit.content), ("guids.tsv", kit.guids)):
         yield name, text.encode("utf-8", "surrogateescape")
 
 
 def configuration(config: str) -> Iterator[tuple[str, bytes]]:
-    """Our configuration, as it is."""
+    """Yield our configuration files, unchanged."""
     for folder, _, names in os.walk(config):
         for name in sorted(names):
             if name.endswith(_CONFIGURATION):
@@ -141,7 +141,7 @@ def _read(path: str) -> bytes:
 
 
 def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
-    """An archive that any tar reads, for its owner alone."""
+    """Write an archive that any tar reads, for its owner alone."""
     import tarfile  # most runs write none
 
     with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:

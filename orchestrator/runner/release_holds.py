@@ -1,4 +1,4 @@
-"""Lets go of what nobody wants any more on one pool, recorded as every other deed."""
+"""Release of unneeded pins on one pool, recorded like every other action."""
 
 import os
 
@@ -12,7 +12,7 @@ from orchestrator.runner.steps import Hands
 
 
 def let_go(job: Job, tools: Tools, steps: tuple[Step, ...]) -> RunReport:
-    """Does the steps of one pool. `job`: made up to stand for it."""
+    """Run the steps of one pool. `job`: a made-up job that represents it."""
     journal = begin(job, tools, f"let go of pins on {job.source}", Kind.PINS)
     journal.attempt_begun()
     notes = f"{tools.state}/notes/pins"

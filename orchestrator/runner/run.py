@@ -1,9 +1,9 @@
-"""The story of one run: record, lock, look, then act on what was seen (`acting`), and again when it failed.
+"""One run from start to end: record, lock, survey, act on the survey (`acting`), and survey again after a failure.
 
 The lock before the look, the record before the deed, the proof before the praise. A failed step goes back to the look,
 never to the step.
 
-Imports what is needed later while a program runs that we only wait for.
+Imports of modules that are needed later, while we only wait for a program.
 
 Why: a run that finds nothing to do should cost what its look costs. Half of our start is the import of what acts on the
 look; beside a look of a second it costs nothing.
@@ -32,7 +32,7 @@ _TURN = 0.0005  # seconds; 5 ms is usual, and one who waits for a program needs 
 
 @contextmanager
 def meanwhile(*modules: str) -> Iterator[None]:
-    """Imports the modules in a thread while the body runs; who needs them then imports them as always."""
+    """Import the modules in a thread while the body runs; code that needs them then imports them as usual."""
     thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
@@ -47,7 +47,7 @@ def meanwhile(*modules: str) -> Iterator[None]:
 def run_job(
     job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = frozenset(), absent: NotNow | None = None
 ) -> RunReport:
-    """One run, complete in itself. Everything that can go wrong is in the report; only a lost history raises.
+    """Execute one complete run. All errors are in the report; only a lost history raises.
 
     `absent`: why no disk of the job's rotation set can be used; a job that is not placed on a disk waits.
     """
@@ -78,7 +78,7 @@ def run_job(
 
 @contextmanager
 def _watched(journal: Journal) -> Iterator[None]:
-    """While it copies to a disk that may be pulled out: ends the run when it is, and warns when it is too slow."""
+    """Watch a disk during a copy: end the run when it is unplugged, and warn when the copy is too slow."""
     place = journal.job.target
     if not place.device:  # as of most jobs
         yield
@@ -91,7 +91,7 @@ def _watched(journal: Journal) -> Iterator[None]:
 
 
 def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
-    """Calls what the job names for the event; most jobs name nothing, and then nothing more is imported."""
+    """Call the job's hooks for the event; most jobs have none, and then nothing more is imported."""
     if journal.job.hooks.of(event):
         from orchestrator.runner.hooks import call_hooks
 
@@ -99,7 +99,7 @@ def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -
 
 
 def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
-    """Attempts until one ends well, or trying again makes no sense."""
+    """Make attempts until one succeeds, or another one makes no sense."""
     tools, rules = journal.tools, journal.job.retry
     fruitless, seen = 0, set[str]()
     while True:
@@ -125,7 +125,7 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
 
 
 def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
-    """One look, and what follows from it."""
+    """Make one survey, and act on it."""
     job, tools = journal.job, journal.tools
     if tools.snapshotter is not None and journal.attempt == 1:
         from orchestrator.runner.snapshots import take_snapshots
@@ -140,7 +140,7 @@ def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunRe
 
 
 def _asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
-    """What a look and a decision are made with."""
+    """Return the request for the survey and the decision."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     remembered = tools.history.memory(job.name)

@@ -1,8 +1,8 @@
-"""What one run writes down while it goes: in history, and as events for whoever watches.
+"""The records of one run while it is going: in history, and as events for subscribers.
 
-Small programs in the middle of something larger, each run to its end.
+Small programs inside a larger operation, each run to its end.
 
-What attempts note of their copying while it goes on: one file for each step, in the folder of the job's notes.
+The notes of attempts about their copying: one file for each step, in the folder of the job's notes.
 """
 
 import json
@@ -23,7 +23,7 @@ from orchestrator.runner.context import Tools
 
 
 class Journal:
-    """The record of one run, from begun to ended. No dataclass: the library's costs each start a millisecond."""
+    """The record of one run, from start to end. Not a dataclass: the library's cost each start a millisecond."""
 
     def __init__(self, *, tools: Tools, job: Job, run: int, begun: float) -> None:
         self.tools = tools
@@ -43,11 +43,11 @@ class Journal:
 
     @property
     def now(self) -> datetime:
-        """The present instant."""
+        """Return the present instant."""
         return self.tools.clock()
 
     def attempt_begun(self, *, looking: bool = False) -> None:
-        """The next attempt starts; one that begins by `looking` is recorded with its first step, or with what comes of the look."""
+        """Record the start of an attempt; with `looking`, this is recorded later: with the first step, or the survey's result."""
         self.attempt += 1
         self._index = 0
         self._attempting = True
@@ -61,7 +61,7 @@ class Journal:
             self._looking_since = None
 
     def attempt_ended(self, error: OrchestratorError | None) -> None:
-        """The attempt is over, well when `error` is None."""
+        """Record the end of the attempt, successful when `error` is None."""
         self._attempting = False
         evidence = error.evidence if isinstance(error, OutsideError) else None
         with self.tools.history.together():
@@ -69,7 +69,7 @@ class Journal:
             self.tools.history.attempt_ended(self.run, self.attempt, self.now, str(error) if error else None, evidence)
 
     def decided(self, decision: Decision) -> None:
-        """The plan is stored before its first step."""
+        """Record the plan before its first step."""
         text = json.dumps(decision_value(decision))
         with self.tools.history.together():
             self._looked()
@@ -86,7 +86,7 @@ class Journal:
                 self.say(f"goes on: {decision.resumes}")
 
     def step_begun(self, step: Step) -> int:
-        """Recorded before the deed."""
+        """Record a step before its action."""
         self._index += 1
         self._looked()
         self.tools.tell(StepBegun(does=step.does, expected=step.expected))
@@ -106,7 +106,7 @@ class Journal:
         error: OrchestratorError | None,
         proved: bool,
     ) -> int:
-        """Recorded when it has ended; its place in the report."""
+        """Record the end of a step; return its index in the report."""
         self.moved += moved or 0
         self.steps.append(StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
         self.tools.history.step_ended(
@@ -116,31 +116,31 @@ class Journal:
         return len(self.steps) - 1
 
     def steps_proved(self, steps: Sequence[tuple[int, int]]) -> None:
-        """Recorded after one look has answered for all of them: (place in the report, row in history)."""
+        """Record steps as confirmed after one check of all of them: (index in the report, row in history)."""
         with self.tools.history.together():
             for index, row in steps:
                 self.steps[index] = replace(self.steps[index], proved=True)
                 self.tools.history.step_proved(row)
 
     def say(self, text: str) -> None:
-        """A line for those who watch and for history."""
+        """Write a line for subscribers and for history."""
         self.tools.history.said(self.run, self.now, "info", text)
         self.tools.tell(Said(level="info", text=text))
 
     def warn(self, text: str) -> None:
-        """A warning: it stays in the run's report."""
+        """Record a warning: it stays in the run's report."""
         if text not in self.warnings:
             self.warnings.append(text)
             self.tools.history.said(self.run, self.now, "warning", text)
             self.tools.tell(Said(level="warning", text=text))
 
     def note(self, text: str) -> None:
-        """A warning after the run's end: its report is written and stays."""
+        """Record a warning after the run's end: its report is written and unchanged."""
         self.tools.history.said(self.run, self.now, "warning", text)
         self.tools.tell(Said(level="warning", text=text))
 
     def ended(self, outcome: Outcome, why: str, *, cure: str = "", evidence: Sequence[str] = ()) -> RunReport:
-        """The report, stored; an attempt that goes on has ended well."""
+        """Store the report and return it; an attempt still open has succeeded."""
         report = RunReport(
             run=self.run, job=self.job.name, outcome=outcome, why=why, cure=cure, moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
@@ -154,7 +154,7 @@ class Journal:
 
 
 def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
-    """Recorded before anything else is done."""
+    """Record the start of a run before any other action."""
     who = tools.identity
     run = tools.history.begin(
         job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
@@ -165,7 +165,7 @@ def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
 
 
 def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
-    """A failure's evidence as lines to show."""
+    """Return a failure's evidence as lines to show."""
     match error:
         case OutsideError(evidence=evidence):
             return evidence_lines(evidence)
@@ -175,14 +175,14 @@ def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
 
 
 def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:
-    """Runs a small pipeline to its end. Raises: OrchestratorError."""
+    """Run a small pipeline to its end. Raises: OrchestratorError."""
     result = writer.stream(pipeline, stop=journal.tools.stop)
     if not result.well:
         raise journal.tools.engine.explain(broken(pipeline, result, writer.ssh_options))
 
 
 def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str:
-    """The local path of a small file of the target, brought here when it lies elsewhere."""
+    """Return the local path of a small file of the target, copied here when it is on a host."""
     if file.host is None:
         return file.path
     os.makedirs(notes, exist_ok=True)
@@ -198,14 +198,14 @@ _EARLIER = "earlier-"
 
 
 def forget(folder: str) -> None:
-    """Removes what interrupted runs noted of their copying."""
+    """Remove the notes of interrupted runs about their copying."""
     for name in os.listdir(folder):
         if name.startswith((_NOTE, _EARLIER)):
             os.unlink(f"{folder}/{name}")
 
 
 def turn_page(folder: str) -> None:
-    """What was noted so far is from now on an earlier attempt's, and older than all that is noted after."""
+    """Mark all present notes as those of an earlier attempt, older than all later notes."""
     names = os.listdir(folder)
     last = max((int(name.split("-")[1]) for name in names if name.startswith(_EARLIER)), default=0)
     for name in names:
@@ -214,7 +214,7 @@ def turn_page(folder: str) -> None:
 
 
 def in_order(folder: str) -> tuple[str, ...]:
-    """The paths of all notes, this run's and those of interrupted ones before it, in the order they were made."""
+    """Return the paths of all notes, this run's and those of interrupted ones before it, in the order of writing."""
     names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
     names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
     return tuple(f"{folder}/{name}" for name in names)

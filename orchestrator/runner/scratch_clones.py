@@ -1,4 +1,4 @@
-"""`try`: scratch copies of a restore point, made, listed, and dropped by command or once their time is over."""
+"""`try`: scratch copies of a restore point, made, listed, and dropped by command or after their time."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,26 +24,26 @@ from orchestrator.runner.steps import Hands
 
 @runtime_checkable
 class Scratcher(Protocol):
-    """An engine whose points can be cloned."""
+    """An engine that can clone its points."""
 
     def plan_try(
         self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
     ) -> Plan | Refusal:
-        """The clones of a point."""
+        """Return the plan of a point's clones, or a refusal."""
         ...
 
     def survey_scratch(self, job: Job, reader: Reader) -> tuple[Scratch, ...]:
-        """The scratch copies in a job's place."""
+        """Return the scratch copies in a job's place."""
         ...
 
     def drop_scratch(self, job: Job, scratch: Scratch) -> Step:
-        """Destroys one."""
+        """Return the step that destroys one scratch copy."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What a person wants to try: all of a copy or what lies `below`, as of a point; `keep`: for how long."""
+    """The request for a scratch copy: all of a copy or the part `below`, as of a point; `keep`: for how long."""
 
     below: str = ""
     point: str | None = None
@@ -52,7 +52,7 @@ class Trial:
 
 
 def run_try(job: Job, tools: Tools, trial: Trial) -> RunReport:
-    """Makes a scratch copy."""
+    """Make a scratch copy."""
 
     def make(journal: Journal, writer: Writer) -> RunReport:
         engine, now = _scratcher(tools), tools.clock()
@@ -72,7 +72,7 @@ def run_try(job: Job, tools: Tools, trial: Trial) -> RunReport:
 
 
 def drop(job: Job, tools: Tools, name: str | None) -> RunReport:
-    """Drops the scratch copy of that name; without one, those whose time is over."""
+    """Drop the scratch copy of that name; without a name, all that have expired."""
 
     def let_go(journal: Journal, writer: Writer) -> RunReport:
         engine = _scratcher(tools)
@@ -93,7 +93,7 @@ def drop(job: Job, tools: Tools, name: str | None) -> RunReport:
 
 
 def over(found: Sequence[Scratch], now: datetime) -> list[Scratch]:
-    """Those whose time is over."""
+    """Return the scratch copies that have expired."""
     return [each for each in found if each.until is not None and each.until <= now]
 
 

@@ -1,4 +1,4 @@
-"""[snapshots] of a job: taken before the look, pruned once the copy is proved."""
+"""The [snapshots] of a job: taken before the survey, pruned after the copy is confirmed."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from orchestrator.runner.steps import Hands
 
 
 def take_snapshots(journal: Journal, writer: Writer) -> None:
-    """Takes what is due on the source. Raises: OrchestratorError: a run without them would copy yesterday."""
+    """Take due snapshots on the source. Raises: OrchestratorError: a run without them would copy yesterday's data."""
     snapshotter, rules = journal.tools.snapshotter, journal.job.snapshots
     if snapshotter is None or rules is None or not rules.autosnap:
         return
@@ -22,14 +22,14 @@ def take_snapshots(journal: Journal, writer: Writer) -> None:
 
 
 def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: str) -> tuple[Step, ...]:
-    """What a run would take before its look."""
+    """Return the steps by which a run would take snapshots before its survey."""
     if job.snapshots is None or not job.snapshots.autosnap:
         return ()
     return snapshotter.take(job, snapshotter.survey_snapshots(job, reader), _folder_of(job, state))
 
 
 def prune_snapshots(journal: Journal, writer: Writer, *, changed: bool) -> None:
-    """Removes what no rule keeps, on the source, and where the copy `changed` on the target; failing to is a warning."""
+    """Remove what no rule keeps, on the source, and if the copy `changed` on the target; a failure is a warning."""
     snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None:
         return
@@ -52,7 +52,7 @@ def _try(plan: Callable[[], Sequence[Step]], snapshotter: Snapshotter, journal: 
 
 
 def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: Journal, writer: Writer) -> None:
-    """One after the other, each explained by the one who planned it."""
+    """Run the steps one after the other; failures are explained by the snapshotter that planned them."""
     for step in steps:
         hands = Hands(journal, writer, _folder(journal), explain=snapshotter.explain)
         hands.do((step,))
@@ -62,7 +62,7 @@ def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: Journal, write
 
 
 def _folder(journal: Journal) -> str:
-    """What sanoid remembers of a job stays between its runs."""
+    """Return the folder of sanoid's memory of a job, which stays between runs; make it if needed."""
     folder = _folder_of(journal.job, journal.tools.state)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder

@@ -1,10 +1,10 @@
-"""Carries out the steps of a plan: the only holder of a Writer.
+"""Execution of the steps of a plan: the only holder of a Writer.
 
 What only some steps need is imported in the call: most runs find nothing to do, and have none.
 
-What a step left out or could not do, as words and errors.
+Messages and errors for entries that a step left out or could not process.
 
-Runs the steps of one stage: those of one lane in order, lanes side by side.
+Execution of the steps of one stage: steps of one worker in order, workers in parallel.
 """
 
 import errno
@@ -47,7 +47,7 @@ OF_ITSELF = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 
 def own_error(error: OSError, step: Step) -> OutsideError:
-    """A file of ours that could not be written or read, as the error that a program's failure would be."""
+    """Return the error for a file of ours that could not be written or read, as for a failed program."""
     evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
@@ -57,7 +57,7 @@ def own_error(error: OSError, step: Step) -> OutsideError:
 
 
 def gravest(errors: list[OrchestratorError]) -> OrchestratorError:
-    """The error that speaks for a stage: one that ends everything first, else the first; it tells how many more failed."""
+    """Return the error that represents a stage: one that ends everything, else the first; it counts the other failures."""
     chosen = next((error for error in errors if isinstance(error, HALTS)), errors[0])
     if len(errors) > 1:
         chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
@@ -65,7 +65,7 @@ def gravest(errors: list[OrchestratorError]) -> OrchestratorError:
 
 
 def warnings_of(left_out: LeftOut | None) -> tuple[str, ...]:
-    """One line for each entry that a copy had to leave out, up to a number."""
+    """Return one line for each entry that a copy had to leave out, up to a limit."""
     if left_out is None:
         return ()
     unreadable = [
@@ -87,7 +87,7 @@ Waiting = deque[deque[Step]]
 
 
 class Lanes(Generic[Going, End]):
-    """`begin` and `end` are called here, in this thread; `act` in a thread that stays while its programs live.
+    """A scheduler of steps: `begin` and `end` run in this thread, `act` in one that lives as long as its programs.
 
     `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together`
     is entered around the ends of some steps and the begins of the next: one wait for the disk, where many steps are short.
@@ -104,7 +104,7 @@ class Lanes(Generic[Going, End]):
         self._begin, self._act, self._end, self._together = begin, act, end, together
 
     def run(self, stage: Sequence[Step], most: int | None) -> None:
-        """All of the stage, at most `most` lanes at once. Returns after every step that began has ended."""
+        """Run all steps of the stage, at most `most` workers at once. Returns after every started step has ended."""
         lanes: dict[str, deque[Step]] = {}
         for step in stage:
             lanes.setdefault(step.lane, deque()).append(step)
@@ -135,7 +135,7 @@ class Lanes(Generic[Going, End]):
     def _turn(
         self, lanes: Waiting, ended: Iterable[tuple[deque[Step], Step, Going, End]], free: int
     ) -> list[tuple[deque[Step], Step, Going]]:
-        """Notes what has ended, and begins what may begin now, in as many places as are free."""
+        """Record the ended steps, and begin the next ones, as many as there are free workers."""
         begun: list[tuple[deque[Step], Step, Going]] = []
         with self._together():
             for lane, step, going, end in ended:
@@ -155,7 +155,7 @@ _QUIET = 3600.0
 
 
 class Hands:
-    """Does one plan. `left_out` and `meters` gather over its steps, for the manifest and the proofs."""
+    """The executor of one plan. `left_out` and `meters` collect data of its steps, for manifest and checks."""
 
     def __init__(
         self,
@@ -177,13 +177,13 @@ class Hands:
         self._progress: _Progress | None = None
 
     def count(self, plan: Plan) -> None:
-        """From now on bytes are told of all copying steps of the plan together, where there are several."""
+        """Report bytes for all copying steps of the plan together from now on, if there are several."""
         steps = [step for step in plan.steps if step.copies]
         if len(steps) > 1:
             self._progress = _Progress(self.journal, steps, whole=True)
 
     def do(self, stage: Sequence[Step]) -> None:
-        """The steps of one stage, then their proofs, which one look may answer together.
+        """Run the steps of one stage, then their checks, which one survey may answer together.
 
         Raises: OrchestratorError after every step that began has ended.
         """
@@ -219,7 +219,7 @@ class Hands:
         return row
 
     def _remember(self, step: Step, error: OrchestratorError | None) -> None:
-        """What a step tells later plans. A run that fails several times in one way has failed once."""
+        """Record a step's fact for later plans. A run that fails several times in one way has failed once."""
         fact = step.remembers if error is None else step.vain if isinstance(error, OF_ITSELF) else None
         if fact is None or (error is not None and fact[0] in self.journal.failed):
             return
@@ -228,7 +228,7 @@ class Hands:
         self.journal.tools.history.remember(self.journal.job.name, *fact)
 
     def _prove(self, ended: list["_End"]) -> None:
-        """Looks whether the promises of the steps that ended well hold, and books them."""
+        """Check that the promised results of successful steps are there, and record them."""
         well = [how for how in ended if how.error is None]
         proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
         failure: OrchestratorError | None = None
@@ -337,12 +337,12 @@ class Hands:
 
 
 def _patience(step: Step, stall_after: Seconds) -> Seconds:
-    """How long a step may be silent. Why more for small ones: a removal or a wait for a lock on a host says nothing."""
+    """Return how long a step may be silent. Why longer for small ones: a removal or a lock wait prints nothing."""
     return Seconds(stall_after * 1.5 if step.copies else max(stall_after * 1.5, _QUIET))
 
 
 class _End:
-    """How one step went; `index`: its place in the report."""
+    """The result of one step; `index`: its index in the report."""
 
     step: Step
 
@@ -358,7 +358,7 @@ class _End:
 
 
 class _Progress:
-    """Bytes so far over some steps: of a stage, or of a `whole` plan."""
+    """The bytes so far over some steps: of a stage, or of a `whole` plan."""
 
     def __init__(self, journal: Journal, steps: Sequence[Step], *, whole: bool = False) -> None:
         self._tell = journal.tools.tell
@@ -367,7 +367,7 @@ class _Progress:
         self._whole = whole
 
     def feed(self, step: Step, done: int | None, expected: int | None) -> None:
-        """`expected`: what the copying program itself told meanwhile, where the plan could not."""
+        """Report progress. `expected`: the size that the copying program reported meanwhile, if the plan had none."""
         if done is None:
             return
         self._done[id(step)] = done
@@ -378,7 +378,7 @@ class _Progress:
         self._tell(Moved(done=sum(tuple(self._done.values())), expected=whole, whole=self._whole))
 
     def ended(self, step: Step) -> None:
-        """What it moved is what was to be moved: sizes told before are estimates."""
+        """Set the expected size to the bytes moved: earlier sizes are estimates."""
         if id(step) in self._expected:
             self._expected[id(step)] = Bytes(self._done.get(id(step), 0))
 

@@ -18,7 +18,7 @@ _FINDINGS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The copies of a source, the choice among them, and what is known of time and of what is in the way."""
+    """The copies of a source, the choice among them, the estimated time of a restore, and what is in the way."""
 
     job: Job
     copies: tuple[Copy, ...]
@@ -28,7 +28,7 @@ class Found:
 
 
 def found_lines(found: Found, *, now: datetime) -> list[str]:
-    """For people: every copy, the choice, what is newer elsewhere, and the command."""
+    """Render every copy, the choice, the newer points elsewhere, and the restore command for people."""
     lines = [f"{found.job.name}: copies of {found.job.source}"]
     lines += [f"  {_told(copy, now)}" for copy in found.copies]
     choice = found.choice
@@ -50,7 +50,7 @@ def found_lines(found: Found, *, now: datetime) -> list[str]:
 
 
 def restore_command(found: Found) -> str:
-    """The command that restores what was chosen to where it came from."""
+    """Return the command that restores the chosen point to its original place."""
     import shlex
 
     choice = found.choice
@@ -71,7 +71,7 @@ def restore_command(found: Found) -> str:
 
 
 def newer_lines(others: Sequence[tuple[Copy, Held, str]]) -> list[str]:
-    """Beside the plan of one copy, those that are newer."""
+    """Render the newer copies, to be printed beside the plan of one copy."""
     return [f"  {_where_newer(copy, point)}: {do}" for copy, point, do in others]
 
 
@@ -81,7 +81,7 @@ def _where_newer(copy: Copy, point: Held) -> str:
 
 
 def newer_values(others: Sequence[tuple[Copy, Held, str]]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """Render the newer copies for programs."""
     return [
         {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": iso(point.at),
          "away": copy.away or None, "do": do} for copy, point, do in others
@@ -107,7 +107,7 @@ def _told(copy: Copy, now: datetime) -> str:
 
 
 def found_value(found: Found) -> dict[str, Any]:
-    """For programs."""
+    """Render the copies and the choice for programs."""
     choice = found.choice
     return {
         "source": show_name(str(found.job.source)),
@@ -141,7 +141,7 @@ def _copy_value(copy: Copy) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cure:
-    """Where the same bytes are, and the command; `command` empty: somebody must do something first."""
+    """A place with the same bytes, and the command; `command` empty: a person must do something first."""
 
     path: bytes
     job: str
@@ -152,12 +152,12 @@ class Cure:
 
 
 def cure_lines(found: Sequence[Cure]) -> list[str]:
-    """For people."""
+    """Render the places with good bytes for people."""
     return [f"  to heal {each.says}" + (f": {each.command}" if each.command else "") for each in found]
 
 
 def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Render the places with good bytes for programs."""
     return [
         {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
          "command": each.command or None} for each in found
@@ -165,7 +165,7 @@ def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
 
 
 def verified_value(verified: Verified) -> dict[str, Any]:
-    """One verification for `verify --json`."""
+    """Render one verification for `verify --json`."""
     return {
         **report_value(verified.report),
         "point": verified.point,
@@ -175,7 +175,7 @@ def verified_value(verified: Verified) -> dict[str, Any]:
 
 
 def reading_value(reading: Reading | None) -> dict[str, Any] | None:
-    """What a reading found."""
+    """Render the findings of a reading."""
     if reading is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""Removable disks as a table that a tired person understands, one disk with all that is known of it, and both as JSON."""
+"""Removable disks as a table that a tired person understands, one disk in all detail, and both as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -53,7 +53,7 @@ class DiskReport:
 
 
 def sets_value(sets: Sequence[SetReport]) -> dict[str, Any]:
-    """All sets for `disks --json`."""
+    """Render all sets for `disks --json`."""
     return {
         "sets": [
             {
@@ -79,7 +79,7 @@ def _disk_value(row: DiskRow) -> dict[str, Any]:
 
 
 def sets_lines(sets: Sequence[SetReport], now: datetime) -> list[str]:
-    """The table, and below it what each set asks for and complains of."""
+    """Render the table of disks, and below it each set's requests and complaints."""
     if not sets:
         return ["there is no rotation set in targets.toml"]
     rows = [_row(each, row, now) for each in sets for row in each.disks]
@@ -104,7 +104,7 @@ def _row(each: SetReport, row: DiskRow, now: datetime) -> tuple[str, ...]:
 
 
 def disk_value(report: DiskReport) -> dict[str, Any]:
-    """One disk for `disks show --json`."""
+    """Render one disk for `disks show --json`."""
     name = report.row.member.disk.name
     return {
         **_disk_value(report.row), "forecast": report.forecast, "set": report.standing.rotation.name,
@@ -118,7 +118,7 @@ def disk_value(report: DiskReport) -> dict[str, Any]:
 
 
 def _read_again(copies: Sequence[Unit], now: datetime) -> str:
-    """How far back the readings of what lies on a disk go."""
+    """Render the age of the oldest verification of a disk's points."""
     unread = sum(unit.read_at is None for unit in copies)
     since = oldest(copies)
     if since is not None:
@@ -133,7 +133,7 @@ def _own_word(said: Visit | None, now: datetime) -> str:
 
 
 def disk_lines(report: DiskReport, now: datetime) -> list[str]:
-    """One disk, told."""
+    """Render one disk in all detail."""
     member, known = report.row.member, report.row.known
     disk = member.disk
     late = report.standing.health.overdue.get(disk.name)

@@ -1,4 +1,4 @@
-"""Drills as lines and as JSON."""
+"""Restore tests as lines and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _TELLING = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
 
 
 def drilled_value(drilled: Drilled) -> dict[str, Any]:
-    """The evidence of one drill."""
+    """Render the evidence of one restore test."""
     checked, whole = drilled.checked, estimate_whole(drilled)
     return {
         "place": drilled.place, "point": drilled.point, "passed": drilled.outcome is Outcome.DONE and not drilled.proves,
@@ -39,7 +39,7 @@ def drill_value(end: DrillEnd) -> dict[str, Any]:
 
 
 def drill_lines(record: DrillRecord) -> list[str]:
-    """What `show` tells of a run that was a drill."""
+    """Render the part of `show` about a run that was a restore test."""
     drilled = record.drilled
     kind = "all of it" if drilled.whole else f"a sample by seed {drilled.seed}"
     lines = [f"  drill at {drilled.place}" + (f" of point {drilled.point}" if drilled.point else "") + f", {kind}"]
@@ -57,7 +57,7 @@ def drill_lines(record: DrillRecord) -> list[str]:
 
 
 def newest(records: Sequence[DrillRecord], place: str | None = None) -> DrillRecord | None:
-    """The newest drill that says how copies stand, at any place or at one: a failed one of any place first.
+    """Return the newest restore test that judges copies, at any place or at one: a failed one of any place first.
 
     One that was to prove that drills can fail says nothing, nor does one that was cut.
     """
@@ -72,7 +72,7 @@ def newest(records: Sequence[DrillRecord], place: str | None = None) -> DrillRec
 
 
 def newest_line(rules: Drill, records: Sequence[DrillRecord], now: datetime) -> str:
-    """The last drill of a job in one line; empty: there was none, and none is asked for."""
+    """Render the last restore test of a job in one line; empty: there was none, and none is requested."""
     last = newest(records)
     if last is None:
         return "last drill: none yet" if rules.asked else ""
@@ -83,7 +83,7 @@ def newest_line(rules: Drill, records: Sequence[DrillRecord], now: datetime) -> 
 
 
 def last_value(records: Sequence[DrillRecord]) -> dict[str, Any] | None:
-    """The same for JSON."""
+    """Render the last restore test for JSON."""
     last = newest(records)
     if last is None:
         return None

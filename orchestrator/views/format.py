@@ -1,4 +1,4 @@
-"""How instants, ages and tables look, for people and in JSON. Instants are shown in the machine's own time zone."""
+"""Instants, ages and tables as text, for people and in JSON. Instants are shown in the machine's own time zone."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _WEEK = 7  # the same weekday again would be ambiguous
 
 
 def printable(text: str) -> str:
-    r"""The text with everything that a terminal would obey written out: \x1b, \xff. Backslashes stay as they are."""
+    r"""Escape everything that a terminal would obey: \x1b, \xff. Backslashes stay as they are."""
     return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
 
 
@@ -25,12 +25,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def iso(instant: datetime | None) -> str | None:
-    """An instant for JSON: UTC, to the second."""
+    """Render an instant for JSON: UTC, to the second."""
     return None if instant is None else instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def clock(instant: datetime | None, *, now: datetime) -> str:
-    """An instant for people: "today 02:31", "yesterday 02:31", "2024-11-03 02:31"."""
+    """Render an instant for people: "today 02:31", "yesterday 02:31", "2024-11-03 02:31"."""
     if instant is None:
         return "unknown"
     local, today = instant.astimezone(), now.astimezone().date()
@@ -39,7 +39,7 @@ def clock(instant: datetime | None, *, now: datetime) -> str:
 
 
 def brief(instant: datetime | None, *, now: datetime) -> str:
-    """An instant in a narrow column: "today 02:31", "Thu 02:31" within six days on either side, else "2024-11-03"."""
+    """Render an instant briefly: "today 02:31", "Thu 02:31" within six days on either side, else "2024-11-03"."""
     if instant is None:
         return "unknown"
     local = instant.astimezone()
@@ -48,7 +48,7 @@ def brief(instant: datetime | None, *, now: datetime) -> str:
 
 
 def ago(instant: datetime | None, *, now: datetime) -> str:
-    """How long ago: "3 h 2 min ago"; a clock that was wrong shows as "… after now"."""
+    """Render how long ago an instant was: "3 h 2 min ago"; a clock that was wrong shows as "… after now"."""
     if instant is None:
         return "never"
     seconds = (now - instant).total_seconds()
@@ -58,7 +58,7 @@ def ago(instant: datetime | None, *, now: datetime) -> str:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> list[list[str]]:
-    """The cells padded to columns, head first; columns in `right` are numbers. The last column is left as it is."""
+    """Pad the cells to columns, head first; columns in `right` are numbers. The last column is left unchanged."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     return [
@@ -71,18 +71,18 @@ def table(
 
 
 def shortened(text: str, most: int = _WRAPPED) -> str:
-    """The first line of a text, cut where it is longer than `most`."""
+    """Return the first line of a text, cut where it is longer than `most`."""
     first = text.partition("\n")[0]
     return first if len(first) <= most else first[: most - 1] + "…"
 
 
 def indented(lines: Sequence[str], by: int = 2) -> list[str]:
-    """The lines, each moved to the right; a line that is several is taken apart."""
+    """Indent the lines; split a line that contains several."""
     return [" " * by + part for line in lines for part in (line.splitlines() or [""])]
 
 
 def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:
-    """The instant of "2024-11-03", "2024-11-03 02:31" (local time) or "2024-11-03T01:31:00Z". Raises: ValueError.
+    """Parse an instant: "2024-11-03", "2024-11-03 02:31" (local time), "2024-11-03T01:31:00Z". Raises: ValueError.
 
     A day alone means its last moment: the newest copy "as of" that day. A point's name is an instant too.
     """

@@ -1,4 +1,4 @@
-"""What keeps snapshots on the pools, as lines for people and as JSON."""
+"""The pins that keep snapshots on the pools, as lines for people and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ _HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "WANTED BY", "WHAT", "WHY")
 
 
 def pins_value(found: Pins, steps: Sequence[Step], reports: Sequence[RunReport]) -> dict[str, Any]:
-    """All of it for `pins --json`. `lets_go`: the steps that --let-go does; `runs`: how they went."""
+    """Render all pins for `pins --json`. `lets_go`: the steps that --let-go runs; `runs`: their results."""
     return {
         "pins": [_pin_value(pin) for pin in found.pins],
         "unseen": [{"place": show_name(str(place)), "why": why} for place, why in found.unseen],
@@ -39,7 +39,7 @@ def _pin_value(pin: Pin) -> dict[str, Any]:
 
 
 def pins_lines(found: Pins, steps: Sequence[Step], *, let_go: bool, now: datetime, again: str) -> list[str]:
-    """The table of pins, what could not be looked at, and what would be let go. `again`: the command that does it."""
+    """Render the table of pins, unreadable places, and pins to release. `again`: the command that releases them."""
     rows = [_row(pin, now) for pin in found.pins]
     lines = ["  ".join(row).rstrip() for row in table(_HEAD, rows, right=frozenset({"KEEPS"}))] if rows else []
     lines += [] if rows else ["nothing of ours is pinned"]

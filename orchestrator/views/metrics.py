@@ -26,7 +26,7 @@ _ENDED = tuple(outcome.value for outcome in Outcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the numbers are made of. `owed`: since when, by job; `queued`: messages that no channel has taken yet."""
+    """The data behind the metrics. `owed`: since when a run is due, by job; `queued`: messages not delivered yet."""
 
     standing: tuple[Standing, ...]
     totals: tuple[RunTotals, ...]
@@ -48,7 +48,7 @@ def metrics_text(measured: Measured) -> bytes:
 
 
 class _Collected:
-    """What generate_latest asks for its metrics."""
+    """The collector that generate_latest asks for its metrics."""
 
     def __init__(self, found: "tuple[Metric, ...]") -> None:
         self._found = found
@@ -58,7 +58,7 @@ class _Collected:
 
 
 def families(measured: Measured) -> "Iterator[Metric]":
-    """All metrics. What is not known is left out, never 0."""
+    """Yield all metrics. Unknown values are left out, never 0."""
     each = measured.standing
     yield _gauge("build_info", "The version that told these numbers.", ("version",), [((__version__,), 1)])
     yield _gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])

@@ -1,4 +1,4 @@
-"""What people are told in a notice: subjects and bodies, with the rule that sent them."""
+"""The text of notices: subjects and bodies, with the rule that sent them."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ _WELL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Week:
-    """What a job's runs did within the last 7 days."""
+    """The totals of a job's runs within the last 7 days."""
 
     well: int = 0
     badly: int = 0
@@ -34,7 +34,7 @@ class Week:
 def notices_message(
     kind: Kind, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime
 ) -> Message:
-    """All of one kind that there is to tell now, in one message."""
+    """Build one message of all current notices of one kind."""
     rule = _rule(kind, notices, states)
     blocks = [line for notice in notices for line in (*_block(notice), "")]
     about = ", ".join(dict.fromkeys(notice.seen.name for notice in notices))
@@ -46,7 +46,7 @@ def notices_message(
 def message(
     kind: Kind, about: str, subject: str, lines: Sequence[str], facts: dict[str, Any], *, host: str, now: datetime
 ) -> Message:
-    """A message with the facts that every one has."""
+    """Build a message with the facts that every message has."""
     told = {"format": 1, "kind": kind.value, "host": host, "at": iso(now), "about": about, "subject": subject, **facts}
     return Message(
         kind=kind, about=about, made_at=now, subject=subject, body="\n".join(lines) + "\n", facts=json.dumps(told)
@@ -54,7 +54,7 @@ def message(
 
 
 def test_message(name: str, *, host: str, now: datetime) -> Message:
-    """What `poolferry notices test` sends."""
+    """Build the message of `poolferry notices test`."""
     lines = [f"This is a test of the channel {name}. Nothing has happened, and nothing is to be done."]
     return message(Kind.TEST, name, f"poolferry on {host}: a test of {name}", lines, {}, host=host, now=now)
 
@@ -62,7 +62,7 @@ def test_message(name: str, *, host: str, now: datetime) -> Message:
 def digest_message(
     rows: Sequence[tuple[Seen, Week]], day: str, *, at: str, host: str, now: datetime, waiting: Sequence[str]
 ) -> Message:
-    """How all jobs stand, the troubled ones first. `waiting`: what the queue of notices has to say of itself."""
+    """Build the digest of all jobs, those with trouble first. `waiting`: messages about the notices' queue itself."""
     counts = Counter(seen.state for seen, _ in rows)
     told = [f"{counts[state]} {state}" for state in _ORDER if counts[state] or state in _ALWAYS]
     ranks = {State.FAILING: 0, State.LATE: 1, State.PAUSED: 2, State.WAITING: 3, State.NEW: 4, State.UP: 5}
@@ -81,7 +81,7 @@ def digest_message(
 
 
 def ping_message(kind: Kind, about: str, why: str, *, host: str, now: datetime) -> Message:
-    """A ping; most monitors keep its body beside it."""
+    """Build a ping; most monitors keep its body beside it."""
     return message(kind, about, f"{about}: {kind.value}", [f"{host}: {why}"], {"why": why}, host=host, now=now)
 
 

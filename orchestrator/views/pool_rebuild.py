@@ -14,7 +14,7 @@ from orchestrator.views.restore import Link, link_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One source on its way: `copy` it comes back from; None: none can be reached, as `why` tells."""
+    """The progress of one source: `copy` it is restored from; None: none can be reached, `why` has the reason."""
 
     source: Location
     job: Job | None
@@ -68,7 +68,7 @@ def step_lines(step: RebuildStep) -> list[str]:
 
 
 def part_value(part: Part) -> dict[str, Any]:
-    """A part for programs."""
+    """Render a part for programs."""
     return {
         "source": str(part.source), "job": part.copy.job if part.copy else None,
         "place": part.copy.place if part.copy else None, "where": (part.copy.where or None) if part.copy else None,
@@ -89,7 +89,7 @@ def part_told(part: Part) -> tuple[str, list[str]]:
 
 
 def leaving_lines(leaving: Leaving) -> list[str]:
-    """How the datasets stand, one line each, and which copies nobody could look at."""
+    """Render the status of each dataset, one line each, and the copies that could not be read."""
     lines = [f"{one.dataset}: {_standing_line(one)}" for one in leaving.standings]
     for copy in leaving.unseen:
         known = f"; history knows it as of {copy.known_at:%Y-%m-%d %H:%M} UTC" if copy.known_at else ""
@@ -116,7 +116,7 @@ def _standing_line(one: Standing) -> str:
 
 
 def _holder(copy: Copy) -> str:
-    """The place and the job; of a disk that is away, of when that is."""
+    """Render the place and the job of a copy; for a disk that is away, also the date of the information."""
     if copy.held is not None or copy.known_at is None:
         return f"{copy.called} ({copy.job})"
     return f"{copy.called} ({copy.job}; not looked at: as history knows it, as of {copy.known_at:%Y-%m-%d %H:%M} UTC)"

@@ -17,7 +17,7 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One target. `base`: the snapshot that the next run starts from; None: it begins anew. `seen`: it was looked at now."""
+    """One target. `base`: the snapshot that the next run starts from; None: a full copy. `seen`: the target was read now."""
 
     job: str
     target: str
@@ -27,12 +27,12 @@ class Link:
 
 
 def link_lines(found: Sequence[Link]) -> list[str]:
-    """The same for people."""
+    """Render the links for people."""
     return [f"  {link.job} to {link.target}: {link.why}" for link in found]
 
 
 def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """Render the links for programs."""
     return [
         {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
         for each in found
@@ -41,7 +41,7 @@ def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundKit:
-    """A kit as it was found. `folder`: where in the place; `configuration`: by path; `last`: the newest run; `runs`: how many."""
+    """A recovery kit at a place. `folder`: inside the place; `configuration`: by path; `last`: newest run; `runs`: count."""
 
     folder: str
     configuration: Files
@@ -51,7 +51,7 @@ class FoundKit:
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """The jobs that it declares."""
+        """Return the names of the jobs that the kit declares."""
         names = (
             path.removeprefix("jobs/").removesuffix(".toml") for path in self.configuration if path.startswith("jobs/")
         )
@@ -89,7 +89,7 @@ def review_lines(review: KitReview, config: str) -> Sequence[str]:
 
 
 def kit_lines(kit: FoundKit, place: str) -> Sequence[str]:
-    """What was found, for people."""
+    """Render the kit for people."""
     last = kit.last
     told = f"of {last.host}, last run {last.begun_at:%Y-%m-%d %H:%M} UTC ({last.job})" if last else "without any run"
     return (

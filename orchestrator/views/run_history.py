@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # few runs are drills
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:
-    """One run for `history --json`."""
+    """Render one run for `history --json`."""
     return {
         "run": run.id,
         "job": run.job,
@@ -40,7 +40,7 @@ def run_value(run: RunRecord) -> dict[str, Any]:
 
 
 def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> list[str]:
-    """The table of runs, newest first."""
+    """Render the table of runs, newest first."""
     if not runs:
         return [f"no run{f' of {job}' if job else ''} yet"]
     head = ("RUN", "JOB", "BEGUN", "OUTCOME", "TOOK", "MOVED", "WHY")
@@ -60,13 +60,13 @@ def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> 
 
 
 def _told(run: RunRecord) -> str:
-    """Why a run ended so, while it is open why it began; first of all that it was late, and what kept it."""
+    """Return why a run ended so, or why an open run began; a delay and its cause come first."""
     late = run.begun_why.partition("; ")[0] if run.begun_why.startswith("late: ") else ""
     return f"{late}; {run.why}" if late and run.why else run.why or run.begun_why
 
 
 def story_value(story: RunStory, drilled: "DrillRecord | None" = None) -> dict[str, Any]:
-    """One run for `show --json`. `drilled`: what it found, where it was a drill."""
+    """Render one run for `show --json`. `drilled`: its findings, when it was a restore test."""
     return {
         **run_value(story.run),
         **({"drill": _drilled_value(drilled)} if drilled else {}),
@@ -122,7 +122,7 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
 
 
 def story_lines(story: RunStory, *, now: datetime, drilled: "DrillRecord | None" = None) -> list[str]:
-    """One run, told from its beginning to its end."""
+    """Render one run from its beginning to its end."""
     run = story.run
     lines = [
         f"run {run.id}: {run.job}, {run.outcome or 'open'}" + (f": {run.why}" if run.why else ""),
@@ -167,7 +167,7 @@ Known = Mapping[str, Sequence[PointRecord]]
 
 
 def points_value(jobs: Sequence[Job], known: Known) -> dict[str, Any]:
-    """The restore points for `points --json`."""
+    """Render the restore points for `points --json`."""
     return {"points": [_point_value(job, point) for job in jobs for point in known[job.name]]}
 
 
@@ -190,7 +190,7 @@ def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
 
 
 def points_lines(jobs: Sequence[Job], known: Known, *, now: datetime) -> list[str]:
-    """The table of restore points, job by job, oldest first."""
+    """Render the table of restore points, job by job, oldest first."""
     head = ("JOB", "POINT", "TAKEN", "FILES AND FOLDERS", "SIZE", "PROVED", "READ AGAIN", "PLACE")
     rows = [_point_row(job, point, now) for job in jobs for point in known[job.name]]
     cells = table(head, rows, right=frozenset({"FILES AND FOLDERS", "SIZE"})) if rows else []

@@ -12,14 +12,14 @@ Lines = list[str]
 
 
 def reason_lines(head: str, *, cure: str, evidence: Sequence[str], evidence_first: bool = False) -> Lines:
-    """What happened, what to do, and what was seen. A refusal shows the evidence first, as it is the argument."""
+    """Render what happened, the hint, and the evidence. A refusal shows the evidence first, as it is the argument."""
     seen = indented([line for line in evidence if line.strip()])
     todo = indented([f"what to do: {cure}"]) if cure else []
     return [head, *(seen + todo if evidence_first else todo + seen)]
 
 
 def report_lines(report: RunReport) -> Lines:
-    """How a run ended."""
+    """Render how a run ended."""
     told = f"{report.job}: {report.outcome.value}: {report.why} (run {report.run}, {show_duration(report.took_s)})"
     if report.outcome in (Outcome.DONE, Outcome.NOTHING):
         return [told]
@@ -29,7 +29,7 @@ def report_lines(report: RunReport) -> Lines:
 
 
 def refusal_lines(job: str, refusal: Refusal) -> Lines:
-    """Why nothing is done."""
+    """Render why nothing is done."""
     return reason_lines(
         f"{job}: {refusal.outcome.value}: {refusal.why}",
         cure=refusal.cure,
@@ -39,7 +39,7 @@ def refusal_lines(job: str, refusal: Refusal) -> Lines:
 
 
 def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str]]) -> Lines:
-    """What a run would do. `commands`: the lines of each step, in the order of `decision.steps`."""
+    """Render what a run would do. `commands`: the lines of each step, in the order of `decision.steps`."""
     match decision:
         case Refusal():
             return refusal_lines(job, decision)
@@ -60,7 +60,7 @@ def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str
 
 
 def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
-    """One step of a plan with its exact commands."""
+    """Render one step of a plan with its exact commands."""
     expected = f", {show_size(step.expected)} expected" if step.expected is not None else ""
     lines = [f"  {number}. {step.does}{expected}", f"     why:  {step.why}"]
     if step.effect is Effect.DESTROYS or step.removes:
@@ -69,5 +69,5 @@ def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
 
 
 def step_line(event: StepBegun) -> str:
-    """A step as it begins."""
+    """Render a step as it begins."""
     return event.does + (f" ({show_size(event.expected)})" if event.expected else "")

@@ -1,4 +1,4 @@
-"""What schedules promise: their meaning in words, the next runs, what is owed and why it waits, as lines and as JSON."""
+"""Schedules: their meaning in words, the next runs, the due runs and why they wait, as lines and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from orchestrator.views.format import ago, indented, iso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One job. `waits`: why the owed run does not begin; empty: it is its turn."""
+    """The schedule of one job. `waits`: why the due run does not begin; empty: it may begin."""
 
     job: Job
     next: tuple[datetime, ...]
@@ -25,7 +25,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
-    """All jobs. `beat`: of the daemon; None: there has never been one."""
+    """The schedules of all jobs. `beat`: the daemon's heartbeat; None: no daemon has ever run."""
 
     jobs: tuple[Promise, ...]
     beat: Beat | None
@@ -33,12 +33,12 @@ class Promises:
     calendar: Calendar
 
     def only(self, names: Sequence[str]) -> "Promises":
-        """Those of these jobs."""
+        """Return the schedules of these jobs only."""
         return replace(self, jobs=tuple(each for each in self.jobs if each.job.name in names))
 
 
 def meaning(job: Job) -> str:
-    """When a job runs, in words."""
+    """Render in words when a job runs."""
     window = f", only within {job.window}" if job.window else ""
     rests = f", not again within {show_duration(job.min_interval)}" if job.min_interval else ""
     stops = f", stopped at {job.stop_at:%H:%M}" if job.stop_at else ""
@@ -48,7 +48,7 @@ def meaning(job: Job) -> str:
 
 
 def promises_lines(found: Promises) -> list[str]:
-    """For people."""
+    """Render the schedules for people."""
     lines = [line for each in found.jobs for line in _lines(each, found)]
     return [*lines, daemon_line(found.beat, found.now)]
 
@@ -68,7 +68,7 @@ def _lines(each: Promise, found: Promises) -> list[str]:
 
 
 def daemon_line(beat: Beat | None, now: datetime) -> str:
-    """Whether somebody keeps these times."""
+    """Render whether a daemon keeps these times."""
     if beat is None:
         return "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
     if beat.orderly:
@@ -77,7 +77,7 @@ def daemon_line(beat: Beat | None, now: datetime) -> str:
 
 
 def promises_value(found: Promises) -> dict[str, Any]:
-    """For JSON."""
+    """Render the schedules for JSON."""
     beat = found.beat
     return {
         "at": iso(found.now),

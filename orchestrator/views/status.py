@@ -30,7 +30,7 @@ _HEAD = ("JOB", "STATE", "PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """A job's next run. `at` None: no clock tells it; `owed`: since when one is owed; `words`: for a table."""
+    """A job's next run. `at` None: not known from the clock; `owed`: since when one is due; `words`: for a table."""
 
     at: datetime | None
     owed: datetime | None
@@ -39,7 +39,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upcoming:
-    """The next runs by job. `nobody`: why no daemon keeps these times; empty: one does, or none is promised."""
+    """The next runs by job. `nobody`: why no daemon keeps these times; empty: one does, or none is scheduled."""
 
     jobs: Mapping[str, Next]
     nobody: str
@@ -47,7 +47,7 @@ class Upcoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A job with all that its state is judged by. `running`: the run that goes on now; `blamed`: as in `Judged`."""
+    """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `Judged`."""
 
     job: Job
     health: Health
@@ -60,12 +60,12 @@ class Standing:
 
 
 def needs_somebody(found: Standing) -> bool:
-    """Whether `status` ends with 4."""
+    """Return True when a job makes `status` exit with 4."""
     return found.health.state in (State.LATE, State.FAILING)
 
 
 def standing_value(found: Standing, following: Next) -> dict[str, Any]:
-    """One job for `status --json`. `following`: its next run."""
+    """Render one job for `status --json`. `following`: its next run."""
     job, health, running = found.job, found.health, found.running
     return {
         "job": job.name,
@@ -108,7 +108,7 @@ def _last_value(last: RunRecord | None) -> dict[str, Any] | None:
 def standing_lines(
     found: Sequence[Standing], following: Mapping[str, Next], *, now: datetime, paint: Callable[[str, str | None], str]
 ) -> list[str]:
-    """The table, and below each job that is not well why, and what to do. `following`: the next runs, by job."""
+    """Render the table, and below each job with a problem its cause and hint. `following`: the next runs, by job."""
     rows = [(*_row(each, now=now), following[each.job.name].words) for each in found]
     cells = table(_HEAD, rows, right=frozenset({"POINTS"}))
     lines = [paint("  ".join(cells[0]).rstrip(), "bold")]
@@ -121,7 +121,7 @@ def standing_lines(
 
 
 def _row(found: Standing, *, now: datetime) -> tuple[str, ...]:
-    """The cells but the last. The place is told where it may be one of several disks."""
+    """Return the cells but the last. The place is shown where it may be one of several disks."""
     job, copies, last = found.job, found.facts.copies, found.last
     place = f" on {copies[0].place}" if copies and job.target.rotates else ""
     newest = f"{ago(copies[0].current_at, now=now)}{place}" if copies else "none"
@@ -140,7 +140,7 @@ def _reasons(found: Standing) -> list[str]:
 
 
 def next_value(found: Next) -> dict[str, Any]:
-    """For JSON."""
+    """Render the next run for JSON."""
     return {"at": iso(found.at), "owed_since": iso(found.owed), "words": found.words}
 
 

@@ -14,7 +14,7 @@ from orchestrator.views.format import iso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStanding:
-    """A set as it stands: whom it asks for, who is late, and the request in words."""
+    """The state of a set: the requested disk, the late disks, and the request in words."""
 
     rotation: RotationSet
     asked: Ask
@@ -23,7 +23,7 @@ class SetStanding:
 
 
 def visited_lines(ended: Visited, following: SetStanding) -> list[str]:
-    """How a visit ended, for people: above all whether the disk may be pulled out."""
+    """Render how a visit ended, for people: above all whether the disk may be pulled out."""
     name, cure = ended.disk.called, [f"  what to do: {ended.cure}"] if ended.cure else []
     if ended.health:
         cure.append(f"  its own word: {ended.health}")
@@ -40,7 +40,7 @@ def visited_lines(ended: Visited, following: SetStanding) -> list[str]:
 
 
 def leave_the_case(beside: str) -> str:
-    """What is said where something else in a disk's case is in use."""
+    """Render the message for a disk whose case holds another device in use."""
     return f"take out this disk alone: in the same case {beside}, so leave the case plugged in and switched on"
 
 
@@ -50,7 +50,7 @@ def _next(disk: Disk, following: SetStanding) -> str:
 
 
 def visited_value(ended: Visited) -> dict[str, Any]:
-    """A visit for JSON."""
+    """Render a visit for JSON."""
     return {
         "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
         "why": ended.why, "cure": ended.cure, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
@@ -71,7 +71,7 @@ def visit_outcome(ended: Visited) -> Outcome:
 
 
 def recognised_value(found: Recognised) -> dict[str, Any]:
-    """A device for JSON."""
+    """Render a device for JSON."""
     return {
         "device": found.device.path, "state": found.state.value, "disk": found.disk.name if found.disk else None,
         "serial": found.device.serial, "model": found.device.model, "size": found.device.size, "why": found.says,
@@ -80,7 +80,7 @@ def recognised_value(found: Recognised) -> dict[str, Any]:
 
 
 def standing_value(stands: SetStanding) -> dict[str, Any]:
-    """A set for JSON."""
+    """Render the state of a set for JSON."""
     asked, health = stands.asked, stands.health
     return {
         "set": stands.rotation.name, "expected": asked.disk.name if asked.disk else None, "why": asked.why,

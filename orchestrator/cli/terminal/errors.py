@@ -1,4 +1,4 @@
-"""What comes out of a command that fails: plain lines or one JSON object, an exit code, never a traceback."""
+"""The output of a command that fails: plain lines or one JSON object, an exit code, never a traceback."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ DEBUG = "POOLFERRY_DEBUG"
 
 
 class WrongUsage(Exception):
-    """The words of a command line are not understood. `usage`: what would be, if that is known."""
+    """An error for a command line that cannot be parsed. `usage`: the correct usage, if it is known."""
 
     def __init__(self, why: str, cure: str, usage: str | None = None) -> None:
         super().__init__(why)
@@ -26,14 +26,14 @@ class WrongUsage(Exception):
 
 
 class End:
-    """How the command line ended."""
+    """The exit code of the command line."""
 
     code = 0
 
 
 @contextlib.contextmanager
 def explained(terminal: Terminal) -> Iterator[End]:
-    """Turns whatever is raised inside into words and an exit code."""
+    """Convert every exception from inside to a message and an exit code."""
     end = End()
     try:
         yield end

@@ -1,4 +1,4 @@
-"""The command lines that machines type, read without the library that reads all others.
+"""The command lines that machines send, parsed without the library that parses all others.
 
 Why: `poolferry run JOB` with nothing to do is promised to cost what rsync's look costs; importing the library is a quarter
 of all that is ours in it. And udev asks about everything that is plugged in, most of which is nobody's business. Whatever
@@ -17,7 +17,7 @@ _FOLDERS = {"--config": "config", "--state": "state"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRun:
-    """`poolferry run JOB...`, as a timer and the daemon say it."""
+    """The command `poolferry run JOB...`, as a timer and the daemon call it."""
 
     terminal: Terminal
     jobs: tuple[str, ...]
@@ -25,7 +25,7 @@ class PlainRun:
 
 
 def plain_run(words: Sequence[str]) -> PlainRun | None:
-    """What the words ask for, if they are a plain run: names of jobs, and options each as a word of its own."""
+    """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
     if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
         return None
     terminal, jobs, why = Terminal(), list[str](), None
@@ -47,7 +47,7 @@ def plain_run(words: Sequence[str]) -> PlainRun | None:
 
 
 def plain_scan(words: Sequence[str]) -> str | None:
-    """The identity in `poolferry disks scan --identity IDENTITY`, the line that udev leads to."""
+    """Return the identity in `poolferry disks scan --identity IDENTITY`, the command that udev starts; else None."""
     if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
         return None
     return None if words[3].startswith("-") else words[3]

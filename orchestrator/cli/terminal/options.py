@@ -24,14 +24,14 @@ _NO_COMMANDS = ("terminal",)
 
 
 def _take(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Why only when told: `poolferry --json status` must not lose its --json to the command's own, untold one."""
+    """Store only a given option. Why: `poolferry --json status` must not lose --json to the command's unset one."""
     if value and parameter.name:
         setattr(context.find_root().ensure_object(Terminal), parameter.name, value)
 
 
 @functools.cache
 def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
-    """The options of every command: the same ones for all, as making one takes as long as a small import."""
+    """Build the options of every command, the same for all: building one takes as long as a small import."""
     folder = click.Path(file_okay=False, resolve_path=False)
     told: list[tuple[list[str], dict[str, Any], str]] = [
         (["--config"], {"type": folder, "metavar": "DIR"}, "where targets.toml and jobs/ lie"),
@@ -112,7 +112,7 @@ class Group(click.Group):
 
 
 class GroupWithUsual(Group):
-    """A group whose usual command needs no name: `points photos` is `points list photos`."""
+    """A group with a default command: `points photos` means `points list photos`."""
 
     usual = "list"
 
@@ -139,7 +139,7 @@ pass_terminal = click.make_pass_decorator(Terminal, ensure=True)
 
 
 def complete_job(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """The jobs whose names begin so, for a shell; from the names of their files, as nothing may go wrong here."""
+    """Return the jobs whose names begin so, for a shell; from the names of their files, as this must not fail."""
     terminal = context.find_root().ensure_object(Terminal)
     try:
         files = os.listdir(os.path.join(terminal.where.config, "jobs"))

@@ -1,4 +1,4 @@
-"""What goes out: results to stdout, all else to stderr, and never a byte that a terminal would obey."""
+"""The output: results to stdout, all else to stderr, and never a byte that a terminal would obey."""
 
 import contextlib
 import errno
@@ -14,50 +14,50 @@ _COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 
 
 def set_up() -> None:
-    """Names may hold any byte, and a terminal may speak less than Unicode: neither is a reason to fail."""
+    """Set up the output: names may hold any byte, a terminal may know less than Unicode; neither may fail."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def coloured(stream: TextIO) -> bool:
-    """Whether colours help: only on a terminal, and not where somebody said no."""
+    """Return True when colours help: only on a terminal, and not when the user disabled them."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
-    """The text in a colour, or as it is."""
+    """Return the text in a colour, or unchanged."""
     if colour is None or not coloured(stream or sys.stdout):
         return text
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
 def answer(lines: Iterable[str]) -> None:
-    """Result lines, for stdout."""
+    """Print result lines to stdout."""
     for line in lines:
         _write(sys.stdout, printable(line))
 
 
 def answer_painted(lines: Iterable[str]) -> None:
-    """Result lines whose parts are printable already, and may be in colours."""
+    """Print result lines whose parts are printable already, and may be in colours."""
     for line in lines:
         _write(sys.stdout, line)
 
 
 def answer_value(value: Mapping[str, Any]) -> None:
-    """The one JSON object of a command, for stdout."""
+    """Print the one JSON object of a command to stdout."""
     import json  # --help must not wait for it
 
     _write(sys.stdout, json.dumps({"format": 1, **value}, indent=2))
 
 
 def say(line: str) -> None:
-    """A line that is no result, for stderr."""
+    """Print a line that is not a result to stderr."""
     _write(sys.stderr, printable(line))
 
 
 def flush() -> None:
-    """Everything out, as long as somebody listens. Raises: OSError for a full disk."""
+    """Flush all output, as long as a reader exists. Raises: OSError for a full disk."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -77,13 +77,13 @@ def _write(stream: TextIO, line: str) -> None:
 
 
 def _forgive(stream: TextIO, error: OSError) -> None:
-    """Nobody listens any more, or the log's disk is full: a run goes on all the same. A result that is lost is told."""
+    """Ignore a closed reader or a full log disk, so that a run continues; raise the error when a result is lost."""
     if stream is sys.stdout and error.errno not in _GONE:
         raise error
 
 
 def _let_go(stream: TextIO) -> None:
-    """Whatever the stream still holds, and is told from now on, goes nowhere."""
+    """Send the stream's pending and later output to /dev/null."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

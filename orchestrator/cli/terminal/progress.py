@@ -1,4 +1,4 @@
-"""What a run tells while it goes: a bar on a terminal, own plain lines elsewhere."""
+"""The progress of a run: a bar on a terminal, own plain lines elsewhere."""
 
 import sys
 import threading
@@ -20,14 +20,14 @@ _LEAST_GAP = 1.0  # a copy that is over at once needs no lines
 
 
 def progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> Progress:
-    """What fits stderr: a bar where it is a terminal, else lines."""
+    """Return the progress display that fits stderr: a bar on a terminal, else lines."""
     if not quiet and door.coloured(sys.stderr):
         return Bar(verbose=verbose, monotonic=monotonic)
     return Plain(quiet=quiet, verbose=verbose, monotonic=monotonic)
 
 
 class Plain:
-    """A line for each thing said and each step, and within a step one each 10 % or 60 s."""
+    """Progress as lines: one for each message and each step, and within a step one each 10 % or 60 s."""
 
     watched = False
 
@@ -47,7 +47,7 @@ class Plain:
         pass
 
     def tell(self, event: Event) -> None:
-        """One event as a line, or as none."""
+        """Print one event as a line, or print nothing."""
         with self._guard:
             match event:
                 case Begun():
@@ -67,7 +67,7 @@ class Plain:
                     assert_never(event)
 
     def log(self, line: str) -> None:
-        """The command line, where it was asked for."""
+        """Print the command line, when --verbose is set."""
         if self._verbose:
             door.say(f"+ {line}")
 
@@ -92,7 +92,7 @@ class Plain:
 
 
 class Bar:
-    """A bar with percent, rate and time left; what is said scrolls above it."""
+    """A bar with percent, rate and time left; messages scroll above it."""
 
     watched = True
 
@@ -113,7 +113,7 @@ class Bar:
         self._bar.reset(self._task, visible=False)  # the next run's bar begins without this one's end
 
     def tell(self, event: Event) -> None:
-        """One event, in the bar or above it."""
+        """Show one event, in the bar or above it."""
         with self._guard:
             match event:
                 case Begun():
@@ -131,7 +131,7 @@ class Bar:
                     assert_never(event)
 
     def log(self, line: str) -> None:
-        """The command line, where it was asked for."""
+        """Print the command line, when --verbose is set."""
         if self._verbose:
             self._print(f"+ {line}", "dim")
 

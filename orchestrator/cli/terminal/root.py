@@ -57,7 +57,7 @@ def root(terminal: Terminal, context: click.Context, *, version: bool) -> int:
 
 
 def call(words: list[str], terminal: Terminal) -> int:
-    """Reads the words and does what they ask for: the exit code. Raises: WrongUsage, and whatever the command does."""
+    """Parse the words and run their command; return the exit code. Raises: WrongUsage, and the command's own errors."""
     with _own_words():
         code = root.main(words, prog_name=NAME, standalone_mode=False, obj=terminal)
     return code if isinstance(code, int) else 0
@@ -65,7 +65,7 @@ def call(words: list[str], terminal: Terminal) -> int:
 
 @contextmanager
 def _own_words() -> Iterator[None]:
-    """What the library raises, as errors of ours."""
+    """Convert the library's errors to errors of ours."""
     try:
         yield
     except click.UsageError as error:

@@ -38,7 +38,7 @@ def run_and_show(
 
 
 def _asked_by() -> str:
-    """Why a run began, for history."""
+    """Return why a run began, for history."""
     return "by hand" if sys.stdin is not None and sys.stdin.isatty() else "by a command"
 
 

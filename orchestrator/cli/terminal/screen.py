@@ -30,7 +30,7 @@ class Terminal(Frame):
         self.quiet = quiet
 
     def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
-        """The result: the object with --json, else the lines."""
+        """Print the result: the object with --json, else the lines."""
         if self.json:
             door.answer_value(value)
         else:
@@ -63,7 +63,7 @@ class _Listener(Subscriber):
             door.say(f"+ {line}")
 
     def ended(self, report: "RunReport") -> None:
-        """A run's end as lines, unless JSON follows, or nobody wants to hear of what went well."""
+        """Print the end of a run as lines, unless JSON follows, or --quiet is set and the run went well."""
         from orchestrator.domain.run import EXIT
         from orchestrator.views.run_report import report_lines
 
@@ -82,7 +82,7 @@ _WORST = (1, 3, 75, 0)
 
 
 def exit_code(outcomes: "Iterable[Outcome]") -> int:
-    """The exit code of several runs: failed over refused over waiting over fine."""
+    """Return the exit code of several runs: failed over refused over waiting over fine."""
     from orchestrator.domain.run import EXIT
 
     codes = {EXIT[outcome] for outcome in outcomes}

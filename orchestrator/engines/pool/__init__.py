@@ -1,4 +1,4 @@
-"""pool: watches one pool, and scrubs it; it copies nothing, so its jobs have no target."""
+"""pool: watches one pool and scrubs it; it copies nothing, so its jobs have no target."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -19,7 +19,7 @@ from orchestrator.process.pipeline import Broken
 
 
 class NoMeter:
-    """Counts nothing: a scrub moves no bytes."""
+    """A meter that counts nothing: a scrub moves no bytes."""
 
     expected = None
 
@@ -37,7 +37,7 @@ class NoMeter:
 
 
 class PoolEngine:
-    """The contract's face of this folder. Its one "point" is the pool itself, as it was when it was last found sound."""
+    """The pool engine, which implements the contract. Its one "point" is the pool itself, when last found healthy."""
 
     name = "pool"
     options: type = PoolOptions

@@ -34,7 +34,7 @@ printf "=end\\n"
 
 
 def look_command(root: Location) -> Command:
-    """Prints all that a judgement needs: one call, so one login.
+    """Build the command that prints all data that a health check needs: one call, so one login.
 
     `zpool status`: -D tells of dedup tables, -P whole names of devices, -p whole numbers, -s answers that came late, -v
     which files lost data. Never -x: it calls a pool healthy that has lost a device. As JSON from OpenZFS 2.3 on.
@@ -45,7 +45,7 @@ def look_command(root: Location) -> Command:
 
 
 def scrub_command(root: Location, *, pause: bool) -> Command:
-    """Starts a scrub or goes on with a paused one; or pauses it: what is done of it stays done."""
+    """Build the command that starts or resumes a scrub, or pauses it: a paused scrub keeps its progress."""
     words = ("scrub", *(("-p",) if pause else ()), root.path)
     if root.host is None:
         return Command(argv=("zpool", *words), effect=Effect.WRITES)
@@ -57,6 +57,6 @@ def _script(text: str, *values: str, effect: Effect, host: Host | None) -> Comma
 
 
 def _one_line(text: str) -> str:
-    """The script as one line, so that a plan and a log can show it and a person can paste it."""
+    """Return the script as one line, so that a plan and a log can show it and a person can paste it."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return "".join(line + (" " if line.endswith(("then", "do")) else "; ") for line in lines).removesuffix("; ")

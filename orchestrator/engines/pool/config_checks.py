@@ -1,4 +1,4 @@
-"""How a pool is set up, where that will hurt one day: vdevs, names of devices, properties, memory."""
+"""Advice about the setup of a pool that may cause trouble later: vdevs, device names, properties, memory."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _TABLES = 0.25  # of what the ARC may take: metadata beyond that pushes all else
 
 
 def advise_setting_up(world: World) -> Iterator[Finding]:
-    """Advice, none of it grave."""
+    """Yield advice about the setup; none is grave."""
     yield from _mixed(world)
     yield from _uneven(world)
     yield from _names(world)
@@ -31,7 +31,7 @@ def _advice(word: str, says: str, cure: str) -> Finding:
 
 
 def _mixed(world: World) -> Iterator[Finding]:
-    """Top-level vdevs that differ in what they can lose: the pool is as safe as the weakest."""
+    """Report top-level vdevs with different redundancy: the pool is only as safe as the weakest."""
     pool = world.status.name
     tops = [
         device for device in world.status.devices if device.role == DATA and device.kind not in ("hole", "indirect")
@@ -54,7 +54,7 @@ def _mixed(world: World) -> Iterator[Finding]:
 
 
 def _shape(device: Device) -> str:
-    """The kind of a vdev: a mirror being replaced into is still one."""
+    """Return the kind of a vdev: a mirror with a device being replaced is still a mirror."""
     return device.name.rpartition("-")[0] or device.kind
 
 
@@ -122,7 +122,7 @@ def _dedup_cure(on: list[Setting]) -> str:
 
 
 def _arc(world: World) -> Iterator[Finding]:
-    """Why half is enough of a small machine: that was ZFS's own default for long."""
+    """Report an ARC limit that leaves too little memory. Why half is enough on a small machine: ZFS's old default."""
     total, most = world.memory.total, world.memory.arc_most
     if total is None or most is None:
         return

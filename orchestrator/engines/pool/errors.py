@@ -1,4 +1,4 @@
-"""What zpool, zfs and ssh say when a look or a scrub fails → what happened, what it means, what to do."""
+"""The failures of zpool, zfs and ssh during a survey or scrub → what happened, what it means, what to do."""
 
 import re
 
@@ -67,7 +67,7 @@ _TABLE = (
 
 
 def explain(broken: Broken) -> OrchestratorError:
-    """The error of the tree that a failed look or scrub is. Raises nothing."""
+    """Return the error that a failed survey or scrub stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     match result.stopped:
         case StopReason.STALLED | StopReason.TIMED_OUT:
@@ -92,5 +92,5 @@ def explain(broken: Broken) -> OrchestratorError:
 
 
 def _line(said: str, words: str) -> str:
-    """The first line that holds the words."""
+    """Return the first line that matches the pattern."""
     return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")

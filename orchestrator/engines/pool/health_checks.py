@@ -1,4 +1,4 @@
-"""What is not as it should be in a pool, each as a sentence with its cure: devices, errors, scans, room.
+"""The findings about a pool's health, each as a sentence with its hint: devices, errors, scans, free space.
 
 Grave is what loses data, now or with the next fault: devices that are gone or give errors, files that are lost, no room
 left. All else is advice.
@@ -25,7 +25,7 @@ _REPLACE = "else `zpool replace {pool} {name} NEW-DEVICE`"
 
 
 def judge(world: World, options: PoolOptions) -> tuple[Finding, ...]:
-    """All findings, the grave ones first; advice that is accepted is left out."""
+    """Return all findings, grave ones first; accepted advice is left out."""
     found = [
         *_of_pool(world.status),
         *_of_devices(world.status),
@@ -52,7 +52,7 @@ def _of_pool(status: Status) -> Iterator[Finding]:
 
 
 def _of_devices(status: Status) -> Iterator[Finding]:
-    """One finding for each device that is not in use as it should be."""
+    """Yield one finding for each device that is not in normal use."""
     for group, device in _leaves(status):
         if device.state in HEALTHY or device.kind in ("hole", "indirect"):
             continue
@@ -70,7 +70,7 @@ def _part(group: Device | None, device: Device, pool: str) -> str:
 
 
 def _left(group: Device | None) -> str:
-    """What redundancy a top-level group has left, where that is none."""
+    """Return a note when a top-level group has no redundancy left; else an empty string."""
     if group is None:
         return ""
     bad = sum(not any(leaf.state in HEALTHY for leaf in each.all() if leaf.leaf) for each in group.below)
@@ -97,7 +97,7 @@ def _mending(status: Status) -> str:
 
 
 def _of_counters(status: Status) -> Iterator[Finding]:
-    """Errors that were counted: of devices, and of groups where no device of theirs has any."""
+    """Yield findings for counted errors: of devices, and of groups whose devices all have none."""
     for _, device in _leaves(status):
         if device.reads or device.writes or device.checksums:
             yield _counted(device, status.name)
@@ -178,7 +178,7 @@ def _of_slow(status: Status) -> Iterator[Finding]:
 
 
 def _of_the_rest(status: Status, found: Iterable[Finding]) -> Iterator[Finding]:
-    """What zpool itself says, where nothing above has said it. Why not features: an old pool is a sound one."""
+    """Report zpool's own message when no other finding explains it. Why not features: an old pool is healthy."""
     explained = {"state", "device", "errors", "lost"} & {finding.word for finding in found}
     resilvering = status.scan is not None and status.scan.kind == "resilver" and status.scan.state == "running"
     if not status.says or explained or resilvering or "features are" in status.says or "on-disk format" in status.says:
@@ -188,7 +188,7 @@ def _of_the_rest(status: Status, found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _leaves(status: Status) -> Iterator[tuple[Device | None, Device]]:
-    """Each device, with the top-level group that it is in; None: it is a top-level one itself."""
+    """Yield each device with its top-level group; None: the device is a top-level vdev itself."""
     for top in status.devices:
         for each in top.all():
             if each.leaf:

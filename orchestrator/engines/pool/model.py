@@ -1,4 +1,4 @@
-"""What the pool engine sees, and what it says of it.
+"""The data model of the pool engine: what it reads, and what it reports.
 
 Names are ZFS's own: a pool is made of top-level vdevs (a disk, a mirror, a raidz), and those of devices.
 """
@@ -21,7 +21,7 @@ ADVICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A vdev, and what it is made of. `kind`: "disk", "file", "hole", or the group: "mirror", "raidz2", "replacing" …
+    """A vdev and its members. `kind`: "disk", "file", "hole", or the group: "mirror", "raidz2", "replacing" …
 
     Numbers count errors since the last `zpool clear`, or since the import; `slow`: answers that took longer than 30 s.
     """
@@ -38,14 +38,14 @@ class Device:
     below: tuple["Device", ...] = ()
 
     def all(self) -> Iterator["Device"]:
-        """Itself and all below it."""
+        """Yield the device itself and all its descendants."""
         yield self
         for each in self.below:
             yield from each.all()
 
     @property
     def leaf(self) -> bool:
-        """Whether it is a device and no group of them."""
+        """Return True when it is a device, and not a group of devices."""
         return not self.below and not self.kind.startswith(GROUPS)
 
 
@@ -68,7 +68,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How full a top-level vdev is, or the pool itself."""
+    """The used and free space of a top-level vdev, or of the pool itself."""
 
     name: str
     size: int
@@ -77,13 +77,13 @@ class Usage:
 
     @property
     def share(self) -> float:
-        """Used of all, from 0 to 1."""
+        """Return the used share of the total, from 0 to 1."""
         return self.used / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A property of a dataset that was set there by somebody."""
+    """A property that was set locally on a dataset."""
 
     dataset: str
     name: str
@@ -92,7 +92,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes: all of the machine's, what the ARC may grow to, and what dedup tables take in it; None: not told."""
+    """Memory in bytes: the machine's total, the ARC's limit, and the use of dedup tables; None: unknown."""
 
     total: int | None = None
     arc_most: int | None = None
@@ -101,7 +101,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What `zpool status` tells. `says` and `action`: its own words of what is wrong; `damaged`: files with lost data.
+    """The content of `zpool status`. `says` and `action`: its own text about problems; `damaged`: files with lost data.
 
     `errors`: how many errors no redundancy could repair.
     """
@@ -116,14 +116,14 @@ class Status:
     damaged: tuple[str, ...] = ()
 
     def each(self) -> Iterator[Device]:
-        """All devices and groups."""
+        """Yield all devices and groups."""
         for device in self.devices:
             yield from device.all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One pool as a look found it. `at`: by that machine's clock, as are the times of scans.
+    """The survey of one pool. `at`: by that machine's clock, as are the times of scans.
 
     `vdevs`: the top-level ones that hold data; `at_work`: what sends, receives and copies go on from or into this pool.
     """
@@ -142,7 +142,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is not as it should be. `grave`: data is lost, or the next fault loses it."""
+    """One problem of a pool. `grave`: data is lost, or the next fault loses it."""
 
     word: str
     grave: bool
@@ -155,7 +155,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrubbing:
-    """What must hold after a step: the pool is being scrubbed since `since`, or that scrub is paused."""
+    """The expected state after a step: the pool is being scrubbed since `since`, or that scrub is paused."""
 
     root: Location
     since: datetime

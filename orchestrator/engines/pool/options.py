@@ -10,7 +10,7 @@ from orchestrator.engines.pool.model import ADVICE
 
 
 def parse_share(text: str) -> Limit:
-    """A share such as "90%". Raises: ValueError."""
+    """Parse a share such as "90%". Raises: ValueError."""
     try:
         limit = parse_limit(text)
     except ValueError:
@@ -22,7 +22,7 @@ def parse_share(text: str) -> Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOptions:
-    """What a job that watches a pool looks for, and whether it scrubs the pool."""
+    """The options of a job that watches a pool: its limits, and whether it scrubs the pool."""
 
     scrub_every: Seconds | None = key(
         "start a scrub when the last one is older than this, and nothing is sent or received there; without it, only watch",
@@ -47,7 +47,7 @@ class PoolOptions:
 
 
 def mistakes(options: PoolOptions, source: Location, _: Location, __: Verify) -> Iterator[tuple[str, str, str]]:
-    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if "/" in source.path:
         pool = source.path.partition("/")[0]
         yield "source", f'"{source.path}" is a dataset', f'a whole pool, such as "{pool}"'
@@ -59,7 +59,7 @@ def mistakes(options: PoolOptions, source: Location, _: Location, __: Verify) ->
 
 
 def options_of(job: Job) -> PoolOptions:
-    """The job's [pool] section. Raises: TypeError where it has none, a mistake in our own code."""
+    """Return the job's [pool] section. Raises: TypeError when it has none, a mistake in our own code."""
     if not isinstance(job.options, PoolOptions):
         raise TypeError(f"job {job.name} watches no pool")
     return job.options

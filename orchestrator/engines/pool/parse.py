@@ -1,4 +1,4 @@
-"""The look's output → a World."""
+"""The parser of the survey's output → a World."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ _SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", 
 
 
 def parse_look(output: bytes, root: Location) -> World:
-    """What the look command printed. Raises: Unreadable where it is not whole."""
+    """Parse the output of the survey command. Raises: Unreadable when it is incomplete."""
     head, parts = _sections(output.decode(errors="surrogateescape"))
     if "end" not in parts or len(head) < 2:
         raise Unreadable(f"{_UNREADABLE}: it has no end")
@@ -34,7 +34,7 @@ def parse_look(output: bytes, root: Location) -> World:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """(2, 3, 4) of "2.3.4-1" or "zfs-2.3.4-1". Raises: Unreadable."""
+    """Parse "2.3.4-1" or "zfs-2.3.4-1" to (2, 3, 4). Raises: Unreadable."""
     numbers = text.removeprefix("zfs-").partition("-")[0].split(".")
     if not all(number.isdigit() for number in numbers):
         raise Unreadable(f'{_UNREADABLE}: "{text}" is no version')
@@ -42,7 +42,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def _sections(text: str) -> tuple[list[str], dict[str, list[str]]]:
-    """The lines before the first mark, and those below each; a mark counts once, and only in its order."""
+    """Return the lines before the first section mark, and those below each; a mark counts once, in its order."""
     head: list[str] = []
     parts: dict[str, list[str]] = {}
     lines, left = head, list(_SECTIONS)
@@ -66,7 +66,7 @@ def _status(text: str, *, json: bool) -> tuple[Status, int | None]:
 
 
 def parse_vdevs(lines: list[str]) -> tuple[Usage, ...]:
-    """The top-level vdevs that hold data, out of `zpool list -HpPv`: the pool, then below a heading for each role.
+    """Parse the top-level data vdevs of `zpool list -HpPv`: the pool first, then a heading for each role.
 
     A device of a mirror or a raidz has a size, and "-" for what is used of it.
     """
@@ -98,7 +98,7 @@ def _memory(lines: list[str], dedup: int | None) -> Memory:
 
 
 def at_work(pool: str, mounts: list[str], lines: list[str]) -> tuple[str, ...]:
-    """What goes on from or into a pool: each process as words.
+    """Return the transfers that are running from or into a pool: each process as text.
 
     A send by a token names no dataset, so it may be of this pool. Of rsync only directories tell: its own, and those it
     is told of.
@@ -129,7 +129,7 @@ def _of_pool(pool: str, places: list[str], directory: str, words: list[str]) -> 
 
 
 def _unescaped(path: str) -> str:
-    """A path of /proc/mounts, where blanks, tabs, line ends and backslashes are octal."""
+    """Decode a path of /proc/mounts, where blanks, tabs, line ends and backslashes are octal."""
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, character)
     return path.rstrip("/")

@@ -1,4 +1,4 @@
-"""What a look at a pool comes to: a failure, a scrub to start, pause or go on with, or that all is well."""
+"""The decision after a survey of a pool: a failure, a scrub to start, pause or resume, or a healthy pool."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ _NAMED = 20  # files that are lost
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
-    """The decision of one look. `asked` tells nothing that counts: scans are timed by the pool's own machine."""
+    """Return the decision after one survey. `asked` has no effect: scans are timed by the pool's own machine."""
     del asked
     options = options_of(job)
     found = judge(world, options)
@@ -42,7 +42,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
 
 
 def why_due(world: World, options: PoolOptions) -> str:
-    """Why a scrub is due; empty: none is, or this job starts none.
+    """Return why a scrub is due; empty: none is due, or this job starts none.
 
     Why also after a resilver: it reads only what the new disk must have, and ZFS remembers no scan before it.
     """
@@ -60,14 +60,14 @@ def why_due(world: World, options: PoolOptions) -> str:
 
 
 def overdue(world: World, options: PoolOptions) -> bool:
-    """Whether a scrub no longer waits for others: it is later than scrub-late."""
+    """Return True when a scrub no longer waits for transfers: it is later than scrub-late."""
     scan = world.status.scan
     last = scan.ended or scan.began if scan else None
     return last is not None and (world.at - last).total_seconds() > options.scrub_late
 
 
 def well(world: World) -> str:
-    """A sound pool in one line."""
+    """Return one line about a healthy pool."""
     scan = world.status.scan
     return f"{world.status.name} is sound, {world.whole.share:.0%} full; {_told(scan, world.at)}"
 
@@ -89,7 +89,7 @@ def _told(scan: Scan | None, now: datetime) -> str:
 
 
 def _left(scan: Scan, now: datetime) -> float | None:
-    """Seconds that a scan still takes: as ZFS says, where it does; else as fast as it went. None: nobody can tell."""
+    """Return the remaining seconds of a scan: ZFS's own number, else an estimate from its speed. None: unknown."""
     if scan.left is not None or scan.state != "running" or scan.began is None or not scan.share:
         return scan.left
     return (now - scan.began).total_seconds() * (1 - scan.share) / scan.share
@@ -103,7 +103,7 @@ def _failed(grave: tuple[Finding, ...], advice: tuple[str, ...], damaged: tuple[
 
 
 def _wait(world: World, due: str, advice: tuple[str, ...]) -> Refusal:
-    """Not now: daemon and cron try again."""
+    """Return a refusal with the outcome "waiting": daemon and cron try again."""
     return Refusal(
         why=f"{world.status.name} is sound; its scrub waits until nothing is at work there ({due})",
         evidence=(*(f"at work: {each}" for each in world.at_work), *(f"advice: {line}" for line in advice)),

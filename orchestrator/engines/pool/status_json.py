@@ -1,4 +1,4 @@
-"""`zpool status -j --json-int`, which OpenZFS has from 2.3 on → a Status."""
+"""The parser of `zpool status -j --json-int`, available since OpenZFS 2.3 → a Status."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _STATES = {"FINISHED": "finished", "SCANNING": "running", "CANCELED": "canceled"
 
 
 def parse_status(text: str) -> tuple[Status, int | None]:
-    """The status, and the bytes that dedup tables take in memory. Raises: Unreadable."""
+    """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
     try:
         told = json.loads(text)
         (pool,) = told["pools"].values()
@@ -49,7 +49,7 @@ def _status(pool: Table) -> Status:
 
 
 def _top(part: Table, *, root: bool) -> Table:
-    """The vdevs of a part: those that hold data hang below one that stands for the pool."""
+    """Return the vdevs of a part: data vdevs are below one vdev that represents the pool."""
     if not root:
         return part
     (whole,) = part.values()
@@ -73,7 +73,7 @@ def _device(told: Table, role: str) -> Device:
 
 
 def _state(told: Table) -> str:
-    """The state as the text has it, where JSON has ZFS's own word."""
+    """Return the state in the words of the text output; JSON has ZFS's internal word."""
     state = str(told["state"])
     if state == "CANT_OPEN":
         return "FAULTED" if told.get("aux") in ("CORRUPT_DATA", "BAD_LOG") else "UNAVAIL"
@@ -81,7 +81,7 @@ def _state(told: Table) -> str:
 
 
 def _note(told: Table) -> str:
-    """Why a device is as it is, and where one that is known by its number alone was."""
+    """Return the reason for a device's state, and the former path of a device that is known only by its number."""
     aux = str(told.get("aux", ""))
     was = [f"was {told['was']}"] if told.get("was") else []
     return ", ".join([*was, *([_AUX.get(aux, aux.lower().replace("_", " "))] if aux else [])])
@@ -111,12 +111,12 @@ def _instant(told: Table, name: str) -> datetime | None:
 
 
 def _count(told: Table, name: str) -> int:
-    """A number that is told as one, or in digits; 0 where it is not told."""
+    """Return a number that is given as integer or as digits; 0 when it is missing."""
     value = told.get(name, 0)
     return int(value) if isinstance(value, int) or str(value).isdigit() else 0
 
 
 def _in_memory(pool: Table) -> int | None:
-    """Bytes of dedup tables in memory. None: there is no table."""
+    """Return the bytes of dedup tables in memory. None: there is no table."""
     table = pool.get("dedup_stats", {})
     return _count(table, "mspace") if _count(table, "obj_count") else None

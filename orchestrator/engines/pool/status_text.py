@@ -1,4 +1,4 @@
-"""`zpool status` as text, as OpenZFS before 2.3 has it alone → a Status."""
+"""The parser of `zpool status` as text, the only format before OpenZFS 2.3 → a Status."""
 
 import re
 from datetime import UTC, datetime
@@ -31,11 +31,11 @@ _GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-
 
 
 class Unreadable(Exception):
-    """An answer that is not as any version is known to give it."""
+    """An output that fits no known version."""
 
 
 def parse_status(text: str) -> tuple[Status, int | None]:
-    """The status, and the bytes that dedup tables take in memory. Raises: Unreadable."""
+    """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
     parts = _parts(text)
     if "pool" not in parts or "config" not in parts:
         raise Unreadable("`zpool status` tells of no pool")
@@ -54,7 +54,7 @@ def parse_status(text: str) -> tuple[Status, int | None]:
 
 
 def _parts(text: str) -> dict[str, list[str]]:
-    """The lines of each part by its name, the rest of the first line included. Files with errors stand further right."""
+    """Return the lines of each part by its name, with the rest of its first line. Files with errors are indented."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
@@ -71,7 +71,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _errors(lines: list[str]) -> tuple[int, tuple[str, ...]]:
-    """How many, and which files. In short: "3 data errors, use '-v' for a list"."""
+    """Return the number of data errors and the damaged files. Short form: "3 data errors, use '-v' for a list"."""
     first, *rest = lines or [""]
     if first.startswith("No known data errors") or not first:
         return 0, ()
@@ -81,7 +81,7 @@ def _errors(lines: list[str]) -> tuple[int, tuple[str, ...]]:
 
 
 def _scan(lines: list[str]) -> Scan | None:
-    """The scan's own lines. Times are in UTC, as the look asks for that."""
+    """Parse the lines of the scan. Times are in UTC, as the survey requests it."""
     text = _joined(lines)
     kind = "resilver" if text.startswith("resilver") else "scrub" if text.startswith("scrub") else ""
     if not kind:
@@ -112,7 +112,7 @@ def _seconds(left: re.Match[str]) -> float:
 
 
 def _devices(lines: list[str]) -> tuple[Device, ...]:
-    """The vdevs by their indentation: two blanks for each level; headings stand as far left as the pool itself."""
+    """Parse the vdevs by their indentation: two blanks for each level; headings are indented like the pool itself."""
     rows = [
         (len(line[1:]) - len(line[1:].lstrip(" ")), line.split(maxsplit=1)) for line in lines if line.startswith("\t")
     ]
@@ -131,7 +131,7 @@ def _devices(lines: list[str]) -> tuple[Device, ...]:
 
 
 def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Device, int]:
-    """The device in one row with all that is below it, and the row after those."""
+    """Return the device in one row with all its descendants, and the number of the row after them."""
     depth, words = rows[at]
     name, rest = words[0], (words[1] if len(words) > 1 else "").split()
     below: list[Device] = []
@@ -151,6 +151,6 @@ def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Devi
 
 
 def _in_memory(dedup: str) -> int | None:
-    """Bytes of dedup tables in memory: so many entries of so many bytes. None: there is no table."""
+    """Return the bytes of dedup tables in memory: entries times bytes per entry. None: there is no table."""
     told = _CORE.search(dedup)
     return int(told[1]) * parse_size(told[2]) if told else None

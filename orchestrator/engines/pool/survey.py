@@ -1,4 +1,4 @@
-"""Looks at a pool, in one command."""
+"""The survey of a pool, in one command."""
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, SourceMissing
 from orchestrator.domain.job import Job
@@ -17,7 +17,7 @@ _PATIENCE = Seconds(180)  # a pool that lost its disks lets some commands wait f
 
 
 def survey(job: Job, reader: Reader) -> World:
-    """All that a judgement needs.
+    """Return all data that a health check needs.
 
     Raises: OrchestratorError when the pool cannot be looked at; NotNow when it is not there, and may be away.
     """
@@ -30,7 +30,7 @@ def survey(job: Job, reader: Reader) -> World:
 
 
 def look(root: Location, reader: Reader) -> World:
-    """The pool as it is now. Raises: OrchestratorError."""
+    """Return the present state of the pool. Raises: OrchestratorError."""
     try:
         return parse.parse_look(_run(reader, commands.look_command(root)), root)
     except (Unreadable, ValueError, IndexError) as error:
@@ -47,7 +47,7 @@ def _run(reader: Reader, command: Command) -> bytes:
 
 
 def confirm_scrub(proof: Scrubbing, reader: Reader) -> None:
-    """Whether the scrub is as the step left it; a small pool's may have ended meanwhile. Raises: ProofFailed."""
+    """Check that the scrub is as the step left it; on a small pool it may have ended already. Raises: ProofFailed."""
     world = look(proof.root, reader)
     scan = world.status.scan
     if scan is not None and scan.kind == "scrub":

@@ -1,4 +1,4 @@
-"""What `check --system` says of a job that watches a pool."""
+"""The checks of `check --system` for a job that watches a pool."""
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
@@ -11,7 +11,7 @@ from orchestrator.process.executor import Reader
 
 
 def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
-    """One line for the program, and one for the pool or for each finding; none hinders a run, whose matter they are."""
+    """Return one line for the program, and one for the pool or for each finding; none stops a run."""
     where = f"on {job.source.host}" if job.source.host else "here"
     subject = f"pool {job.source}"
     try:

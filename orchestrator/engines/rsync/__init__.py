@@ -1,4 +1,4 @@
-"""rsync: trees of files, carried to dated restore points that share unchanged files, or to a plain mirror."""
+"""rsync: trees of files, copied to dated restore points that share unchanged files, or to a plain mirror."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -23,7 +23,7 @@ Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
 
 class RsyncEngine:
-    """The contract's face of this folder: each call goes straight to the module that knows.
+    """The rsync engine, which implements the contract: each call goes directly to the responsible module.
 
     What nothing needs before the look is imported in the call, as `later` tells.
     """
@@ -106,7 +106,7 @@ class RsyncEngine:
         return failures.explain(broken)
 
     def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        """The plan, warned of what may not fit."""
+        """Return the plan, with a warning when the data may not fit."""
         from orchestrator.engines.rsync.survey import warn_of_room
 
         return warn_of_room(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room

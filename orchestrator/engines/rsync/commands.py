@@ -29,12 +29,12 @@ _WILD_BYTES = rb"([\\*?\[\]])"
 
 
 def rsync_version_command(host: Host | None) -> Command:
-    """Prints version and abilities: JSON since 3.2.7, text before; `-VV` is an error before 3.2."""
+    """Build the command that prints version and abilities: JSON since 3.2.7; before 3.2 `-VV` is an error."""
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
 
 
 def look_command(job: Job, newest: Location, *, there: Program | None, coarse: bool) -> Command:
-    """Itemizes the differences between source and newest copy; writes nothing."""
+    """Build the dry run that itemizes the differences between source and newest copy; it writes nothing."""
     options = options_of(job)
     argv = [
         "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options), "--delete",
@@ -56,7 +56,7 @@ def copy_command(
     lane: bool = False,
     tidy: bool = False,
 ) -> Command:
-    """Copies the source into a tree of ours; unchanged files are linked to `base`, where there is one.
+    """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
     `lane`: only what its input names, with everything below. `tidy`: also removes from the tree what the source no
     longer has.
@@ -87,12 +87,12 @@ def _mirrored(options: RsyncOptions) -> list[str]:
 
 
 def _tidying(options: RsyncOptions) -> list[str]:
-    """In a work tree what goes makes room for what comes; of a mirror an early end must remove nothing."""
+    """Return the delete flag. In a work tree deletion frees space first; in a mirror an early end deletes nothing."""
     return ["--delete-before" if options.points else "--delete-delay"]
 
 
 def renew_command(job: Job, into: Location, world: World, names: str) -> Command:
-    """Copies the files that the local file `names` lists again, whatever lies there in their place.
+    """Build the command that copies the files listed in the local file `names` again, and replaces what lies there.
 
     Why rules and not --files-from: a name that has left the source must be no failure, and rsync settles the folders'
     times. `renewing` writes the file.
@@ -116,7 +116,7 @@ def renew_command(job: Job, into: Location, world: World, names: str) -> Command
 
 
 def renewing(paths: Iterable[bytes]) -> bytes:
-    """Rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself."""
+    """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself."""
     rules: dict[bytes, None] = {}
     for path in paths:
         parts = path.split(b"/")
@@ -127,12 +127,12 @@ def renewing(paths: Iterable[bytes]) -> bytes:
 
 
 def _rule(path: bytes) -> bytes:
-    """A path as a rule. Source: rsync(1): a backslash escapes only in a rule that holds a wildcard."""
+    """Return a path as a rule. Source: rsync(1): a backslash escapes only in a rule that holds a wildcard."""
     return re.sub(_WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
 def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool, private: bool) -> list[str]:
-    """How files are written: beside the old one and renamed, or changed blocks into it.
+    """Return the flags for writing files: a new file that is renamed, or changed blocks written into the old file.
 
     Why no partial folders beside the files of a mirror: users own folders there, and rsync before 3.5 follows the link that one
     of them puts in its place.
@@ -153,7 +153,7 @@ def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool,
 def append_command(
     job: Job, path: bytes, into: Location, partial: bytes, *, here: Program | None, there: Program | None
 ) -> Command:
-    """Completes one half-copied file: the bytes that are there are verified, not sent again."""
+    """Build the command that completes one partial file: its existing bytes are verified, not sent again."""
     source = Location(path=f"{job.source.path.rstrip('/')}/{text(path)}", host=job.source.host)
     target = Location(path=f"{into.path}/{text(partial)}", host=into.host)
     argv = ("rsync", *_what(options_of(job)), "--append-verify", *_moving(job, here, there, into))
@@ -166,7 +166,7 @@ def append_command(
 def restore_command(
     tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = ()
 ) -> Command:
-    """Brings a point, a folder of it or one file back; a folder becomes exactly what the point holds.
+    """Build the command that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
     `left_out`: what is mounted there is neither written nor removed, not even its own folder's owner and time.
     """
@@ -182,7 +182,7 @@ def restore_command(
 
 
 def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:
-    """Brings back what the rules in the local file `names` let pass, as `restore_command` does; `renewing` writes the file."""
+    """Build the command that restores the files that the rules in `names` let pass, like `restore_command`; see `renewing`."""
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *_what(options_of(job), filters=False), "--from0", f"--include-from={names}", "--exclude=*", *local,
             "--sparse", "--modify-window=-1", *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}",
@@ -191,7 +191,7 @@ def sample_command(tree: Location, to: Location, job: Job, names: str) -> Comman
 
 
 def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Command:
-    """Prints digests of files of a tree elsewhere, named NUL-terminated on its input.
+    """Build the command that prints digests of files of a remote tree, named NUL-terminated on its input.
 
     xxh128 needs nothing but rsync there: a dry run against an empty folder compares checksums. Raises: ValueError.
     """
@@ -222,26 +222,26 @@ def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
 
 
 def _comparing(options: RsyncOptions, *, there: Program | None, coarse: bool) -> list[str]:
-    """How equal is told. Whole seconds miss an edit within the same second (19 of 20); 3.1.3 brought nanoseconds."""
+    """Return the flags for comparing. Whole seconds miss edits within a second (19 of 20); nanoseconds since 3.1.3."""
     fine = not coarse and (there is None or there.at_least(3, 1, 3))
     return (["--modify-window=-1"] if fine else []) + (["--checksum"] if options.checksum else [])
 
 
 def _reporting(*, digests: bool = True) -> list[str]:
-    """`digests`: %C is xxh128, which rsync made on its way, for the manifest; with an old side it is MD5 or xxh64."""
+    """Return the flags for reports. `digests`: %C is xxh128 from the transfer; with an old side MD5 or xxh64."""
     told = "%C" if digests else ""
     return ["--no-human-readable", "--stats", "--info=progress2", f"--out-format=pf:%i|%l|%b|{told}|%n"]
 
 
 def shares_xxh128(here: Program | None, there: Program | None) -> bool:
-    """Whether both sides can make xxh128, and be told to. Nobody was asked: both are this machine's own."""
+    """Return True when both sides can make xxh128 on request. Both None: this machine's own rsync on both sides."""
     if here is None or there is None:
         return here is there
     return all(side.at_least(3, 2) and "xxh128" in side.checksums for side in (here, there))
 
 
 def _moving(job: Job, here: Program | None, there: Program | None, into: Location) -> list[str]:
-    """How data travels, and what is told on the way."""
+    """Return the flags for the transfer: link, speed, timeout and reports."""
     rate = [f"--bwlimit={max(1, job.pipe.rate_limit // 1024)}"] if job.pipe.rate_limit else []
     argv = [
         *_reporting(digests=shares_xxh128(here, there)),
@@ -258,7 +258,7 @@ def _moving(job: Job, here: Program | None, there: Program | None, into: Locatio
 
 
 def _choices(job: Job, here: Program | None, there: Program | None) -> list[str]:
-    """Digest and compression that both sides understand; an older side is left to negotiate by itself."""
+    """Return the digest and compression that both sides understand; an older side negotiates by itself."""
     flags = ["--checksum-choice=xxh128"] if shares_xxh128(here, there) else []
     if here is None or there is None:
         return flags
@@ -266,7 +266,7 @@ def _choices(job: Job, here: Program | None, there: Program | None) -> list[str]
 
 
 def choose_compression(wish: str, here: Program, there: Program) -> list[str]:
-    """The flags for the first compression of the wish that both sides have; none where they share none.
+    """Return the flags for the first requested compression that both sides have; none when they share none.
 
     Source: -z with 3.1.1's external zlib against 3.0.6, and -zz or --new-compress towards 3.0.6, end with code 12.
     """
@@ -286,7 +286,7 @@ def choose_compression(wish: str, here: Program, there: Program) -> list[str]:
 
 
 def _pairing(job: Job, there: Program | None, one: Location, other: Location) -> list[str]:
-    """How the far side is reached, and its arguments kept whole."""
+    """Return the flags for the remote shell, and for passing its arguments unchanged."""
     host = one.host or other.host
     if host is None:
         return []
@@ -298,7 +298,7 @@ def _pairing(job: Job, there: Program | None, one: Location, other: Location) ->
 
 
 def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> str:
-    """A path as rsync's argument: contents of the folder; wildcards of a far source are escaped, or [1] means 1."""
+    """Return a path as rsync's argument: the folder's contents; a remote source has wildcards escaped."""
     path = place.path if not folder or place.path == "/" else place.path + "/"
     if place.host is None:
         return path
@@ -308,5 +308,5 @@ def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> st
 
 
 def _escaped(part: str) -> str:
-    """One part of a far source's path. Why not always: rsync takes a backslash for one where its part has no wildcard."""
+    """Escape one part of a remote source's path. Why not always: rsync keeps a backslash in a part without a wildcard."""
     return re.sub(_WILD, r"\\\1", part) if set(part) & set("*?[") else part

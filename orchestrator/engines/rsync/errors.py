@@ -1,4 +1,4 @@
-r"""rsync's exit codes and last words → what happened, what it means, what to do.
+r"""The failures of rsync by exit code and last output → what happened, what it means, what to do.
 
 The exit code alone is never enough: 12 is a broken link, a refused option and a missing program; 23 is everything
 from one unreadable file to a target without inodes. So the table is tried from above, words before mere codes, and
@@ -159,7 +159,7 @@ _TABLE = (
 
 
 def explain(broken: Broken) -> OrchestratorError:
-    """The error of the tree that a failed pipeline is. Raises nothing."""
+    """Return the error that a failed pipeline stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped is StopReason.STALLED:
         return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, cure=_GOES_ON)
@@ -184,7 +184,7 @@ def explain(broken: Broken) -> OrchestratorError:
 
 
 def exit_code(broken: Broken) -> int | None:
-    """The exit code of the last stage that failed, as a shell tells it: 128 and the number of the signal."""
+    """Return the exit code of the last failed stage, as a shell reports it: 128 plus the number of the signal."""
     codes = [code for code in broken.evidence.exits if code]
     if not codes:
         return None
@@ -197,7 +197,7 @@ def _first_line(said: str, words: str) -> str:
 
 
 def is_partial(broken: Broken) -> bool:
-    """Whether rsync did all it could and only some files were left out."""
+    """Return True when rsync did all it could and only some files were left out."""
     return broken.result.stopped is None and exit_code(broken) in (PARTLY, VANISHED)
 
 
@@ -215,7 +215,7 @@ _HARMLESS = re.compile(
 
 
 def left_out(broken: Broken, errors: Iterable[bytes], source: str) -> LeftOut | None:
-    """What a copy had to leave out, None when anything else went wrong too: then it has failed.
+    """Return what a copy had to leave out; None when anything else failed too: then the copy has failed.
 
     A file that shrank while it was read is copied again by rsync itself; only one that is torn then too is a failure.
     """
@@ -243,7 +243,7 @@ def left_out(broken: Broken, errors: Iterable[bytes], source: str) -> LeftOut | 
 
 
 def _below(name: bytes, source: str) -> bytes:
-    """The path below the source's root; nothing for the root itself, and for what is not in the source at all."""
+    """Return the path below the source's root; empty for the root itself, and for a path outside the source."""
     root = source.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
     path = parse_name(name)
     return path.removeprefix(root) if path.startswith(root) and path != root + b"." else b""

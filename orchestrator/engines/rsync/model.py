@@ -1,4 +1,4 @@
-"""What the rsync engine sees and decides with."""
+"""The data model of the rsync engine, for surveys and decisions."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What one side's rsync can do, by its own account."""
+    """The abilities of one side's rsync, as it reports them."""
 
     version: tuple[int, ...]
     protocol: int
@@ -38,13 +38,13 @@ class Program:
     compressions: tuple[str, ...]
 
     def at_least(self, *version: int) -> bool:
-        """Whether it is this version or a later one."""
+        """Return True when it is this version or a later one."""
         return self.version >= version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSeen:
-    """The source's root. `mounted`: it is the root of a filesystem of its own."""
+    """The state of the source's root. `mounted`: it is the root of a filesystem of its own."""
 
     exists: bool
     directory: bool
@@ -57,7 +57,7 @@ class SourceSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfCopied:
-    """A file that an earlier run began: where its bytes lie in the work tree, and what the source has now.
+    """A file that an earlier run began to copy: its path in the work tree, and the source's present size.
 
     `wanted` None: the source no longer has it. `orphan`: rsync was killed and would never use it again.
     """
@@ -71,7 +71,7 @@ class HalfCopied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSeen:
-    """What the target holds. `owner`: the job whose marker lies there; None: no marker."""
+    """The state of the target. `owner`: the job whose marker lies there; None: no marker."""
 
     exists: bool
     parent: bool
@@ -96,7 +96,7 @@ class TargetSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything a plan needs to know."""
+    """Everything that a plan needs."""
 
     here: Program | None  # None: not asked, as both sides are this machine's one rsync
     there: Program | None
@@ -119,13 +119,13 @@ class World:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """The restore points on the target, oldest first."""
+        """Return the restore points on the target, oldest first."""
         return self.target.points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsEqual:
-    """The proof of a copy: what rsync says it has sent lies at the tree, entry for entry in number and in bytes."""
+    """The check of a copy: the tree holds what rsync reports as sent, equal in number of entries and bytes."""
 
     tree: Location
 
@@ -135,7 +135,7 @@ class CountsEqual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointVisible:
-    """The proof of publishing: the tree is there under its name, with its manifest, and `latest` names it."""
+    """The check of publishing: the tree has its name and its manifest, and `latest` names it."""
 
     root: Location
     name: str

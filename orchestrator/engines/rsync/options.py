@@ -11,7 +11,7 @@ COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncOptions:
-    """How rsync copies for one job."""
+    """The options of an rsync copy for one job."""
 
     excludes: tuple[str, ...] = key(
         "patterns that are left out, in rsync's own syntax", default=(), example='["*.tmp", "/cache/"]'
@@ -38,7 +38,7 @@ class RsyncOptions:
 def mistakes(
     options: RsyncOptions, source: Location, target: Location, verify: Verify
 ) -> Iterator[tuple[str, str, str]]:
-    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.in_place and options.points:
         yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
     if options.in_place and options.sparse:
@@ -66,7 +66,7 @@ def mistakes(
 
 
 def options_of(job: Job) -> RsyncOptions:
-    """The job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
+    """Return the job's own section. Raises: TypeError for a job of another engine, a mistake in our own code."""
     if not isinstance(job.options, RsyncOptions):
         raise TypeError(f"job {job.name} is no rsync job")
     return job.options

@@ -1,9 +1,9 @@
-"""How one tree is shared out to lanes that copy side by side: every entry in exactly one lane, lanes of equal weight.
+"""The split of one tree into parallel copies: every entry in exactly one copy, copies of equal weight.
 
 A lane is a list of paths for rsync -r --from0 --files-from: the path of a directory is its whole subtree, of anything
 else just that. All names of one inode travel in one lane, since only then can a copy keep them one inode.
 
-Takes in the listing of a tree entry by entry, and cuts the tree into units small enough to share out to lanes.
+A collector of a tree's listing, entry by entry, that cuts the tree into units small enough for parallel copies.
 
 Why: a listing has millions of lines, so of a plain file only its name and size are kept, packed; of a file with several
 links its paths as well. Directories are cut only where one is too heavy, or where hard links would tie too much.
@@ -35,7 +35,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one copying program takes, and how much that is."""
+    """The share of one copying program: its paths, bytes and entries."""
 
     paths: tuple[bytes, ...]
     size: Bytes
@@ -43,7 +43,7 @@ class Lane:
 
     @property
     def files_from(self) -> bytes:
-        """The paths as rsync reads them with --from0 --files-from.
+        """Return the paths as rsync reads them with --from0 --files-from.
 
         Why "./": rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too.
         """
@@ -52,7 +52,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """The lanes of a tree. Directories above what lanes name are made by each lane that needs them.
+    """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them.
 
     Why nothing settles those afterwards: each rsync sets owner, mode and time of such a directory once all that it
     writes into it is there, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 lanes.
@@ -62,7 +62,7 @@ class Lanes:
 
 
 def split_lanes(units: Sequence[Unit], lanes: int, *, per_file_cost: int = PER_FILE_COST) -> tuple[Lane, ...] | Refusal:
-    """At most `lanes` lanes, the heaviest first; fewer when there are fewer units.
+    """Return at most `lanes` parallel copies, the heaviest first; fewer when there are fewer units.
 
     Refuses: hard links tie the units into fewer groups than there would be lanes without them.
     """
@@ -74,7 +74,7 @@ def split_lanes(units: Sequence[Unit], lanes: int, *, per_file_cost: int = PER_F
 
 
 def deal(weights: Sequence[int], piles: int) -> list[list[int]]:
-    """The places of `weights` in so many piles: the heaviest first, each onto the pile that is lightest by then."""
+    """Distribute the indexes of `weights` over so many piles: the heaviest first, each to the lightest pile."""
     loads = [(0, pile) for pile in range(piles)]
     dealt: list[list[int]] = [[] for _ in loads]
     for place in sorted(range(len(weights)), key=lambda place: -weights[place]):
@@ -85,7 +85,7 @@ def deal(weights: Sequence[int], piles: int) -> list[list[int]]:
 
 
 def tie(units: Sequence[Unit]) -> list[list[Unit]]:
-    """The units in groups: those that hold names of one inode together, the others alone."""
+    """Group the units: those with names of one inode together, the others alone."""
     leader = list(range(len(units)))
     seen: dict[int, int] = {}
     for place, unit in enumerate(units):
@@ -99,7 +99,7 @@ def tie(units: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def weigh(units: Iterable[Unit], per_file_cost: int) -> int:
-    """What units cost together, in bytes."""
+    """Return the total cost of units, in bytes."""
     return sum(unit.size + unit.entries * per_file_cost for unit in units)
 
 
@@ -110,7 +110,7 @@ def _lead(leader: list[int], place: int) -> int:
 
 
 def lane_of(units: Sequence[Unit]) -> Lane:
-    """One lane of all these."""
+    """Make one parallel copy of all these units."""
     return Lane(
         paths=tuple(sorted(path for unit in units for path in unit.paths)),
         size=Bytes(sum(unit.size for unit in units)),
@@ -119,7 +119,7 @@ def lane_of(units: Sequence[Unit]) -> Lane:
 
 
 def _refusal(tied: list[list[Unit]], *, lanes: int, possible: int) -> Refusal:
-    """Why hard links leave too few lanes: the heaviest groups, their inode, bytes and names."""
+    """Build the refusal when hard links leave too few copies: the heaviest groups, their inode, bytes and names."""
     sizes = sorted(((sum(unit.size for unit in group), group) for group in tied), key=lambda pair: -pair[0])
     return Refusal(
         why=f"hard links tie this tree together: {possible} of the {lanes} lanes asked for could carry something",
@@ -157,7 +157,7 @@ class _Folder:
 
 
 class _Linked:
-    """A file with several links: its names in this tree, each with the directory it lies in."""
+    """A file with several links: its names in this tree, each with its directory."""
 
     __slots__ = ("names", "size")
 
@@ -167,7 +167,7 @@ class _Linked:
 
 
 class Aggregator:
-    """Collects a listing; `lanes` may be asked once it is complete.
+    """A collector of a listing; call `lanes` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be
     told or left out). `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
@@ -179,7 +179,7 @@ class Aggregator:
         self._linked: dict[int, _Linked] = {}
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
-        """Takes in one entry. `size` counts once per inode."""
+        """Add one entry. `size` counts once per inode."""
         above, _, name = path.rpartition(b"/")
         if kind == b"d":
             if path != ROOT:
@@ -193,13 +193,13 @@ class Aggregator:
         folder.sizes.append(size)
 
     def totals(self) -> tuple[int, int]:
-        """How many entries there are, the root not counted, and their bytes; an inode's bytes count once."""
+        """Return the number of entries, without the root, and their bytes; an inode's bytes count once."""
         plain = sum(len(folder.sizes) + folder.linked for folder in self._folders.values())
         size = sum(sum(folder.sizes) for folder in self._folders.values())
         return plain + len(self._folders) - 1, size + sum(linked.size for linked in self._linked.values())
 
     def _folder(self, path: bytes) -> _Folder:
-        """The directory at `path`, made with all above it where it is new; above comes before below."""
+        """Return the directory at `path`; create it and its missing ancestors, ancestors first."""
         missing = []
         while path not in self._folders:
             missing.append(path)
@@ -218,7 +218,7 @@ class Aggregator:
         folder.linked += 1
 
     def lanes(self, lanes: int, *, per_file_cost: int = PER_FILE_COST) -> Lanes | Refusal:
-        """The tree in at most `lanes` lanes; fewer when there is too little to share out.
+        """Split the tree into at most `lanes` parallel copies; fewer when there is too little to share out.
 
         Refuses: only hard links leave fewer lanes than asked. What appears in a shared directory after the listing is
         in no lane; the next run takes it.
@@ -235,7 +235,7 @@ class Aggregator:
         return Lanes(lanes=(lane_of([whole]),))
 
     def _roll_up(self) -> None:
-        """Sums sizes and entries over each subtree; the size of an inode lies with its first name."""
+        """Sum sizes and entries over each subtree; the size of an inode counts at its first name."""
         for folder in self._folders.values():
             folder.size, folder.entries = sum(folder.sizes), len(folder.sizes) + folder.linked + 1
         for linked in self._linked.values():
@@ -247,7 +247,7 @@ class Aggregator:
 
 
 class _Cut:
-    """Which directories are shared between lanes, and the units that leaves. The root is always one of them."""
+    """The directories that are shared between parallel copies, and the resulting units. The root is always shared."""
 
     def __init__(self, root: _Folder, linked: dict[int, _Linked], *, lanes: int, per_file_cost: int) -> None:
         self._root = root
@@ -260,7 +260,7 @@ class _Cut:
         self._shared: dict[_Folder, None] = {}  # in a steady order, so that a plan is the same when made again
 
     def until_light(self) -> None:
-        """Cuts until no group of tied units is too heavy and there are enough for all lanes, or nothing can be cut."""
+        """Cut until no group of tied units is too heavy and there are enough for all copies, or no cut is left."""
         while True:
             self._walk()
             groups = tie(self._tied())
@@ -273,7 +273,7 @@ class _Cut:
             self._forced |= more
 
     def units(self) -> list[Unit]:
-        """All units of the tree."""
+        """Return all units of the tree."""
         return [*self._tied(), *(unit for folder in self._shared for unit in self._loose(folder))]
 
     def _walk(self) -> None:
@@ -289,7 +289,7 @@ class _Cut:
                 self._whole[folder.path] = folder
 
     def _tied(self) -> list[Unit]:
-        """The units that hard links may tie: whole directories, and each name of a linked file in a shared one."""
+        """Return the units that hard links may tie: whole directories, and linked files in a shared directory."""
         inodes: dict[_Folder, list[int]] = {folder: [] for folder in self._whole.values()}
         names = []
         for inode, linked in self._linked.items():
@@ -312,7 +312,7 @@ class _Cut:
         return folder
 
     def _loose(self, folder: _Folder) -> Iterator[Unit]:
-        """The plain files of a shared directory: each alone, or in a few groups where they are very many."""
+        """Yield the plain files of a shared directory as units: each alone, or in a few groups if very many."""
         before = b"" if folder is self._root else folder.path + b"/"
         paths = [before + name for name in bytes(folder.names).split(b"\0")[:-1]]
         if len(paths) <= LOOSE_AT_MOST:

@@ -1,9 +1,9 @@
-r"""rsync's and the look's output → values.
+r"""The parsers of the output of rsync and of the survey → values.
 
 rsync writes control bytes and bytes that are no UTF-8 as \#ooo (three octal digits), and the \ of a literal \#ooo too,
 so decoding loses nothing (41 of 41 hostile names came back, with rsync 3.5.0, in C and C.UTF-8).
 
-Reads a copying rsync's output as it comes, and compares its closing account with what lies on the target.
+The meter of a copying rsync's output, and the comparison of its final statistics with the files on the target.
 """
 
 import json
@@ -47,17 +47,17 @@ _CLOSING = 100  # lines; the closing account has under 20
 
 
 def parse_name(text: bytes) -> bytes:
-    """The name that rsync escaped."""
+    """Decode a name that rsync escaped."""
     return re.sub(_OCTAL, lambda match: bytes((int(match[1], 8),)), text) if b"\\#" in text else text
 
 
 def moved_line(path: bytes) -> bytes:
-    """A line that `parse_moved` reads as a file whose digest is not told."""
+    """Return a line that `parse_moved` reads as a file without a digest."""
     return b"pf:>f|0|0||" + b"".join(b"\\#%03o" % byte for byte in path) + b"\n"
 
 
 def parse_moved(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-    """(path, xxh128 in hex) of each file that the kept output of a copying step names; "" where it does not tell the digest.
+    """Yield (path, xxh128 in hex) of each file in the kept output of a copying step; "" where it shows no digest.
 
     A hard link, or a file with new metadata alone, is made without reading; progress in between is passed over.
     """
@@ -68,7 +68,7 @@ def parse_moved(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
 
 
 def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-    """(path, digest) of each line of sha256sum, which escapes newlines and backslashes and then begins with a backslash."""
+    """Yield (path, digest) of each line of sha256sum; a line with escaped newlines or backslashes begins with a backslash."""
     for line in lines:
         escaped = line.startswith(b"\\")
         digest, _, name = line.rstrip(b"\n").lstrip(b"\\").partition(b"  ")
@@ -78,7 +78,7 @@ def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """rsync's own account at its end."""
+    """The final statistics of rsync."""
 
     files: int  # entries in the source's list
     regular: int
@@ -87,7 +87,7 @@ class Stats:
 
 
 def parse_stats(text: bytes) -> Stats | None:
-    """The account that --stats prints, None when it did not come that far."""
+    """Parse the statistics that --stats prints; None when rsync ended before them."""
     found = {key: int(number) for key, number in re.findall(_COUNT, text)}
     regular = re.search(_REGULAR, text)
     if len(found) < 3 or (regular is None and found[b"Number of files"]):  # of nothing it tells no kinds
@@ -101,13 +101,13 @@ def parse_stats(text: bytes) -> Stats | None:
 
 
 def parse_progress(chunk: bytes) -> int | None:
-    """Bytes so far, from the last progress record in the end of a piece of output."""
+    """Return the bytes so far, from the last progress record at the end of a chunk of output."""
     found = re.findall(_PROGRESS, chunk[-_RECENT:])
     return int(found[-1]) if found else None
 
 
 class LookReader:
-    """Counts the itemized lines of a look as they come; memory does not grow with their number."""
+    """A counter of the itemized lines of a survey; its memory use does not grow with their number."""
 
     def __init__(self) -> None:
         self.deleted = self.changed = self.created = self.other = 0
@@ -118,7 +118,7 @@ class LookReader:
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
 
     def feed(self, line: bytes) -> None:
-        """Takes one line of the look's output."""
+        """Read one line of the survey's output."""
         if not line.startswith(b"pf:"):
             self._tail.append(line)
             return
@@ -147,7 +147,7 @@ class LookReader:
             self.folders.setdefault(top, [0, 0])[which] += 1
 
     def changes(self) -> Changes | None:
-        """What was counted, None when rsync's closing account is missing."""
+        """Return the counts, None when rsync's final statistics are missing."""
         stats = parse_stats(b"\n".join(self._tail))
         if stats is None:
             return None
@@ -170,7 +170,7 @@ class LookReader:
 
 
 def parse_source(text: bytes) -> SourceSeen:
-    """What look_at_source_command printed."""
+    """Parse the output of look_at_source_command."""
     head, _, rest = text.partition(b"\0")
     words = head.split()
     if words[0] != b"d":
@@ -193,7 +193,7 @@ def _writable(mode: bytes | str) -> bool:
 
 
 def split_looks(text: bytes) -> tuple[bytes, bytes]:
-    """What look_at_both_command printed: the source's part, the target's."""
+    """Split the output of look_at_both_command: the source's part, the target's part."""
     head, zero, rest = text.partition(b"\0")
     if not head.startswith(b"d"):
         return head + zero, rest
@@ -202,7 +202,7 @@ def split_looks(text: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
-    """What look_at_target_command printed. Half-copied files and damaged entries come from looks of their own.
+    """Parse the output of look_at_target_command. Partial files and damaged entries are read by other commands.
 
     In a mirror everything but our own folder is the source's, whatever its name.
     """
@@ -254,7 +254,7 @@ def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ..
 
 
 def _room(text: bytes) -> tuple[int | None, int | None]:
-    """Free bytes and free inodes; None where it is not told, or the filesystem counts no inodes."""
+    """Return free bytes and free inodes; None where unknown, or where the filesystem counts no inodes."""
     words = [int(word) for word in text.split()]
     if len(words) != 4:
         return None, None
@@ -294,7 +294,7 @@ def _point(root: Location, name: str, files: set[str]) -> Point:
 
 
 def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, ...]:
-    """Points that a cut removal left, and manifests whose tree never got its name."""
+    """Return points left by an interrupted removal, and manifests whose tree never got its name."""
     trash = {name.removeprefix("trash/") for where, _, name in names if where == "o" and name.startswith("trash")}
     orphans = {
         name.split(".")[0]
@@ -305,18 +305,18 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
 
 
 def parse_half_copied(text: bytes) -> tuple[tuple[int, bytes], ...]:
-    """(size, path) of each record of half_copied_command."""
+    """Parse (size, path) of each record of half_copied_command."""
     records = (record.split(b" ", 1) for record in text.split(b"\0") if record)
     return tuple((int(size), path) for size, path in records)
 
 
 def parse_sizes(text: bytes) -> tuple[int | None, ...]:
-    """What sizes_command printed, in the order asked."""
+    """Parse the output of sizes_command, in the order of the request."""
     return tuple(None if line == b"-" else int(line) for line in text.split())
 
 
 def parse_program(text: bytes) -> Program | None:
-    """What `rsync --version --version` tells, in JSON (3.2.7 and later) or text; None when it is no rsync's answer."""
+    """Parse `rsync --version --version`, in JSON (since 3.2.7) or text; None when it is not rsync's output."""
     begin = text.find(b"{")
     if begin >= 0 and b'"version"' in text:
         value = json.loads(text[begin : text.rfind(b"}") + 1])
@@ -350,14 +350,14 @@ _TAIL = 4096  # the closing account is under 1 KiB
 
 
 class RsyncMeter:
-    """Progress from the --info=progress2 records, the truth from the closing account."""
+    """A meter of rsync: progress from the --info=progress2 records, exact numbers from the final statistics."""
 
     def __init__(self) -> None:
         self.seen: int | None = None
         self._tail = b""
 
     def feed(self, chunk: bytes) -> int | None:
-        """Bytes so far, None when this piece does not tell."""
+        """Return the bytes so far, None when this chunk does not show it."""
         self._tail = (self._tail + chunk)[-_TAIL:] if len(chunk) < _TAIL else chunk[-_TAIL:]
         done = parse_progress(chunk)
         if done is not None:
@@ -365,24 +365,24 @@ class RsyncMeter:
         return done
 
     def heard(self, chunk: bytes) -> None:
-        """rsync tells everything on its output."""
+        """Ignore stderr: rsync reports everything on its output."""
 
     def passed(self, count: int) -> int:
-        """A lone rsync hands nothing to a second program."""
+        """Return the count itself: a single rsync passes nothing to a second program."""
         return count
 
     @property
     def expected(self) -> None:
-        """The plan knows it from the look."""
+        """Return None: the plan knows it from the survey."""
         return None
 
     @property
     def stats(self) -> Stats | None:
-        """rsync's closing account, None when it was cut before."""
+        """Return rsync's final statistics, None when it was interrupted before."""
         return parse_stats(self._tail)
 
     def moved(self) -> int | None:
-        """Bytes that travelled: the literal data of the account; after a cut the last progress seen."""
+        """Return the bytes transferred: the literal data of the statistics; if interrupted, the last progress."""
         stats = self.stats
         return stats.literal if stats else self.seen
 
@@ -390,7 +390,7 @@ class RsyncMeter:
 def confirm_counts(
     proof: CountsEqual, meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], recorded: Recorded
 ) -> None:
-    """Whether the tree holds as many files as rsync's lists named, but for what was left out with a warning.
+    """Check that the tree holds as many files as rsync's lists named, except those left out with a warning.
 
     What vanished was named and is not there; of what could not be read, the manifest may tell what no list named.
     Raises: ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.

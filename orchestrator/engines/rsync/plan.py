@@ -1,6 +1,6 @@
-"""What an rsync run does, decided from what was seen.
+"""The decisions of an rsync run, from the survey.
 
-The stages of an rsync plan, each step with its commands, its reason and its proof.
+The stages of an rsync plan, each step with its commands, its reason and its check.
 """
 
 from datetime import timedelta
@@ -73,13 +73,13 @@ def prepare(job: Job, *folders: str) -> Stage:
 
 
 def clear(job: Job, litter: tuple[str, ...]) -> Stage:
-    """Removes what a cut removal or publishing left."""
+    """Return the stage that removes the remains of an interrupted removal or publishing."""
     command = script_commands.remove_command(job.target.location, litter)
     return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
 
 
 def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
-    """Removes points; the owner's [keep] is the consent."""
+    """Return the stage that removes points; the owner's [keep] is the consent."""
     why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
     step = _small(
         f"remove {show_count(len(names), 'point')}", why, script_commands.remove_command(job.target.location, names)
@@ -88,7 +88,7 @@ def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
 
 
 def resume(job: Job, world: World, work: Location, asked: Asked) -> tuple[Stage, ...]:
-    """Half-copied files first: each goes on from where it stopped."""
+    """Return the stages that first complete partial files: each resumes where it stopped."""
     return tuple(
         stage
         for half in world.target.half
@@ -128,7 +128,7 @@ def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int
 
 
 def copies(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> tuple[Stage, ...]:
-    """Lanes, or one rsync over all; then damaged files again, unlinked.
+    """Return the stages with parallel copies, or one rsync over all; then damaged files are copied again, unlinked.
 
     After a cut there is always one over all, as it also tidies.
     """
@@ -143,7 +143,7 @@ def copies(job: Job, world: World, work: Location, base: Point | None, asked: As
 
 
 def _whole(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
-    """One rsync over everything; after a cut it also removes from the work tree what the source no longer has."""
+    """Return the stage with one rsync over everything; after an interruption it also deletes lost files."""
     command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
     return (
         Step(
@@ -159,7 +159,7 @@ def _whole(job: Job, world: World, work: Location, base: Point | None, asked: As
 
 
 def _lanes(world: World) -> tuple[Lane, ...]:
-    """The lanes that the tree really splits into; one lane is none."""
+    """Return the parallel copies of the tree; empty when there is only one."""
     return world.lanes.lanes if isinstance(world.lanes, Lanes) and len(world.lanes.lanes) > 1 else ()
 
 
@@ -181,7 +181,7 @@ def _lane(job: Job, world: World, work: Location, base: Point | None, number: in
 
 
 def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
-    """After the copy. Why not before: rsync puts a link to the older point in the place even of an equal file."""
+    """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old."""
     names = f"{asked.notes}/damaged"
     return (
         Step(
@@ -199,19 +199,19 @@ def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
 
 
 def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
-    """Removes remainders of files that have left the source: the copy may need their room."""
+    """Return the stage that removes partial files that have left the source: the copy may need their space."""
     command = script_commands.discard_command(work, tuple(half.lies for half in stale))
     return (_small("discard remainders", "their files have left the source", command),)
 
 
 def sweep(work: Location) -> Stage:
-    """Removes remainders of files that could not be read to their end; the folders keep their times."""
+    """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times."""
     command = script_commands.sweep_command(work)
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
 def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked) -> Stage:
-    """Writes the manifest of the coming point; the proof is that it holds what rsync's list named."""
+    """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
     recording = Recording(
         tree=work,
         manifest=job.target.location / MANIFEST,
@@ -235,7 +235,7 @@ def _manifest(recording: Recording, proof: CountsEqual | None) -> Step:
 
 
 def publish(job: Job, name: str) -> Stage:
-    """One rename makes the point visible."""
+    """Return the stage that makes the point visible by one rename."""
     root = job.target.location
     step = _small(
         f"publish point {name}",
@@ -246,13 +246,13 @@ def publish(job: Job, name: str) -> Stage:
 
 
 def name_latest(job: Job, name: str) -> Stage:
-    """What a cut in the middle of publishing left undone."""
+    """Return the stage that sets `latest` after an interrupted publishing."""
     command = script_commands.name_latest_command(job.target.location, name)
     return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
 
 
 def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
-    """Copies over the mirror itself; what the source no longer has goes only with the owner's consent."""
+    """Return the stages that copy over the mirror itself; lost source files are deleted only with consent."""
     command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
         does=f"mirror {job.source}",
@@ -274,7 +274,7 @@ def resume_mirror(job: Job) -> Stage:
 
 
 def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
-    """Writes the mirror's manifest. Without the consent to delete, old files may stay: then numbers prove nothing."""
+    """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
     root = job.target.location
     manifest = root / MANIFEST
     linked = manifest if world.target.mirrored else None  # a first copy that was cut has its mark, and no manifest
@@ -292,7 +292,7 @@ def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
 
 
 def end_mirror(job: Job) -> Stage:
-    """The last words to the disk."""
+    """Return the stage that writes all remaining data to the disk."""
     command = script_commands.end_mirror_command(job.target.location)
     return (_small("write everything to the disk", "only then the mirror is as the source", command),)
 
@@ -306,7 +306,7 @@ def _small(does: str, why: str, command: Command) -> Step:
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
-    """The steps to a new restore point (or an equal mirror), nothing, or a refusal."""
+    """Return the steps to a new restore point (or an equal mirror), nothing, or a refusal."""
     refusal = refuse(job, world, asked)
     if refusal:
         return refusal
@@ -316,7 +316,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
 
 
 def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
-    """Whether something about the two places forbids every copy."""
+    """Return a refusal when the state of source or target forbids every copy."""
     return (
         _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
         or _refuse_unmarked(job, world, asked)
@@ -324,7 +324,7 @@ def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
 
 
 def _refuse_digest(job: Job, world: World) -> Refusal | None:
-    """A point on a host is read there, with what that host has."""
+    """Refuse a digest that the target's host cannot make: points on a host are read there."""
     digest, host = job.verify.digest, job.target.location.host
     if host is None or digest == "sha256" or (digest == "xxh128" and commands.shares_xxh128(world.here, world.there)):
         return None
@@ -367,7 +367,7 @@ def _refuse_target(job: Job, world: World) -> Refusal | None:
 
 
 def _refuse_unmarked(job: Job, world: World, asked: Asked) -> Refusal | None:
-    """A target without our marker: new, not mounted, or somebody else's."""
+    """Refuse a target without our marker when it is not mounted or holds other data."""
     target, place = world.target, job.target.location
     if target.owner is not None:
         return None
@@ -390,7 +390,7 @@ def _refuse_unmarked(job: Job, world: World, asked: Asked) -> Refusal | None:
 
 
 def _equal(job: Job, world: World) -> bool:
-    """Whether a whole copy is there that is as the source, as far as a look can tell."""
+    """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
     if changes is None or world.unread or target.owner != job.name or target.damaged:
         return False
@@ -441,14 +441,14 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
 
 
 def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[Stage, ...]:
-    """What an interrupted copy left half: some go on, the others go."""
+    """Return the stages for remainders of an interrupted copy: some are completed, the others discarded."""
     stale = tuple(half for half in world.target.half if half.wanted is None)
     discarded = (discard(tree, stale),) if stale else ()
     return (*discarded, *resume(job, world, tree, asked))
 
 
 def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
-    """One plain tree that becomes as the source."""
+    """Plan the copy to one plain tree that becomes equal to the source."""
     stages = (
         *_clearing(job, world),
         prepare(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
@@ -462,7 +462,7 @@ def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
 
 
 def _new_name(world: World, asked: Asked) -> str:
-    """The run's instant, or one second after the newest point when a clock was set back."""
+    """Return the run's time as a name, or one second after the newest point when a clock was set back."""
     name = point_name(asked.now)
     if world.points and name <= world.points[-1].name:
         return point_name(parse_point_name(world.points[-1].name) + timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""RECOVERY.md: how files come back from a copy with rsync or cp alone. Its blocks are for `sh`, one after the other."""
+"""RECOVERY.md: how to get files back from a copy with rsync or cp alone. Its blocks are for `sh`, in this order."""
 
 import shlex
 from datetime import datetime
@@ -76,7 +76,7 @@ The copy lies at `{place}`.
 
 
 def page(job: Job, made: datetime) -> str:
-    """The page for a job's copy."""
+    """Render the page for a job's copy."""
     source, place, points = job.source, job.target.location, options_of(job).points
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""
     about = (_POINTS if points else _MIRROR).format(
@@ -94,7 +94,7 @@ def _look(place: Location) -> str:
 
 
 def _for_rsync(place: Location) -> str:
-    """As rsync wants it; another port is for ssh's own configuration."""
+    """Return a place in rsync's syntax; another port belongs in ssh's own configuration."""
     return place.path if place.host is None else f"{_login(place)}:{place.path}"
 
 

@@ -1,4 +1,4 @@
-"""How data comes back from a point: a look at both ends, then the steps."""
+"""Restores of data from a point: a survey of both ends, then the steps."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _SHOWN = 5
 
 
 def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
-    """A look at what is wanted and where it shall go; a file wanted into a folder keeps its name."""
+    """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     run = runner(reader)
     kind = run(script_commands.look_at_wanted_command(_below(wanted))).decode().strip()
     seen = _look(wanted.to, kind, wanted.path, run(script_commands.look_at_destination_command(wanted.to)))
@@ -47,21 +47,21 @@ def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSee
 
 
 def _below_it(folder: bytes, mounts: bytes) -> tuple[bytes, ...]:
-    """What is mounted below a folder, by its real path, as seen from it."""
+    """Return the mounts below a folder, given by its real path, as relative paths."""
     inside = folder.rstrip(b"/") + b"/"
     places = (_plain(line) for line in mounts.splitlines())
     return tuple(outermost([place[len(inside) :] for place in places if place.startswith(inside) and place != inside]))
 
 
 def _plain(field: bytes) -> bytes:
-    r"""A path of mountinfo, in which blanks and such are written as \040. Source: proc(5)."""
+    r"""Decode a path of mountinfo, in which blanks and such are written as \040. Source: proc(5)."""
     for code, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
         field = field.replace(code, byte)
     return field
 
 
 def _with_mounts(wanted: Wanted, seen: DestinationSeen, run: Callable[[Command], bytes]) -> DestinationSeen:
-    """The same with what lies in the mounts, and what the point has for them; what leads to them alone is no entry."""
+    """Return the survey with the contents of mounts and the point's data for them; mere path parts are no entries."""
     paths = tuple(one.path for one in seen.mounts)
     steps = sum(path.count(b"/") + 1 for path in paths)
     told = run(script_commands.look_below_command(seen.to, paths, steps + 1)).split(b"\0")
@@ -73,7 +73,7 @@ def _with_mounts(wanted: Wanted, seen: DestinationSeen, run: Callable[[Command],
 
 
 def _filling(marker: bytes) -> tuple[bytes, ...]:
-    """What a restore that was cut brought files into."""
+    """Return the mounts that an interrupted restore copied files into."""
     try:
         return tuple(os.fsencode(name) for name in json.loads(marker)["filling"])
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -81,7 +81,7 @@ def _filling(marker: bytes) -> tuple[bytes, ...]:
 
 
 def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
-    """Job and point of what was begun there; of another part of a point, the part is told with it."""
+    """Return job and point of an unfinished restore; with the path added when it is for another part of a point."""
     try:
         value = json.loads(marker) if marker.strip() else {}
         part = value.get("path", "")
@@ -91,7 +91,7 @@ def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
 
 
 def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
-    """Begin, copy, read again, end. A folder being restored is marked, so that the same command goes on after a cut."""
+    """Plan a restore: prepare, copy, verify, end. The folder is marked, so the same command resumes later."""
     folder = seen.wanted == "folder"
     mounts = () if aside else seen.mounts
     left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
@@ -138,7 +138,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
 
 
 def _marker(job: Job, wanted: Wanted, filled: tuple[bytes, ...]) -> str:
-    """What is written into a folder as long as its restore has not ended."""
+    """Return the text of the marker that stays in a folder until its restore has ended."""
     told = {"format": 1, "job": job.name, "point": wanted.point.name, "path": show_name(wanted.path)}
     return json.dumps({**told, "filling": list(map(_text, filled))} if filled else told)
 
@@ -149,7 +149,7 @@ def _few(paths: tuple[bytes, ...]) -> str:
 
 
 def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
-    """How some files of a point come back, each in its folder."""
+    """Return the step that restores some files of a point, each in its folder."""
     names = f"{notes}/sample"
     return Step(
         does=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
@@ -163,7 +163,7 @@ def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, 
 
 
 def _sweep(seen: DestinationSeen, place: bytes) -> Step:
-    """After a cut: rsync before 3.5 leaves the folders of its half-copied files. `place`: below the destination."""
+    """Return the cleanup step: rsync before 3.5 leaves folders of partial files. `place`: below the destination."""
     tree = seen.to / _text(place) if place else seen.to
     command = script_commands.sweep_command(tree, one_filesystem=bool(seen.mounts))
     return _step(f"sweep {tree}", "remainders that nothing needs any more", command)

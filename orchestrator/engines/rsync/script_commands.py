@@ -20,7 +20,7 @@ def _script(
 
 
 def look_at_target_command(root: Location) -> Command:
-    """Prints what a target holds, NUL-separated: kind, room, marker, then records of where, what kind, and what.
+    """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 
     Where: u(p) and h(ere) tell devices, g and k modes of the root and of our folders, l(atest) its link; r(oot), p(oints) and
     o(urs) tell the names in them; m(irror) a time.
@@ -30,7 +30,7 @@ def look_at_target_command(root: Location) -> Command:
 
 
 def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
-    """Prints what the source's root is: a(bsent), f(ile) or d(irectory) with devices, then x when it is not empty.
+    """Build the command that prints the source's root: a(bsent), f(ile), d(irectory) with devices, x if not empty.
 
     Only a `whole` look sees whether it is; a run's own comparison sees it anyway.
     """
@@ -39,7 +39,7 @@ def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
 
 
 def look_at_both_command(source: Location, root: Location) -> Command:
-    """Prints what `look_at_source_command` would, then what `look_at_target_command` would; both lie on one machine.
+    """Build the one command that runs both `look_at_source_command` and `look_at_target_command`, on one machine.
 
     Why: starting a shell for each costs a run that finds nothing to do five milliseconds more.
     """
@@ -49,12 +49,12 @@ def look_at_both_command(source: Location, root: Location) -> Command:
 
 
 def half_copied_command(work: Location) -> Command:
-    """Prints size and path of what interrupted copying left: in partial directories, and rsync's orphaned temporaries."""
+    """Build the command that prints size and path of partial files: in partial directories, and rsync's orphaned temporaries."""
     return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
 
 
 def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
-    """Prints the size of each file of the source, `-` where there is no such regular file."""
+    """Build the command that prints the size of each file of the source, `-` where there is no such regular file."""
     names = ("./" + path.decode("utf-8", "surrogateescape") for path in paths)
     return _script("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
 
@@ -114,80 +114,80 @@ def resume_mirror_command(root: Location) -> Command:
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:
-    """Everything to the disk, then manifest, tree and `latest` get their names, each by one rename."""
+    """Build the command that syncs to disk, then names manifest, tree and `latest`, each by one rename."""
     return _script("publish.sh", root.path, name, manifest, effect=Effect.WRITES, host=root.host)
 
 
 def remove_command(root: Location, names: tuple[str, ...]) -> Command:
-    """Takes points out of sight by one rename each, then removes them; what a cut leaves is removed by the next."""
+    """Build the command that hides points by one rename each, then removes them; the next one removes any rest."""
     return _script("remove.sh", root.path, *names, effect=Effect.DESTROYS, host=root.host)
 
 
 def end_mirror_command(root: Location) -> Command:
-    """Everything to the disk; then what was noted as damaged, and as unfinished, holds no more."""
+    """Build the command that syncs to disk, then removes the records of damage and of the unfinished mirror."""
     effect = Effect.WRITES
     return _script("end-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
 
 
 def name_latest_command(root: Location, name: str) -> Command:
-    """Makes `latest` name the point."""
+    """Build the command that makes `latest` name the point."""
     return _script("name-latest.sh", root.path, name, effect=Effect.WRITES, host=root.host)
 
 
 def see_point_command(root: Location, name: str) -> Command:
-    """Prints `there` when the point, its manifest and `latest` are."""
+    """Build the command that prints `there` when the point, its manifest and `latest` exist."""
     return _script("see-point.sh", root.path, name, effect=Effect.READS, host=root.host)
 
 
 def look_at_wanted_command(wanted: Location) -> Command:
-    """Prints what a point holds there: folder, file or absent."""
+    """Build the command that prints the kind of a path in a point: folder, file or absent."""
     return _script("look-at-wanted.sh", wanted.path, effect=Effect.READS, host=wanted.host)
 
 
 def look_at_destination_command(to: Location) -> Command:
-    """Prints what lies at a destination, NUL-separated: kind, our marker, number of entries, its real path, where this machine
+    """Build the command that prints a destination, NUL-separated: kind, our marker, number of entries, its real path, where this machine
     has something mounted, the first names.
     """
     return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
 
 
 def look_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> Command:
-    """Prints the first entries of a folder's own filesystem, e before each; then the mounts, f where files are in it, else v."""
+    """Build the command that prints the first entries of a folder's own filesystem (e), then mounts: f with files, else v."""
     return _script("look-below.sh", to.path, str(most), *map(text, mounts), effect=Effect.READS, host=to.host)
 
 
 def look_in_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
-    """Prints those of the paths at which a point holds something: no empty folder, and not nothing."""
+    """Build the command that prints the paths at which a point holds something, empty folders not counted."""
     return _script("look-in-point.sh", tree.path, *map(text, paths), effect=Effect.READS, host=tree.host)
 
 
 def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str) -> Command:
-    """Renames away what lies there when `aside` is told, makes the folder, and marks it as being restored."""
+    """Build the command that renames existing data if `aside` is set, makes the folder, and marks it."""
     return _script("begin-restore.sh", to.path, aside, folder, marker, effect=Effect.WRITES, host=to.host)
 
 
 def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command:
-    """Everything to the disk, then the marker goes; the folder keeps its time. `filled`: what is mounted below it."""
+    """Build the command that syncs to disk, then removes the marker; the folder's time stays. `filled`: mounts."""
     places = (f"{to.path.rstrip('/')}/{text(each)}" for each in filled)
     return _script("end-restore.sh", to.path, *places, effect=Effect.WRITES, host=to.host)
 
 
 def store_command(file: Location) -> Command:
-    """Writes its input to a file, whole or not at all."""
+    """Build the command that writes its input to a file, completely or not at all."""
     effect = Effect.WRITES
     return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
 
 
 def show_file_command(file: Location) -> Command:
-    """Prints a file."""
+    """Build the command that prints a file."""
     return Command(argv=("cat", "--", file.path), effect=Effect.READS, host=file.host)
 
 
 def sums_command(tree: Location) -> Command:
-    """Prints sha256sum's line for each file that its input names, NUL-terminated."""
+    """Build the command that prints sha256sum's line for each file named NUL-terminated on its input."""
     return _script("sums.sh", tree.path, effect=Effect.READS, host=tree.host)
 
 
 def text(name: bytes) -> str:
-    """A name as an argument carries it."""
+    """Decode a name for use as an argument."""
     return name.decode("utf-8", "surrogateescape")

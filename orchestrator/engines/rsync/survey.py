@@ -1,6 +1,6 @@
-"""Looks at source, target and their differences, in a constant number of commands.
+"""The survey of source, target and their differences, in a constant number of commands.
 
-How much room a copy needed and its target had, as far as the look could tell.
+The space that a copy needed and the free space of its target, as far as the survey could see.
 """
 
 import re
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def tell_room(world: World) -> str:
-    """What was to be copied against what was free before, and what is missing; empty where neither is known."""
+    """Report the size to copy, the free space before and the missing space; empty when none is known."""
     changes, target = world.changes, world.target
     if changes is None:
         return ""
@@ -50,7 +50,7 @@ def tell_room(world: World) -> str:
 
 
 def warn_of_room(world: World, plan: Plan) -> Plan:
-    """The plan, with a warning where more is to be copied than is free. Why no refusal: nobody knows before what holes and the
+    """Return the plan, with a warning if the copy exceeds free space. Why no refusal: nobody knows before what holes and the
     target's compression make of it; nor, after an interrupted copy, how much of it is there."""
     moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
     if moving is None or free is None or moving <= free or world.target.work:
@@ -63,7 +63,7 @@ def warn_of_room(world: World, plan: Plan) -> Plan:
 
 
 def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
-    """`again`: an interrupted copy has taken some of the room already, so nothing can be subtracted."""
+    """Return the sentence on bytes. `again`: an interrupted copy uses some space already: nothing is subtracted."""
     if changes.moving is None or free is None:
         return ""
     missing = changes.moving - free
@@ -73,7 +73,7 @@ def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
 
 
 def _inodes(changes: Changes, free: int | None) -> str:
-    """A new point also needs an inode for each of its folders, so this is the least."""
+    """Return the sentence on inodes. A new point also needs an inode for each folder, so this is the minimum."""
     if free is None or changes.created <= free:
         return ""
     return f"{show_count(changes.created, 'new entry', 'new entries')} and only {free} inodes were free"
@@ -89,7 +89,7 @@ _HOLE = 64 << 10  # less may be a filesystem that packs small files
 
 
 def survey(job: Job, asked: Asked, reader: Reader) -> World:
-    """Everything the plan needs. Raises: OrchestratorError when a side cannot be looked at."""
+    """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
     run = runner(reader)
     here, there = survey_programs(job, run)
     source_text, target_text = _look_at_both(job, reader)
@@ -119,7 +119,7 @@ def survey(job: Job, asked: Asked, reader: Reader) -> World:
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
-    """What source and target print of themselves: by one command where both are here. Raises: OrchestratorError."""
+    """Return the survey output of source and target: one command when both are local. Raises: OrchestratorError."""
     source, root, run = job.source, job.target.location, runner(reader)
     if source.host is None and root.host is None:
         both = reader.read(Pipeline(stages=(script_commands.look_at_both_command(source, root),)))
@@ -132,7 +132,7 @@ def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
 
 
 def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
-    """Two looks at once, here and in a thread that lives as long as its program. Raises: OrchestratorError."""
+    """Run two surveys at once, here and in a thread that lives as long as its program. Raises: OrchestratorError."""
     ended: list[_Other | OrchestratorError] = []
 
     def look() -> None:
@@ -153,7 +153,7 @@ def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple
 
 
 def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program | None, Program | None]:
-    """Both sides' rsync when there are two; (None, None) for a copy within this machine."""
+    """Return the rsync of both sides when there are two; (None, None) for a copy within this machine."""
     host = job.source.host or job.target.location.host
     if host is None:
         return None, None
@@ -163,7 +163,7 @@ def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program 
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
-    """The restore points that are there, oldest first; of a mirror the mirror itself."""
+    """Return the existing restore points, oldest first; for a mirror the mirror itself."""
     root = job.target.location
     text = runner(reader)(script_commands.look_at_target_command(root))
     points = options_of(job).points
@@ -190,7 +190,7 @@ def _mirror_damaged(text: bytes) -> bool:
 
 
 def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSeen:
-    """What the target holds, with half-copied files and damaged entries when there are any."""
+    """Return the state of the target, with partial files and damaged entries when there are any."""
     root = job.target.location
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)
@@ -208,7 +208,7 @@ def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targ
 
 
 def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[HalfCopied, ...]:
-    """Partial files, and temporaries that a killed rsync left; each with the size its source has now.
+    """Return partial files, and temporaries of a killed rsync, each with the present size of its source file.
 
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
@@ -246,7 +246,7 @@ def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: Program | None, coarse: bool
 ) -> tuple[Changes | None, bool]:
-    """The itemized dry run, counted as it comes, and whether something could not be read; neither stops the look."""
+    """Return the counts of an itemized dry run, and whether some entries were unreadable; neither ends the survey."""
     look = parse.LookReader()
     command = commands.look_command(job, newest, there=there, coarse=coarse)
     try:
@@ -292,7 +292,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool, tuple[byt
 
 
 def _first_copy(listed: "Aggregator") -> Changes:
-    """A first copy moves everything."""
+    """Return the changes of a first copy: it copies everything."""
     entries, size = listed.totals()
     return Changes(
         entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size

@@ -1,4 +1,4 @@
-"""What `check --system` says of an rsync job: programs, versions with known holes, both places, room."""
+"""The checks of `check --system` for an rsync job: programs, versions with known bugs, source, target, free space."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ _HOLES = (
 
 
 def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
-    """One line for each thing that a run needs; the first failure of a side ends its lines."""
+    """Return one line for each thing that a run needs; the first failure of a side ends its lines."""
     run = runner(reader)
     far = job.source.host or job.target.location.host
     found: list[Advice] = []

@@ -1,4 +1,4 @@
-"""sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around the copies of zfs."""
+"""sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around zfs copies."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ from orchestrator.process.pipeline import Broken
 
 
 class NoMeter:
-    """Counts nothing: a snapshot moves no bytes."""
+    """A meter that counts nothing: a snapshot moves no bytes."""
 
     expected = None
 
@@ -38,7 +38,7 @@ class NoMeter:
 
 
 class SanoidEngine:
-    """The contract's face of this folder, for jobs that only take snapshots, and for the runs of other engines' jobs."""
+    """The sanoid engine, which implements the contract, for snapshot-only jobs and for runs of other engines' jobs."""
 
     name = "sanoid"
     options: type = SanoidOptions
@@ -143,7 +143,7 @@ class SanoidEngine:
         recorded: Recorded | None,
         reader: Reader,
     ) -> None:
-        """The commands themselves see to it that what was due is there."""
+        """Do nothing: the commands themselves make sure that the due snapshots are there."""
 
 
 def _point(world: World, at: int) -> Point:

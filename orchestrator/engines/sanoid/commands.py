@@ -1,4 +1,4 @@
-"""Every command line of the sanoid engine, and the configuration that sanoid gets, each line with its reason."""
+"""Every command line of the sanoid engine, and the configuration for sanoid, each line with its reason."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -62,7 +62,7 @@ prune_defer = 0
 
 
 def look_command(root: Location, *, downward: bool) -> Command:
-    """Prints that machine's time, the datasets, an empty line, then the root's snapshots with the time of each.
+    """Build the command that prints the machine's time, the datasets, an empty line, the root's dated snapshots.
 
     Why only the root's: a snapshot's time costs ZFS a read of each, and sanoid decides for the others by itself.
     """
@@ -70,14 +70,14 @@ def look_command(root: Location, *, downward: bool) -> Command:
 
 
 def version_command(host: Host | None) -> Command:
-    """Prints sanoid's version."""
+    """Build the command that prints sanoid's version."""
     return Command(argv=("sanoid", "--version"), effect=Effect.READS, host=host)
 
 
 def take_command(
     root: Location, text: str, folder: str, *, due: Iterable[tuple[str, datetime]], use: str | None
 ) -> Command:
-    """sanoid takes what is due, and each kind of `due` is seen to have one since the instant told with it.
+    """Build the command by which sanoid takes due snapshots; it checks for one of each `due` kind afterwards.
 
     Why the script around it: sanoid ends with 0 when `zfs snapshot` fails; it believes its own list of snapshots for a
     quarter of an hour (--force-update renews it too late for the same run), so that goes first; and it names snapshots
@@ -90,7 +90,7 @@ def take_command(
 
 
 def prune_command(root: Location, text: str, folder: str, *, use: str | None) -> Command:
-    """sanoid removes what no rule keeps; the numbers in the job file are the consent.
+    """Build the command by which sanoid removes what no rule keeps; the numbers in the job file are the consent.
 
     A snapshot that a hold keeps, or a clone needs, stays and is told; anything else that could not go is a failure.
     """
@@ -100,7 +100,7 @@ def prune_command(root: Location, text: str, folder: str, *, use: str | None) ->
 def configuration(
     root: str, rules: Rules, *, take: bool, downward: bool, spare: bool = True, left_out: Iterable[str] = ()
 ) -> str:
-    """The sanoid.conf of one dataset, either for taking or for pruning.
+    """Render the sanoid.conf of one dataset, either for taking or for pruning.
 
     Why one for each: to sanoid 0 means both to take none and to keep none. `spare`: pruning leaves a kind of 0 alone.
     Why every boundary is told: sanoid's own defaults are another file's, its days end at 23:59, and its years are wrong
@@ -120,7 +120,7 @@ def _word(yes: bool) -> str:
 
 
 def _values(root: Location, text: str, folder: str, use: str | None) -> tuple[str, str, str]:
-    """The script's first arguments: here the text lies in the folder already, on a host it travels along."""
+    """Return the script's first arguments: a local folder that holds the text, or for a host the text itself."""
     return ("", text, use or "") if root.host else (folder, "", use or "")
 
 
@@ -129,6 +129,6 @@ def _script(text: str, *values: str, effect: Effect, host: Host | None) -> Comma
 
 
 def _one_line(text: str) -> str:
-    """The script as one line, so that a plan and a log can show it and a person can paste it."""
+    """Return the script as one line, so that a plan and a log can show it and a person can paste it."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return "".join(line + (" " if line.endswith(("then", "do")) else "; ") for line in lines).removesuffix("; ")

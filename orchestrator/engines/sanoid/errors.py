@@ -1,4 +1,4 @@
-"""What sanoid, zfs and ssh say when it goes wrong → what happened, what it means, what to do.
+"""The failures of sanoid, zfs and ssh → what happened, what it means, what to do.
 
 sanoid hardly has exit codes: it ends with 0 when a snapshot could not be taken, and with any number when it dies. So the
 words decide, and our own script's two codes.
@@ -112,7 +112,7 @@ _TABLE = (
 
 
 def explain(broken: Broken) -> OrchestratorError:
-    """The error of the tree that a failed call of sanoid is. Raises nothing."""
+    """Return the error that a failed call of sanoid stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped in (StopReason.STALLED, StopReason.TIMED_OUT):
         return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, cure=_TRY)
@@ -137,5 +137,5 @@ def explain(broken: Broken) -> OrchestratorError:
 
 
 def _line(said: str, words: str) -> str:
-    """The first line that holds the words."""
+    """Return the first line that matches the pattern."""
     return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")

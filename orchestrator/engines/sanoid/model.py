@@ -1,4 +1,4 @@
-"""What the sanoid engine sees and decides with.
+"""The data model of the sanoid engine, for surveys and decisions.
 
 sanoid names a snapshot "autosnap_2026-11-20_02:30:00_daily": its own prefix, the time, and after the last _ its kind. It
 counts and removes only snapshots that are named so; all others are safe from it.
@@ -24,7 +24,7 @@ NOT_TAKEN = 71  # and when a snapshot that was due is not there afterwards
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How many snapshots of each kind stay; a kind of 0 is neither taken nor removed."""
+    """The number of snapshots of each kind to keep; a kind of 0 is neither taken nor removed."""
 
     frequently: int = 0
     hourly: int = 0
@@ -34,13 +34,13 @@ class Rules:
     yearly: int = 0
 
     def of(self, kind: str) -> int:
-        """The number of one kind."""
+        """Return the number of one kind."""
         number: int = getattr(self, kind)
         return number
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that are told."""
+        """Return the kinds with a number above 0."""
         return tuple(kind for kind in KINDS if self.of(kind))
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A snapshot that sanoid took. `at`: as ZFS tells it, whatever the name says."""
+    """A snapshot that sanoid took. `at`: the time that ZFS reports, whatever the name says."""
 
     name: str
     kind: str
@@ -58,7 +58,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The source as a look found it. `datasets`: whole names, the root first; `snapshots`: sanoid's own of the root, by time.
+    """The survey of the source. `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
     `at`: what that machine's own clock shows, by which sanoid there decides.
     """
@@ -69,13 +69,13 @@ class World:
     snapshots: tuple[Taken, ...]
 
     def of(self, kind: str) -> tuple[Taken, ...]:
-        """Those of one kind, the oldest first."""
+        """Return the snapshots of one kind, the oldest first."""
         return tuple(each for each in self.snapshots if each.kind == kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What sanoid told: snapshots it took, removed, and could not remove, those with the reason. All by whole name."""
+    """The report of sanoid: snapshots it took, removed, and could not remove (with the reason). All by full name."""
 
     taken: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from orchestrator.engines.sanoid.model import KINDS, Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SanoidOptions:
-    """Which datasets a job that only takes snapshots is about; [snapshots] tells the rest."""
+    """The datasets of a job that only takes snapshots; [snapshots] holds the rest."""
 
     recursive: bool = key("with all datasets below the source", default=True)
     exclude: tuple[str, ...] = key(
@@ -21,13 +21,13 @@ class SanoidOptions:
 
 
 def mistakes(options: SanoidOptions, source: Location, _: Location, __: Verify) -> Iterator[tuple[str, str, str]]:
-    """Keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.recursive and " " in source.path:
         yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
 
 
 def snapshot_mistakes(snapshots: Snapshots, source: Location, copy: Location | None) -> Iterator[tuple[str, str, str]]:
-    """What is wrong in [snapshots]: (key, what is wrong, what is expected).
+    """Yield mistakes in [snapshots]: (key, what is wrong, what is expected).
 
     Why blanks: sanoid hands the name to a shell without quotes when it looks for what lies below.
     """
@@ -42,18 +42,18 @@ def snapshot_mistakes(snapshots: Snapshots, source: Location, copy: Location | N
 
 
 def snapshots_of(job: Job) -> Snapshots | None:
-    """The job's [snapshots]; None: it has none, or none that says anything."""
+    """Return the job's [snapshots]; None: it has none, or an empty one."""
     told = job.snapshots
     return None if told is None or told.nothing else told
 
 
 def rules_of(snapshots: Snapshots) -> Rules:
-    """The numbers of [snapshots]."""
+    """Return the numbers of [snapshots]."""
     return Rules(**{kind: getattr(snapshots, kind) for kind in KINDS})
 
 
 def rules_on_target(snapshots: Snapshots | None, keep: Keep) -> Rules:
-    """The numbers for the copy: those of [keep], and the newest of each kind that comes from the source.
+    """Return the numbers for the copy: those of [keep], and at least one of each kind that comes from the source.
 
     Why that one: the newest snapshot of a copy is what its next increment starts from. `snapshots` None: others take them.
     """
@@ -63,18 +63,18 @@ def rules_on_target(snapshots: Snapshots | None, keep: Keep) -> Rules:
 
 
 def downward(job: Job) -> bool:
-    """Whether datasets below the source belong to it."""
+    """Return True when datasets below the source belong to the job."""
     snapshots = job.snapshots
     return _scope(job).recursive and (snapshots is None or snapshots.recursive)
 
 
 def excluded(job: Job) -> tuple[str, ...]:
-    """The patterns of datasets that are left out."""
+    """Return the patterns of datasets that are left out."""
     return _scope(job).exclude if downward(job) else ()
 
 
 def _scope(job: Job) -> OfDatasets:
-    """The job's own section, of whichever engine. Raises: TypeError where it copies no datasets, a mistake in our own code."""
+    """Return the job's own section, of any engine. Raises: TypeError when it copies no datasets, a mistake in our code."""
     if not isinstance(job.options, OfDatasets):
         raise TypeError(f"job {job.name} is not about datasets")
     return job.options

@@ -1,4 +1,4 @@
-"""What the look and sanoid itself print → values."""
+"""The parsers of the output of the survey and of sanoid itself → values."""
 
 import re
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
 
 
 def parse_look(text: bytes, root: Location) -> World:
-    """The source: the time, names up to the empty line, then (time, snapshot) of the root. Raises: ValueError otherwise."""
+    """Parse the source: the time, names up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
     head, empty, snapshots = text.decode().partition("\n\n")
     if not empty:
         raise ValueError("the look at the source broke off")
@@ -37,13 +37,13 @@ def _instant(seconds: str) -> datetime:
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:
-    """The version that `sanoid --version` tells; None: it tells none."""
+    """Return the version in the output of `sanoid --version`; None: there is none."""
     match = _VERSION.search(text)
     return tuple(int(part) for part in match[1].split(".")) if match else None
 
 
 def parse_said(text: str) -> Said:
-    """What a run of sanoid with --verbose did, by its own words and those of zfs, in any order of the two."""
+    """Parse the actions of a run of sanoid --verbose from its own lines and those of zfs, in any order."""
     taken: dict[str, None] = {}
     going: dict[str, None] = {}
     left: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What sanoid is asked to do, decided from what was seen: take, prune the source, prune the copy."""
+"""The plan for sanoid, decided from the survey: take, prune the source, prune the copy."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ SOURCE, TARGET = "source", "target"
 
 
 def plan(job: Job, world: World, asked: Asked) -> Decision:
-    """The decision of a job that only takes snapshots: the steps, nothing, or a refusal."""
+    """Return the decision of a job that only takes snapshots: the steps, nothing, or a refusal."""
     snapshots = snapshots_of(job)
     if snapshots is None:
         return Refusal(
@@ -34,7 +34,7 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
 
 
 def take_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
-    """Takes what is due on the source, none when nothing is. `folder`: a local one that stays between the runs.
+    """Return the steps that take due snapshots on the source, if any. `folder`: a local one that stays between runs.
 
     With rules of one's own (`use`) nobody but sanoid knows what is due, so it is always asked.
     """
@@ -56,7 +56,7 @@ def take_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
 
 
 def prune_source_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
-    """Removes from the source what [snapshots] no longer keeps; none when the look showed nothing to go.
+    """Return the steps that remove from the source what [snapshots] no longer keeps; none if the survey saw none.
 
     What is left for later by that: the datasets below the root are taken to grow old as it does.
     """
@@ -78,7 +78,7 @@ def prune_source_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
 
 
 def prune_target_steps(job: Job, folder: str) -> tuple[Step, ...]:
-    """Removes from the copy what [keep] does not keep; none where [keep] says nothing.
+    """Return the steps that remove from the copy what [keep] does not keep; none when [keep] is empty.
 
     Only snapshots that sanoid named, whichever machine took them; it never takes any there.
     """
@@ -94,12 +94,12 @@ def prune_target_steps(job: Job, folder: str) -> tuple[Step, ...]:
 
 
 def due_kinds(rules: Rules, world: World) -> tuple[str, ...]:
-    """The kinds of which the present quarter, hour, day, week, month or year (UTC) has no snapshot yet."""
+    """Return the kinds without a snapshot in the present quarter, hour, day, week, month or year (UTC)."""
     return tuple(kind for kind in rules.kinds if all(taken.at < began(kind, world.at) for taken in world.of(kind)))
 
 
 def outlived_kinds(rules: Rules, world: World, *, coming: Iterable[str] = ()) -> tuple[str, ...]:
-    """The kinds of which sanoid would remove a snapshot, once one of each in `coming` was taken."""
+    """Return the kinds of which sanoid would remove a snapshot, after one of each kind in `coming` is taken."""
     soon = set(coming)
     return tuple(
         kind
@@ -111,7 +111,7 @@ def outlived_kinds(rules: Rules, world: World, *, coming: Iterable[str] = ()) ->
 
 
 def began(kind: str, now: datetime) -> datetime:
-    """When the present quarter, hour, day, week (on Monday), month or year began, in UTC."""
+    """Return the start of the present quarter, hour, day, week (on Monday), month or year, in UTC."""
     instant = now.astimezone(UTC).replace(second=0, microsecond=0)
     if kind == "frequently":
         return instant.replace(minute=instant.minute // QUARTER * QUARTER)
@@ -130,7 +130,7 @@ def began(kind: str, now: datetime) -> datetime:
 
 
 def left_out(world: World, patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The datasets that patterns leave out, by whole name; what lies below one goes with it unnamed."""
+    """Return the excluded datasets by full name; their descendants are excluded with them and not listed."""
     found: dict[str, None] = {}
     above = len(world.root.path) + 1
     for name in sorted(world.datasets):
@@ -143,7 +143,7 @@ def left_out(world: World, patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def odd_times(world: World) -> tuple[str, ...]:
-    """A warning where snapshots are dated after now: none of their kind is due before the clock has passed them."""
+    """Return a warning when snapshots have future dates: none of their kind is due until that time has passed."""
     later = [taken.name for taken in world.snapshots if taken.at > world.at]
     if not later:
         return ()
@@ -161,7 +161,7 @@ def _why_due(world: World, due: tuple[str, ...]) -> str:
 
 
 def _step(does: str, why: str, command: Command, place: str, text: str | None) -> Step:
-    """One call of sanoid; here its configuration is written first, on a host it travels in the command."""
+    """Return one call of sanoid; locally its configuration is written first, for a host it is part of the command."""
     here = text is not None and command.host is None
     needs = ((f"{place}/sanoid.conf", (text or "").encode()),) if here else ()
     return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None, needs=needs)

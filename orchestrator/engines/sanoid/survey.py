@@ -1,4 +1,4 @@
-"""Looks at the source: its datasets, and sanoid's own snapshots of its root, in one command."""
+"""The survey of the source: its datasets, and sanoid's own snapshots of its root, in one command."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ from orchestrator.process.pipeline import broken
 
 
 def survey(job: Job, reader: Reader) -> World:
-    """Everything that taking and pruning need to know. Raises: OrchestratorError when the source cannot be looked at."""
+    """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read."""
     return parse.parse_look(runner(reader)(commands.look_command(job.source, downward=downward(job))), job.source)
 
 
 def runner(reader: Reader) -> Callable[[Command], bytes]:
-    """Runs one command for its output. Raises: OrchestratorError when it fails."""
+    """Return a function that runs one command and returns its output. It raises OrchestratorError when that fails."""
 
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))

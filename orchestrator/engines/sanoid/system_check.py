@@ -1,4 +1,4 @@
-"""What `check --system` says of snapshots that sanoid takes: program, dataset, and others at the same work."""
+"""The checks of `check --system` for snapshots by sanoid: program, dataset, other programs on the same task."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ _TIMER = "sanoid.timer"
 
 
 def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
-    """One line for each thing that taking snapshots needs."""
+    """Return one line for each thing that taking snapshots needs."""
     run = runner(reader)
     where = f"on {job.source.host}" if job.source.host else "here"
     looks = (
@@ -47,7 +47,7 @@ def _source(subject: str, job: Job, reader: Reader) -> Advice:
 
 
 def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice | None:
-    """Whether sanoid also runs by itself: with rules of its own for this dataset, two would take and prune there."""
+    """Check for a sanoid timer with rules of its own: on the same dataset, both would take and prune snapshots."""
     snapshots = snapshots_of(job)
     if snapshots is None:
         return None

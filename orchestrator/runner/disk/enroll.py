@@ -1,4 +1,4 @@
-"""A device becomes a disk of a set: made or adopted, marked, remembered. The only place from which anything is erased."""
+"""Enrollment of a device as a disk of a set: made or adopted, marked, recorded. The only place that erases anything."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -23,14 +23,14 @@ from orchestrator.runner.locks import enrolling, visiting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """A disk as it was enrolled, to be declared in targets.toml."""
+    """An enrolled disk, to be declared in targets.toml."""
 
     disk: Disk
     marker: Marker
 
 
 def enroll(wish: Wish, device: Device, dock: Dock, *, key_file: str | None, note: str) -> Enrolled | Refusal:
-    """Makes or adopts the disk and marks it; nothing of it is in use when this returns.
+    """Make or adopt the disk and mark it; nothing on it is in use when this returns.
 
     Refuses: to erase what has changed since `device` was looked at. Raises: OrchestratorError, NotNow among them.
     """
@@ -56,7 +56,7 @@ def _enrolled(wish: Wish, device: Device, dock: Dock, key_file: str | None, note
 
 
 def _looked_again(device: Device, dock: Dock) -> Refusal | None:
-    """The last look before anything is erased, at the medium itself."""
+    """Check the medium itself for the last time before anything is erased."""
     again, devices = find_path(device.path, dock.writer)
     family = [each for each in devices if again and each.name in (again.name, *again.parts)]
     held = [signatures(each.path, each.size, dock.writer) for each in family]
@@ -77,7 +77,7 @@ def _disk(wish: Wish, identity: str, inside: str | None, key_file: str | None, n
 
 
 def _adopted(wish: Wish, device: Device, dock: Dock, key_file: str | None, note: str) -> Disk:
-    """The disk as it is. Refuses a container that holds something else than was told."""
+    """Return the disk as it is. Refuses a container that holds another content than requested."""
     if not wish.locked or key_file is None:
         return _disk(wish, device.uuid, None, key_file, note)
     do(dock.writer, commands.unlock(device.path, key_file, wish.name, read_only=True))
@@ -140,7 +140,7 @@ def _read(path: str) -> bytes:
 
 
 def _marked(disk: Disk, device: Device, marker: Marker, dock: Dock) -> None:
-    """Attaches the disk, once without a proof, and writes the marker. Raises: OrchestratorError."""
+    """Attach the disk, once without verification, and write the marker. Raises: OrchestratorError."""
     medium.attach(disk, device, dock.writer)
     try:
         if disk.content == "zfs":
@@ -159,7 +159,7 @@ def _known(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
 
 
 def readopt(disk: Disk, sets: Sequence[RotationSet], dock: Dock) -> Recognised:
-    """Takes a disk that is here for the one of that name, whatever its marker says.
+    """Accept a present disk as the one of that name, whatever its marker says.
 
     Raises: OrchestratorError; NotNow while a visit of it goes on.
     """

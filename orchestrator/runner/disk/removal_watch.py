@@ -1,4 +1,4 @@
-"""Watches the disk that a run copies to: pulled out, it would leave programs that wait for it for ever."""
+"""Watching of the disk that a run copies to: when unplugged, it would leave programs that wait for it for ever."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _OFTEN = 0.5
 
 @contextmanager
 def watched(place: Place, stop: Stop, devices: str = DEVICES) -> Iterator[None]:
-    """Asks the run to stop as soon as the kernel knows the device no more.
+    """Request the run's stop as soon as the kernel no longer knows the device.
 
     Why by its name: while something is mounted or imported from it, no other device gets the same.
     """

@@ -1,4 +1,4 @@
-"""Tells in good time that a copy to a disk would take too long at the pace it goes."""
+"""Early warning when a copy to a disk would take too long at its present speed."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MEASURED = 300.0
 
 @contextmanager
 def paced(journal: Journal, within: Seconds) -> Iterator[None]:
-    """Warns once when a copy takes longer than `within` from now on: in the run, and in the record of the disk's visit."""
+    """Warn once when a copy takes longer than `within` from now: in the run, and in the record of the disk's visit."""
     tools = journal.tools
     journal.tools = replace(tools, tell=_Alarm(journal, within).tell)
     try:
@@ -26,7 +26,7 @@ def paced(journal: Journal, within: Seconds) -> Iterator[None]:
 
 
 class _Alarm:
-    """Hears what a run tells, from lanes in threads of their own, and passes it on."""
+    """A subscriber to a run's events, which come from worker threads; it passes them on."""
 
     def __init__(self, journal: Journal, within: Seconds) -> None:
         self._journal, self._within = journal, within
@@ -36,7 +36,7 @@ class _Alarm:
         self._told = False
 
     def tell(self, event: Event) -> None:
-        """Passes it on, and warns where it shows that the copy takes too long."""
+        """Pass the event on, and warn when it shows that the copy takes too long."""
         self._tell(event)
         if told := self._slow(event):
             disk = self._journal.job.target.disk
@@ -59,7 +59,7 @@ class _Alarm:
         return ""
 
     def _judged(self, pace: Pace, now: Pace) -> str:
-        """What is slow on the whole may just have become fast."""
+        """Return the warning; empty when the average or the present speed is enough: a slow copy may get faster."""
         left, rate = pace.left_s, pace.rate
         measured = self._monotonic() - pace.begun >= MEASURED
         if not measured or left is None or rate is None or min(left, now.left_s or left) <= self._within:

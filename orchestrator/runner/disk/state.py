@@ -1,4 +1,4 @@
-"""What is remembered of the disks of a set, put together for the planners; and a job as it is on one disk."""
+"""The remembered facts about the disks of a set, combined for the planners; and a job as placed on one disk."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,12 +17,12 @@ READING = "reading on "  # before a disk's name, and a dataset's behind it: a sm
 
 
 def of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """The jobs whose copies go to the set."""
+    """Return the jobs whose copies go to the set."""
     return tuple(job for job in jobs if job.target.rotates and job.target.name == rotation.name)
 
 
 def in_turn(jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """The jobs, each behind those of them that it runs after; no job runs after itself, so this ends."""
+    """Sort the jobs, each after those of them that it runs after; no job runs after itself, so this ends."""
     left, turn = list(jobs), list[Job]()
     while left:
         names = {job.name for job in left}
@@ -33,7 +33,7 @@ def in_turn(jobs: Iterable[Job]) -> tuple[Job, ...]:
 
 
 def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
-    """The job with its place on one disk of its set, which must be attached."""
+    """Return the job with its place on one disk of its set, which must be attached."""
     path = job.target.location.path
     for room in (f"{ROOM}/", POOL):
         if path.startswith(room + disk.set):
@@ -48,12 +48,12 @@ def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
 
 
 def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
-    """What is remembered of a declared disk, by its identity."""
+    """Return what history remembers of a declared disk, by its identity."""
     return next((each for each in known if each.identity == disk.identity), None)
 
 
 def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iterable[str] = ()) -> tuple[Member, ...]:
-    """The disks of the set with what is remembered of each. `here`: names of those that are plugged in."""
+    """Return the disks of the set with their remembered facts. `here`: names of those that are plugged in."""
     known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
     visits, healths = views.disks.last_visits(), views.disks.last_healths()
     copies = {job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name).copies} for job in jobs}
@@ -74,7 +74,7 @@ def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iter
 
 
 def _ails(last: Visit | None, said: Visit | None) -> dict[str, str] | None:
-    """`last`: its last visit; `said`: the last one in which it said how it is. What took too long and was done is over."""
+    """Return problems from `last`, the last visit, and `said`, the last one with health. A slow copy that ended is solved."""
     slow = last.slow if last else ""
     if said is None and not slow:
         return None
@@ -83,13 +83,13 @@ def _ails(last: Visit | None, said: Visit | None) -> dict[str, str] | None:
 
 
 def _filled(disk: Disk, copies: Iterable[dict[str, datetime]]) -> datetime | None:
-    """The instant as of which the disk holds all jobs of its set; None: a copy is missing, or there is no job."""
+    """Return the time up to which the disk holds all jobs of its set; None: a copy is missing, or there is no job."""
     instants = [each.get(disk.name) for each in copies]
     return None if not instants or None in instants else min(filter(None, instants))
 
 
 def owes(job: Job, disk: Disk, views: Views, now: datetime) -> str:
-    """Why a job of the set does not run on a disk that was plugged in; empty: it does."""
+    """Return why a job of the set does not run on a disk that was plugged in; empty: it runs."""
     pause = views.owing.pauses().get(job.name)
     if pause is not None and (pause.until is None or pause.until > now):
         return "it is paused"
@@ -103,7 +103,7 @@ def owes(job: Job, disk: Disk, views: Views, now: datetime) -> str:
 
 
 def readings(jobs: Iterable[Job], disk: Disk, views: Views) -> tuple[Unit, ...]:
-    """What lies on the disk of these jobs, with when each was read again."""
+    """Return the data of these jobs on the disk, each with the time of its last reading."""
     units = list[Unit]()
     for job in jobs:
         datasets = READING + disk.name + " "

@@ -1,4 +1,4 @@
-"""The visit of a disk, told on one page: prove who it is, attach, run its jobs, let go, and say when it may be pulled out.
+"""The visit of a disk: verify its identity, attach, run its jobs, release, and report when it may be unplugged.
 
 Nothing is written on a disk before its marker is proved, and "safe" is said only when the device is quiet. A disk that
 is pulled out in the middle harms nobody else: its job fails, the mount is taken away, and the next visit goes on.
@@ -41,7 +41,7 @@ TURN = "read again on"  # a small fact of a job: when its copies on a disk had t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dock:
-    """What visits are made with. `writer`: one that no stop ends, as what was attached must be let go.
+    """The context of visits. `writer`: one that no stop ends, because an attached disk must be released.
 
     `owner`, `host`: this machine, by an id and by name. `state`: the directory of locks and small files.
     """
@@ -57,7 +57,7 @@ class Dock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reread:
-    """How a reading within a budget ended. `read`: bytes."""
+    """The result of a reading within a budget. `read`: bytes."""
 
     report: RunReport
     read: int
@@ -68,15 +68,15 @@ T = TypeVar("T")
 
 
 class Read(Protocol):
-    """Reads copies of a job again, within a budget."""
+    """A function that reads copies of a job again, within a budget."""
 
     def __call__(self, job: Job, /, *, budget: Bytes) -> Reread:
-        """What was read."""
+        """Read the copies and return the result."""
         ...
 
 
 def look(sets: Sequence[RotationSet], dock: Dock) -> tuple[Recognised, ...]:
-    """Every device that is one of ours, or was plugged in. Raises: OutsideError."""
+    """Return every device that is an enrolled disk, or was plugged in. Raises: OutsideError."""
     disks = [disk for rotation in sets for disk in rotation.disks]
     found = recognise(survey_devices(dock.writer), disks, dock.history.disks.known(), held(disks))
     _bury(disks, found, dock)
@@ -84,7 +84,7 @@ def look(sets: Sequence[RotationSet], dock: Dock) -> tuple[Recognised, ...]:
 
 
 def _bury(disks: Sequence[Disk], found: Sequence[Recognised], dock: Dock) -> None:
-    """Visits that died without an end are recorded as interrupted."""
+    """Record visits that died without an end as interrupted."""
     book = dock.history.disks
     here = {each.disk.name for each in found if each.disk and each.state is not State.HELD}
     for known in (each for each in book.known() if each.disk in book.being_visited()):
@@ -95,7 +95,7 @@ def _bury(disks: Sequence[Disk], found: Sequence[Recognised], dock: Dock) -> Non
 
 
 class Stay:
-    """A disk that is attached, from the first writing on it to its release. `held`: the lock of the visit; `health`: see Visit."""
+    """An attached disk, from the first write on it to its release. `held`: the lock of the visit; `health`: see Visit."""
 
     def __init__(
         self, disk: Disk, device: Device, marker: Marker, dock: Dock, held: ExitStack, *, health: str | None
@@ -120,14 +120,14 @@ class Stay:
             self.failure = error
 
     def run(self, job: Job, run: Run) -> RunReport | None:
-        """One job, placed on the disk; None: the disk cannot be written any more."""
+        """Run one job, placed on the disk; return None when the disk can no longer be written."""
         report = self._with(job, run)
         if report is not None:
             self.reports.append(report)
         return report
 
     def read_again(self, jobs: Sequence[Job], budget: Bytes, read: Read) -> None:
-        """Copies of the jobs are read again until the budget is spent: of that job first whose turn was longest ago."""
+        """Read copies of the jobs again until the budget is used up: first the job whose last turn is the oldest."""
         if any(report.outcome is Outcome.INTERRUPTED for report in self.reports):
             return
         views, left = self._dock.history.views, int(budget)
@@ -155,7 +155,7 @@ class Stay:
         return do(placed)
 
     def _look_again(self) -> None:
-        """Raises: OrchestratorError where the disk is not as it was attached. Not before the first job: that was a moment ago."""
+        """Check that the disk is still attached as before. Raises: OrchestratorError. Skipped before the first job."""
         if self._fresh:
             self._fresh = False
             return
@@ -172,12 +172,12 @@ class Stay:
             )
 
     def end(self, *, power_off: bool) -> Visited:
-        """Lets the disk go, whatever happened on it, and remembers how the visit ended."""
+        """Release the disk in every case, and record how the visit ended."""
         with self._held:
             return self._ends(power_off=power_off)
 
     def leave(self) -> None:
-        """Ends the visit of a disk that stays attached: somebody wants to look at it."""
+        """End the visit of a disk that stays attached: a person wants to inspect it."""
         with self._held:
             self._dock.history.disks.visit_ended(
                 self._number, jobs=[], outcome=ATTACHED, why="by hand", released=None, safe=False
@@ -222,7 +222,7 @@ class Stay:
         return self._done(released.beside)
 
     def _pulled_out(self) -> Visited:
-        """What was above the disk is taken away, as far as the kernel gives it back; the next visit tries again."""
+        """Remove what was above the unplugged disk, as far as the kernel allows it; the next visit tries again."""
         with suppress(OrchestratorError):
             medium.abandon(self.disk, self._dock.writer)
         why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
@@ -237,7 +237,7 @@ class Stay:
         return self._ended(Ending.PULLED_OUT, why, told, State.HELD)
 
     def _hanging(self) -> Visited:
-        """OpenZFS keeps a pool whose disk is gone, and the lock that every look at any pool waits for."""
+        """Return the end of a visit when OpenZFS hangs: it keeps the lost disk's pool, and a lock of all pools."""
         why = (
             f"disk {self.disk.name} was pulled out while its pool was let go, and OpenZFS hangs in the kernel; nothing older "
             "on it was damaged"
@@ -270,7 +270,7 @@ class Stay:
 
 
 def begin_visit(found: Recognised, dock: Dock) -> Stay | Visited:
-    """Proves a disk that `look` found and attaches it; a visit that ended already, where that cannot be."""
+    """Verify a disk that `look` found and attach it; return a finished visit when this is not possible."""
     disk = found.disk
     if disk is None or found.state is not State.TO_PROVE:
         raise ValueError(found.state)
@@ -316,7 +316,7 @@ def _refused(disk: Disk, state: State, says: str, cure: str) -> Visited:
 
 
 def _mark(disk: Disk, marker: Marker, dock: Dock) -> None:
-    """The next generation: decided, then on the disk, then known to be there."""
+    """Write the next generation: first decided, then on the disk, then recorded as written."""
     book = dock.history.disks
     book.decide_generation(marker.disk, marker.generation)
     medium.mark(disk, marker, dock.writer, f"{dock.state}/notes")
@@ -324,7 +324,7 @@ def _mark(disk: Disk, marker: Marker, dock: Dock) -> None:
 
 
 def _remember(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
-    """What history knows of the disk; where it was lost, what the disk itself tells. Size and serial as they are today."""
+    """Return history's record of the disk; if lost, the data of its marker. Size and serial are today's."""
     book = dock.history.disks
     own = find_known(book.known(), disk)
     if own is None:
@@ -339,7 +339,7 @@ def _remember(disk: Disk, device: Device, marker: Marker, dock: Dock) -> Known:
 
 
 def _present(device: Device, dock: Dock) -> Device | None:
-    """The device, if it is still here with the same thing on it. One that does not answer is not."""
+    """Return the device, if it is still here with the same content. A device that does not answer is not."""
     try:
         devices = survey_devices(dock.writer, (device.path,))
     except OrchestratorError:

@@ -1,4 +1,4 @@
-"""The story of a drill of datasets: look, clone or receive, choose, compare with the source's snapshots, drop."""
+"""A restore test of datasets: survey, clone or receive, choose, compare with the source's snapshots, drop."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from orchestrator.runner.verify.read_files import PART, tell_counts, tell_first
 
 
 def drill_copies(sheet: Sheet, notes: str) -> RunReport:
-    """One drill of a copy of datasets. Raises: OrchestratorError."""
+    """Run one restore test of a copy of datasets. Raises: OrchestratorError."""
     job, tools = sheet.journal.job, sheet.journal.tools
     with locked(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
         writer = tools.writer(inherit)
@@ -39,7 +39,7 @@ def drill_copies(sheet: Sheet, notes: str) -> RunReport:
 
 
 def _look(sheet: Sheet, writer: Writer, asked: Asked) -> object:
-    """Both sides; or the copy alone, where it is only the source's host that does not answer. Raises: OrchestratorError."""
+    """Survey both sides; or only the copy, when just the source's host does not answer. Raises: OrchestratorError."""
     job, engine = sheet.journal.job, datasets.rehearser(sheet.journal)
     try:
         return engine.survey_both(job, asked, writer, content=True)
@@ -51,7 +51,7 @@ def _look(sheet: Sheet, writer: Writer, asked: Asked) -> object:
 
 
 def _refused(sheet: Sheet, refusal: Refusal) -> RunReport:
-    """Nothing can be drilled; or the look alone told that the copy is bad."""
+    """Return the report when nothing can be tested, or when the survey alone shows a bad copy."""
     if refusal.outcome is not Outcome.FAILED:
         return sheet.refuse(refusal)
     sheet.journal.decided(refusal)
@@ -60,7 +60,7 @@ def _refused(sheet: Sheet, refusal: Refusal) -> RunReport:
 
 
 def _compare(sheet: Sheet, seen: object, rehearsal: Rehearsal, writer: Writer, asked: Asked, took: float) -> RunReport:
-    """`took`: how long making it took, which for a real receive is the time of a restore; of clones reading is what takes time."""
+    """Compare the chosen files. `took`: the restore time of a real receive; for clones the reading time counts."""
     journal, whole, notes = sheet.journal, sheet.wish.whole, asked.notes
     chosen = datasets.choose(rehearsal, journal, writer, notes, whole=whole, seed=sheet.seed)
     sheet.of_files, sheet.of_bytes = chosen.of_files, chosen.of_bytes
@@ -114,7 +114,7 @@ def _judge(sheet: Sheet, rehearsal: Rehearsal, compared: Compared, notes: str) -
 
 
 def _sealed(sheet: Sheet, rehearsal: Rehearsal, took: float) -> RunReport:
-    """Nothing can be read without a key: what was tried is all that can be said."""
+    """Return the report when nothing can be read without a key: it states only what was tried."""
     if sheet.wish.proves:
         why = "no file of the copy can be read without its key, so none can be damaged on purpose"
         return sheet.refuse(Refusal(why=why, evidence=(), cure="zfs load-key on the copy, and drill again"))
@@ -123,7 +123,7 @@ def _sealed(sheet: Sheet, rehearsal: Rehearsal, took: float) -> RunReport:
 
 
 def _check(sheet: Sheet, rehearsal: Rehearsal, notes: str) -> RunReport | None:
-    """The owner's own look at clones, or at what was received; None: it is well, or cannot be done, which is told."""
+    """Run the owner's check on clones or received data; None: it succeeded, or could not run, which is a warning."""
     journal, tree = sheet.journal, f"{notes}/tree"
     command = datasets.rehearser(journal).rehearsal_check(journal.job, rehearsal, tree, owner_command(sheet, tree))
     if isinstance(command, Refusal):

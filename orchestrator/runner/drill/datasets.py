@@ -1,4 +1,4 @@
-"""Drills of datasets: clones of a copy, or a real receive, compared with the source's snapshots file by file."""
+"""Restore tests of datasets: clones of a copy, or a real receive, compared with the source's snapshots file by file."""
 
 import contextlib
 import os
@@ -24,42 +24,42 @@ _PIECE = 1 << 18
 
 @runtime_checkable
 class Rehearser(Protocol):
-    """An engine of datasets whose copies can be drilled."""
+    """An engine of datasets whose copies can be tested by a restore."""
 
     def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        """Both sides as they are."""
+        """Return a survey of both sides."""
         ...
 
     def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
-        """The copy alone, as `survey_both` tells it, where the source cannot be looked at: `away` tells why."""
+        """Return a survey of the copy alone, like `survey_both`, if the source cannot be read: `away` is the reason."""
         ...
 
     def plan_rehearsal(self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
-        """What is made of the copy. `kit`: the newest recovery kit, which tells guids that the source has no more."""
+        """Plan the test copy. `kit`: the newest recovery kit, which lists guids that the source has lost."""
         ...
 
     def rehearsal_check(self, job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
-        """The owner's own look at what came back, mounted below a folder that nobody else sees."""
+        """Build the command of the owner's check on the restored data, mounted below a private folder."""
         ...
 
     def rehearsal_listing(self, job: Job, rehearsal: Rehearsal, part: Part, keeps: str) -> Step:
-        """Lists the files of a part: size, TAB, path, NUL."""
+        """Return the step that lists the files of a part: size, TAB, path, NUL."""
         ...
 
     def rehearsal_harm(self, job: Job, rehearsal: Rehearsal, part: Part, names: str) -> Step:
-        """Damages files of a part."""
+        """Return the step that damages files of a part."""
         ...
 
     def plan_rehearsal_reading(
         self, job: Job, seen: Any, rehearsal: Rehearsal, names: Mapping[int, str], notes: str
     ) -> Comparison:
-        """Reads what was chosen of each part, or all of it, on both sides."""
+        """Return the comparison that reads the chosen files of each part, or all of it, on both sides."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What is read of a rehearsal. `names`: by part, the local file with the paths; of a whole one none."""
+    """The files to read in a restore test. `names`: by part, the local file with the paths; for a whole part none."""
 
     pieces: tuple[tuple[Part, Piece], ...]
     names: Mapping[int, str]
@@ -68,12 +68,12 @@ class Chosen:
 
     @property
     def size(self) -> int:
-        """Bytes that are read."""
+        """Return the number of bytes to read."""
         return sum(piece.size for _, piece in self.pieces)
 
 
 def rehearser(journal: Journal) -> Rehearser:
-    """The engine, where its copies can be drilled. Raises: OrchestratorError."""
+    """Return the engine, if its copies can be tested by a restore. Raises: OrchestratorError."""
     engine = journal.tools.engine
     if not isinstance(engine, Rehearser):
         raise OrchestratorError(f"copies of the engine {engine.name} cannot be drilled", cure="restore to a path")
@@ -82,7 +82,7 @@ def rehearser(journal: Journal) -> Rehearser:
 
 @contextlib.contextmanager
 def made(rehearsal: Rehearsal, journal: Journal, writer: Writer, notes: str) -> Iterator[None]:
-    """Makes the clones, or receives; what a killed drill left goes before, and all of it at the end."""
+    """Make the clones, or receive; first remove what a killed restore test left, and at the end all of it."""
     _do((rehearsal.drop,), journal, writer, notes)
     tried = tuple((step,) for step in rehearsal.sealed)
     deeds = [stage[0] for stage in (*rehearsal.make, *tried) if "if it is not there" not in stage[0].does]
@@ -99,7 +99,7 @@ def made(rehearsal: Rehearsal, journal: Journal, writer: Writer, notes: str) -> 
 
 
 def _drop(rehearsal: Rehearsal, journal: Journal, writer: Writer) -> None:
-    """Also after a request to stop, which is not for this. What cannot go now goes with the next drill."""
+    """Drop the test copy, also after a request to stop. The next restore test removes what cannot go now."""
     work = rehearsal.drop.work
     if isinstance(work, Pipeline):
         result = writer.stream(work, stop=Stop())
@@ -108,7 +108,7 @@ def _drop(rehearsal: Rehearsal, journal: Journal, writer: Writer) -> None:
 
 
 def choose(rehearsal: Rehearsal, journal: Journal, writer: Writer, notes: str, *, whole: bool, seed: int) -> Chosen:
-    """Files of all parts, by turns of their folders. Raises: OrchestratorError."""
+    """Choose files of all parts, alternating between their folders. Raises: OrchestratorError."""
     job, engine = journal.job, rehearser(journal)
     found: dict[bytes, tuple[Part, Piece]] = {}
     for part in rehearsal.parts:
@@ -131,7 +131,7 @@ def choose(rehearsal: Rehearsal, journal: Journal, writer: Writer, notes: str, *
 
 
 def harm(rehearsal: Rehearsal, chosen: Chosen, journal: Journal, writer: Writer, notes: str) -> tuple[bytes, ...]:
-    """Damages up to three files of one clone, never the copy; which, as findings call them."""
+    """Damage up to three files of one clone, never the copy; return their names as findings show them."""
     full = [(part, piece) for part, piece in chosen.pieces if piece.size and b"\n" not in piece.path]
     if not full:
         return ()
@@ -147,7 +147,7 @@ def harm(rehearsal: Rehearsal, chosen: Chosen, journal: Journal, writer: Writer,
 
 
 def read(seen: Any, rehearsal: Rehearsal, chosen: Chosen, journal: Journal, writer: Writer, notes: str) -> Compared:
-    """What came back beside the source's snapshots. Raises: OrchestratorError."""
+    """Compare the restored data with the source's snapshots. Raises: OrchestratorError."""
     plan = rehearser(journal).plan_rehearsal_reading(journal.job, seen, rehearsal, chosen.names, notes)
     return compare(plan, journal, writer, notes)
 

@@ -1,4 +1,4 @@
-"""`drill`: a sample of the newest proved point, or all of it, comes back into scratch and is compared; the evidence stays.
+"""`drill`: restores a sample of the newest verified point, or all of it, to scratch and compares it; the evidence stays.
 
 Why a part of a job, and no job of its own: it needs the disk that is here, the point that [keep] must leave alone
 meanwhile, and the window in which the job may work; all of that belongs to the job whose copies are drilled.
@@ -44,7 +44,7 @@ def due_drill(job: Job, tools: Tools) -> str:
 
 
 def drill_when_due(job: Job, tools: Tools) -> DrillEnd | None:
-    """The drill that the job's [drill] owes after a run that ended well; None: it owes none."""
+    """Run the restore test that [drill] makes due after a successful run; None: none is due."""
     kind = due_drill(job, tools)
     if not kind:
         _tidy(job, tools)
@@ -54,7 +54,7 @@ def drill_when_due(job: Job, tools: Tools) -> DrillEnd | None:
 
 
 def _tidy(job: Job, tools: Tools) -> None:
-    """Removes what a drill left that was killed."""
+    """Remove what a killed restore test left."""
     folder = folder_of(job, tools.state)
     if folder.startswith("/") and os.path.isdir(folder):
         with (
@@ -65,7 +65,7 @@ def _tidy(job: Job, tools: Tools) -> None:
 
 
 def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") -> DrillEnd:
-    """One drill, recorded. Everything that can go wrong is in the report; only a lost history raises."""
+    """Run one restore test and record it. All errors are in the report; only a lost history raises."""
     journal = begin(job, tools, why, Kind.DRILL)
     sheet = Sheet(journal, wish)
     journal.attempt_begun()
@@ -93,7 +93,7 @@ def drill_job(job: Job, tools: Tools, wish: DrillWish, *, why: str = "drill") ->
 
 
 def _put_off(sheet: Sheet, error: OrchestratorError) -> RunReport | None:
-    """A drill that a host or the line to it ended tells nothing of the copy: it waits. None: it told something, or had no host.
+    """Return the report "waiting" when a host or its link ended the restore test: it says nothing about the copy. Else None.
 
     Why not for a stream of datasets that breaks off: a copy that cannot be sent does so too.
     """
@@ -110,7 +110,7 @@ def _put_off(sheet: Sheet, error: OrchestratorError) -> RunReport | None:
 
 
 def _named(error: OrchestratorError) -> str | None:
-    """The host that a failed program was to run on."""
+    """Return the host on which the failed program should run."""
     return error.evidence.host if isinstance(error, OutsideError) else None
 
 
@@ -153,7 +153,7 @@ def _drill_tree(sheet: Sheet, writer: Writer, tree: str, notes: str) -> RunRepor
 
 
 def _found(sheet: Sheet, lot: trees.Lot, reading: Reading, copy: Reading, tree: str) -> RunReport:
-    """What came back is not as promised: read again, it is the copy that is damaged, or else the way back."""
+    """Report a difference: a second reading shows whether the copy is damaged, or else the restore path."""
     name = sheet.journal.job.name
     point, damaged = lot.point.name, [each for each in copy.findings if each.verdict in DAMAGE]
     if damaged:
@@ -177,5 +177,5 @@ def _done(sheet: Sheet, lot: trees.Lot, took: float) -> RunReport:
 
 
 def _check(sheet: Sheet, tree: str) -> RunReport | None:
-    """The owner's own look at what came back; None: it is well, or nothing was asked for."""
+    """Run the owner's check on the restored data; None: it succeeded, or none is configured."""
     return check(sheet, check_command(sheet, tree)) if sheet.journal.job.drill.check_command else None

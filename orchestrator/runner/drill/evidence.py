@@ -1,4 +1,4 @@
-"""What is gathered while a drill goes on: at its end the evidence, however it ends."""
+"""The data collected during a restore test: the evidence at its end, whatever its outcome."""
 
 from orchestrator.domain.drill_result import Checked, Drilled
 from orchestrator.domain.fast_dataclass import dataclass
@@ -13,7 +13,7 @@ from orchestrator.runner.run_recorder import Journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillWish:
-    """What a drill is asked for. `proves`: the scratch copy is damaged on purpose, and that must be found; `seed`: of the choice."""
+    """The request for a restore test. `proves`: the scratch copy is damaged on purpose and the test must detect it; `seed`: of the choice."""
 
     whole: bool = False
     proves: bool = False
@@ -21,7 +21,7 @@ class DrillWish:
 
 
 class Sheet:
-    """One drill. What is None is not known, or did not come to pass."""
+    """The record of one restore test. A value of None is unknown, or was not reached."""
 
     def __init__(self, journal: Journal, wish: DrillWish) -> None:
         self.journal = journal
@@ -37,7 +37,7 @@ class Sheet:
         self.checked: Checked | None = None
 
     def evidence(self, outcome: Outcome, why: str) -> Drilled:
-        """All of it."""
+        """Return the complete evidence."""
         return Drilled(
             place=self.journal.job.target.name, point=self.point, outcome=outcome, why=why, whole=self.wish.whole,
             proves=self.wish.proves, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
@@ -45,7 +45,7 @@ class Sheet:
         )  # fmt: skip
 
     def estimate(self) -> str:
-        """How long all of it would take, in words; empty: nobody can tell."""
+        """Return the estimated time of a whole restore as text; empty: unknown."""
         took = estimate_whole(self.evidence(Outcome.DONE, ""))
         return f"; a whole restore would take about {show_duration(took)}" if took and not self.wish.whole else ""
 
@@ -57,24 +57,24 @@ class Sheet:
         return f"{self.files} of {show_count(many, 'file')}"
 
     def note(self, findings: tuple[Finding, ...], most: int = 50) -> None:
-        """Each difference, as a line."""
+        """Record each difference as a line."""
         self.differences = tuple(
             f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}" for found in findings[:most]
         )
 
     def refuse(self, refusal: Refusal) -> RunReport:
-        """Nothing was drilled."""
+        """Return the report of a refusal: nothing was tested."""
         self.journal.decided(refusal)
         return self.journal.ended(
             Outcome.REFUSED, f"no drill: {refusal.why}", cure=refusal.cure, evidence=refusal.evidence
         )
 
     def fail(self, why: str, cure: str) -> RunReport:
-        """It failed."""
+        """Return the report of a failed restore test."""
         return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", cure=cure, evidence=self.differences)
 
     def prove(self, harmed: tuple[bytes, ...], reading: Reading) -> RunReport:
-        """Whether the damage that was done on purpose was found, all of it."""
+        """Return the report on the deliberate damage: success only when all of it was found."""
         self.note(reading.findings)
         found = {each.path for each in reading.findings}
         missed = [path for path in harmed if path not in found]

@@ -1,4 +1,4 @@
-"""Drills of trees: files of a point come back into a scratch folder and are compared with its manifest."""
+"""Restore tests of trees: files of a point are restored to a scratch folder and compared with its manifest."""
 
 import os
 from itertools import chain
@@ -21,7 +21,7 @@ from orchestrator.verify.manifest import read_manifest, write_manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """What is brought back of a point, and the local manifest that promises it."""
+    """The files of a point to restore, and the local manifest that lists them."""
 
     point: Point
     manifest: str
@@ -32,12 +32,12 @@ class Lot:
 
     @property
     def size(self) -> int:
-        """Bytes that come back."""
+        """Return the number of bytes to restore."""
         return sum(piece.size for piece in self.pieces)
 
 
 def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, seed: int) -> Lot | Refusal:
-    """Files of the newest proved point. Raises: OrchestratorError."""
+    """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
     tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
@@ -64,14 +64,14 @@ def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, see
 
 
 def _piece(entry: Entry) -> tuple[Piece, ...]:
-    """What can be proved when it comes back: files whose contents are known."""
+    """Return the entry as a piece if it can be verified after a restore: a file with known contents."""
     if entry.kind != "f" or entry.digest == UNREAD:
         return ()
     return (Piece(path=entry.path, size=entry.size),)
 
 
 def _promise(manifest: str, pieces: tuple[Piece, ...], path: str) -> str:
-    """A manifest of these files and of the folders above them."""
+    """Write a manifest of these files and of the folders above them; return its path."""
     wanted = {b""}
     for piece in pieces:
         parts = piece.path.split(b"/")
@@ -82,7 +82,7 @@ def _promise(manifest: str, pieces: tuple[Piece, ...], path: str) -> str:
 
 
 def bring(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> float | Refusal:
-    """Brings the files back into an empty folder, the way that a restore does; how long that took. Raises: OrchestratorError."""
+    """Restore the files to an empty folder, as a restore does; return the time it took. Raises: OrchestratorError."""
     job, tools, to = journal.job, journal.tools, Location(path=tree)
     refused = refuse_room(os.path.dirname(tree), lot.size, job)
     if refused:
@@ -106,13 +106,13 @@ def bring(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> 
 
 
 def compare(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> Reading:
-    """What came back against what was promised. Raises: OrchestratorError."""
+    """Compare the restored data with the manifest. Raises: OrchestratorError."""
     work = Rereading(point=lot.point, tree=Location(path=tree), workers=journal.job.verify.workers, restored=True)
     return read_tree(work, lot.manifest, journal, writer, notes)
 
 
 def compare_copy(lot: Lot, journal: Journal, writer: Writer, notes: str) -> Reading:
-    """The same files in the point itself: whether it is the copy that is damaged; then that is recorded."""
+    """Read the same files in the point itself, to see whether the copy is damaged; damage is recorded."""
     journal.say(f"the same files are read in point {lot.point.name} itself")
     point = lot.point
     work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
@@ -120,7 +120,7 @@ def compare_copy(lot: Lot, journal: Journal, writer: Writer, notes: str) -> Read
 
 
 def harm(lot: Lot, tree: str, seed: int) -> tuple[bytes, ...]:
-    """Damages what came back, never the copy: one bit, one missing file, one cut short; which files."""
+    """Damage the restored data, never the copy: one bit, one missing file, one cut short; return the files."""
     full = [piece for piece in lot.pieces if piece.size]
     first = seed % max(len(full), 1)
     chosen = [*full[first:], *full[:first]][:3]

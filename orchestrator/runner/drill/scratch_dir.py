@@ -1,4 +1,4 @@
-"""A folder of our own that data are brought back into for a drill, and removed from again."""
+"""A folder of our own for the data of a restore test, removed afterwards."""
 
 import contextlib
 import os
@@ -18,13 +18,13 @@ _SPARE = 64 << 20
 
 
 def folder_of(job: Job, state: str) -> str:
-    """The folder; it belongs to drills of this job alone."""
+    """Return the folder for restore tests of this job alone."""
     return f"{job.drill.scratch or f'{state}/drill'}/poolferry-drill-{job.name}"
 
 
 @contextlib.contextmanager
 def scratch_folder(folder: str, state: str, *, stop: Stop, patience: float) -> Iterator[tuple[int, ...]]:
-    """The folder, empty but for our marker; gone at the end. Yields what children inherit, so that a stray one is waited for.
+    """Make the folder, empty except our marker; remove it at the end. Yields lock descriptors for children.
 
     Raises: NotNow while another drill goes on there; OrchestratorError for a folder that is not ours.
     """
@@ -40,7 +40,7 @@ def scratch_folder(folder: str, state: str, *, stop: Stop, patience: float) -> I
 
 
 def sweep(folder: str) -> None:
-    """Removes what a drill left, a killed one too. Raises: OrchestratorError for a folder that is not ours."""
+    """Remove what a restore test left, also a killed one. Raises: OrchestratorError for a folder that is not ours."""
     if not os.path.isdir(folder) or os.path.islink(folder):
         return
     if os.listdir(folder) and not os.path.isfile(f"{folder}/{MARKER}"):
@@ -65,7 +65,7 @@ def _remove(entry: "os.DirEntry[str]") -> None:
 
 
 def refuse_place(job: Job, folder: str) -> Refusal | None:
-    """Why nothing may be brought back there: within the source it would be copied, within the copies it would be one."""
+    """Refuse a folder within the source, where it would be copied, or within the copies, where it would be one."""
     if not folder.startswith("/"):
         why = f"[drill] scratch is {job.drill.scratch}, a dataset, and {job.name} copies files"
         return Refusal(why=why, evidence=(), cure='name a folder: [drill] scratch = "/srv/scratch"')
@@ -78,7 +78,7 @@ def refuse_place(job: Job, folder: str) -> Refusal | None:
 
 
 def refuse_room(folder: str, needed: int, job: Job) -> Refusal | None:
-    """Why a drill has not the room that it needs."""
+    """Refuse a restore test when the folder has not enough free space."""
     free = shutil.disk_usage(folder).free
     if needed + needed // 50 + _SPARE <= free:
         return None

@@ -1,4 +1,4 @@
-"""The owner's own look at what a drill brought back: a program of the job, and what it said."""
+"""The owner's check of restored data in a restore test: a program of the job, and its output."""
 
 import os
 
@@ -15,7 +15,7 @@ _KEPT = 64 << 10
 
 
 def check(sheet: Sheet, command: Command) -> RunReport | None:
-    """Runs it; None: it is well, or else the report of a drill that failed. Raises: Stopped."""
+    """Run the owner's check; None: it succeeded; else the report of a failed restore test. Raises: Stopped."""
     rules, tools = sheet.journal.job.drill, sheet.journal.tools
     said = bytearray()
 
@@ -41,7 +41,7 @@ def check(sheet: Sheet, command: Command) -> RunReport | None:
 
 
 def owner_command(sheet: Sheet, tree: str) -> Command:
-    """The owner's program as the job names it, told where what came back is."""
+    """Build the owner's command as the job names it, with the path of the restored data in its environment."""
     told: tuple[tuple[str, str], ...] = (
         *sheet.journal.tools.hook_environment,
         ("POOLFERRY_JOB", sheet.journal.job.name),
@@ -52,7 +52,7 @@ def owner_command(sheet: Sheet, tree: str) -> Command:
 
 
 def check_command(sheet: Sheet, tree: str) -> Command:
-    """The same, in the folder of what came back."""
+    """Build the same command, run in the folder of the restored data."""
     owner = owner_command(sheet, tree)
     return Command(
         argv=("env", f"--chdir={tree}", "--", *owner.argv), effect=Effect.WRITES, environment=owner.environment
@@ -60,5 +60,5 @@ def check_command(sheet: Sheet, tree: str) -> Command:
 
 
 def told_checked(sheet: Sheet) -> str:
-    """That it was well, for the end of a report; empty: nobody asked for it."""
+    """Return a note for the end of a report that the owner's check succeeded; empty: there was no check."""
     return f", and {os.path.basename(sheet.checked.argv[0])} found them well" if sheet.checked else ""

@@ -1,4 +1,4 @@
-"""Datasets come back: look, do the next part, look again, until all of it is there, proved and settled.
+"""Restore of datasets: survey, do the next part, survey again, until all is restored, verified and completed.
 
 Nothing that is left to be done is remembered here: each look tells it, so the same command goes on after any cut.
 """
@@ -28,12 +28,12 @@ _LOOKS = 8  # end a receive, carry, let go, properties, mounts; and as much agai
 
 
 def comes_as_datasets(tools: Tools, wish: Wish) -> bool:
-    """Whether a wish is for datasets, and not for files."""
+    """Return True when a request is for datasets, and not for files."""
     return tools.engine.wants_datasets and not wish.to.path.startswith("/")
 
 
 def plan_return(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Plan | Refusal:
-    """All that bringing back would do, as far as one look can tell."""
+    """Return the plan of the whole restore, as far as one survey can show it."""
     wished = _wished(job, tools, wish, writer)
     if isinstance(wished, Refusal):
         return wished
@@ -49,7 +49,7 @@ def plan_return(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Plan | Re
 
 
 def _owners(tools: Tools, wish: Wish, wished: Wished, writer: Writer) -> tuple[str, ...]:
-    """Whose files would come back as another one's."""
+    """Return warnings about files that would get another owner."""
     return _returner(tools).survey_owners(wished.kit, wish.to, writer) if wish.owners and wished.kit else ()
 
 
@@ -58,7 +58,7 @@ def _with_rest(plan: Plan, found: Return) -> Plan:
 
 
 def attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
-    """Part after part, each from a look of its own. Raises: OrchestratorError."""
+    """Restore part after part, each from a survey of its own. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     wished = _wished(job, tools, wish, writer)
     if isinstance(wished, Refusal):
@@ -88,7 +88,7 @@ def attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
 
 
 def _wished(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Wished | Refusal:
-    """The wish as the engine understands it: a point or an instant becomes a point that is there."""
+    """Return the request in the engine's terms: a point's name or a time becomes an existing point."""
     known = tools.history.kits.of(job.name)
     wished = Wished(to=wish.to, below=os.fsdecode(wish.path), kit=known.kit.content if known else None)
     if wish.point is None and wish.at is None:
@@ -109,7 +109,7 @@ def _asked(job: Job, tools: Tools, wish: Wish, name: str) -> Asked:
 
 
 def _do(journal: Journal, writer: Writer, plan: Plan, first: Return | None, asked: Asked) -> None:
-    """The first part is recorded with all that is to follow; what later looks tell is only said."""
+    """Carry out one part: the first is recorded with all that follows; later plans are only reported."""
     if first is not None:
         journal.decided(_with_rest(plan, first))
     else:
@@ -125,7 +125,7 @@ def _do(journal: Journal, writer: Writer, plan: Plan, first: Return | None, aske
 
 
 def _prove(journal: Journal, writer: Writer, wished: Wished, asked: Asked, seen: object) -> Compared:
-    """What came back against the copy: by guid, and by contents where the look is for that. Raises: ProofFailed."""
+    """Verify the restored data against the copy: by guid, and by contents if surveyed. Raises: ProofFailed."""
     engine = _returner(journal.tools)
     os.makedirs(asked.notes, mode=0o700, exist_ok=True)
     comparison = engine.plan_return_proof(seen, asked)
@@ -145,7 +145,7 @@ def _refused(journal: Journal, refusal: Refusal) -> RunReport:
 
 
 def _done(journal: Journal, wished: Wished, last: Plan | Nothing, proved: Compared | None) -> RunReport:
-    """The end; what has to wait for a person is told, and is no failure."""
+    """Report the end; work that waits for a person is a warning, and no failure."""
     for warning in last.warnings:
         journal.warn(warning)
     held = ""

@@ -1,4 +1,4 @@
-"""What a person asks a restore for."""
+"""The request of a person for a restore."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from orchestrator.domain.place import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """`path`: below the point, b"" all of it; `content`: what came back is read again, where guids would prove it.
+    """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
     `owners`: accounts that have other numbers than they had are warned of; whoever compares with the kit tells them himself.
     `stays`: folders in which something is mounted that came back by itself, so that files of the point for it do not.
@@ -26,5 +26,5 @@ class Wish:
 
 
 def restore_reason(path: bytes, to: Location) -> str:
-    """What a restore is recorded to be for."""
+    """Return the reason of a restore for its record."""
     return f"restore {f'{show_name(path)} ' if path else ''}to {to}"

@@ -1,4 +1,4 @@
-"""`restore`: choose a point, look at the destination, copy, read again."""
+"""`restore`: choose a point, survey the destination, copy, verify."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ from orchestrator.runner.steps import Hands
 
 
 def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
-    """What `restore run` would do; changes nothing."""
+    """Return the plan of `restore run`; nothing is changed."""
     if comes_as_datasets(tools, wish):
         return plan_return(job, tools, wish, tools.writer(()))
     if tools.engine.wants_datasets:
@@ -53,7 +53,7 @@ def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
 
 
 def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
-    """Brings data back, and proves it. Resumable: the same command goes on after a cut."""
+    """Restore data and verify them. Resumable: the same command continues after an interruption."""
     journal = begin(job, tools, restore_reason(wish.path, wish.to), Kind.RESTORE)
     journal.attempt_begun()
     try:
@@ -72,7 +72,7 @@ def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
 
 @contextlib.contextmanager
 def _locked(job: Job, tools: Tools, wish: Wish) -> Iterator[tuple[int, ...]]:
-    """The destination is ours; and of datasets the copy too, else a run would meet a source that is not whole yet."""
+    """Hold the lock of the destination; for datasets also of the copy, or a run would use an incomplete source."""
     with contextlib.ExitStack() as held:
         wait, patience = tools.stop.wait, tools.lock_wait
         inherit = held.enter_context(bringing_back(wish.to, tools.state, wait=wait, patience=patience))
@@ -122,7 +122,7 @@ def _attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
 
 
 def _files_attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
-    """The same out of a snapshot that is mounted for it."""
+    """Run one attempt to restore files from a snapshot that is mounted for it."""
     shown = showing.look(journal.job, journal.tools, wish, writer)
     if isinstance(shown, Refusal):
         return _refused(journal, shown)
@@ -138,7 +138,7 @@ def _files_attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
 def _with_comparison(
     decided: tuple[Point, Plan, Location], wanted: Wanted, shown: Shown, wish: Wish
 ) -> tuple[Point, Plan]:
-    """The plan in our own words; a single file, which no manifest proves, is compared at its end."""
+    """Return the plan with our own summary; a single file without a manifest entry is compared at its end."""
     point, plan, to = decided
     compared = showing.compared(wanted, to)
     plan = replace(plan, summary=showing.plan_files(shown, wish).summary)
@@ -186,7 +186,7 @@ def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, 
 
 
 def _decide_for(job: Job, tools: Tools, wanted: Wanted, wish: Wish) -> tuple[Point, Plan, Location] | Refusal:
-    """What a point holds and what lies at the destination decide; the destination, where it is a file's, with its name."""
+    """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
     point = wanted.point
     seen = _without_stays(tools.engine.survey_restore(job, wanted, tools.writer(())), wish.stays)
     if seen.wanted == "absent":
@@ -212,7 +212,7 @@ def _decide_for(job: Job, tools: Tools, wanted: Wanted, wish: Wish) -> tuple[Poi
 
 
 def _without_stays(seen: DestinationSeen, stays: tuple[str, ...]) -> DestinationSeen:
-    """The same, as if the point had nothing for what stays as it is."""
+    """Return the same survey, as if the point had no data for mounts that stay unchanged."""
     if not stays:
         return seen
     front = os.fsencode(os.path.realpath(seen.to.path).rstrip("/")) + b"/"
@@ -222,7 +222,7 @@ def _without_stays(seen: DestinationSeen, stays: tuple[str, ...]) -> Destination
 
 
 def _found(seen: DestinationSeen) -> Found:
-    """The look in the planner's words. An empty folder is as good as none; our own marker tells an unfinished restore."""
+    """Convert the survey to the planner's type. An empty folder counts as absent; our marker shows an unfinished restore."""
     if seen.kind == "absent":
         return Absent()
     if seen.kind != "folder":

@@ -1,4 +1,4 @@
-"""Files out of a snapshot: it is mounted, read once for its digests, copied as any point, read again, and unmounted."""
+"""Restore of files from a snapshot: mount it, read its digests once, copy as from any point, verify, unmount."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from orchestrator.runner.steps import Hands
 
 
 def look(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Shown | Refusal:
-    """The snapshot that holds what is wished."""
+    """Return the snapshot that holds the requested files."""
     engine = tools.engine
     point = choose_point(engine.points(job, writer), point=wish.point, at=wish.at)
     if isinstance(point, Refusal) or not isinstance(engine, Returner):
@@ -42,14 +42,14 @@ def _no_files(engine: Engine) -> Refusal:
 
 
 def files_of(tools: Tools) -> Engine:
-    """The engine that carries files. Raises: TypeError where compose gave none, a mistake of our own."""
+    """Return the engine that copies files. Raises: TypeError when compose gave none, a mistake of our own."""
     if tools.files is None:
         raise TypeError("nobody carries files here")
     return tools.files()
 
 
 def plan_files(shown: Shown, wish: Wish) -> Plan:
-    """What can be told without mounting: the rest is decided by a look at what the snapshot holds."""
+    """Return the plan as far as it is known without mounting: the rest depends on the snapshot's contents."""
     what = f"{show_name(wish.path)} of {shown.point.tree}" if wish.path else str(shown.point.tree)
     return Plan(
         summary=f"bring {what} back to {wish.to}: mount it read-only, copy with rsync, compare digests, unmount",
@@ -67,7 +67,7 @@ def _warnings(shown: Shown) -> tuple[str, ...]:
 
 @contextmanager
 def showing(journal: Journal, writer: Writer, shown: Shown) -> Iterator[Tools]:
-    """Mounts the snapshot, and unmounts it whatever happens; inside, the journal's engine is the one for files."""
+    """Mount the snapshot, and unmount it in every case; meanwhile the journal's engine is the one for files."""
     tools, job = journal.tools, journal.job
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
@@ -89,7 +89,7 @@ def showing(journal: Journal, writer: Writer, shown: Shown) -> Iterator[Tools]:
 
 
 def as_point(journal: Journal, writer: Writer, shown: Shown, wish: Wish) -> Wanted:
-    """What is wanted, as a point with a manifest that is made now. A single file has none: it is compared by itself."""
+    """Return the request as a point with a new manifest. A single file has none: it is compared by itself."""
     tools, name = journal.tools, shown.point.name
     point = Point(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
     wanted = Wanted(point=point, path=shown.rest, to=wish.to)
@@ -109,13 +109,13 @@ def as_point(journal: Journal, writer: Writer, shown: Shown, wish: Wish) -> Want
 
 
 def _called(shown: Shown, wish: Wish) -> str:
-    """A name that tells the part too, so that what was cut is only gone on with by the same wish."""
+    """Return a name with the part in it, so that only the same request resumes an interrupted restore."""
     part = show_name(wish.path).replace("/", "%")
     return f"{shown.point.name}%{part}" if part else shown.point.name
 
 
 def compared(wanted: Wanted, to: Location) -> tuple[Step, ...]:
-    """The step that compares a single file with what came back; none where a manifest proves it, or a host is between."""
+    """Return the step that compares a single file with its restored copy; none with a manifest or a host."""
     if wanted.point.manifest is not None or wanted.point.tree.host or to.host:
         return ()
     source = wanted.point.tree / os.fsdecode(wanted.path)

@@ -1,4 +1,4 @@
-"""Compares both sides of a copy that has no manifest: by what a look tells, and by contents when asked."""
+"""Comparison of both sides of a copy without a manifest: by a survey, and by contents on request."""
 
 import os
 from collections import Counter
@@ -29,7 +29,7 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison as it ended. `source`: what could not be read there; None: contents were not compared.
+    """A finished comparison. `source`: what could not be read there; None: contents were not compared.
 
     `of_point`: the reading as far as the point itself is concerned. `heals`: what heals it, as lines.
     """
@@ -43,17 +43,17 @@ class Compared:
 
 @runtime_checkable
 class Healer(Protocol):
-    """An engine that knows how good data of one side heal the other."""
+    """An engine that can repair one side with good data of the other."""
 
     def heal(
         self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
-        """Lines with the exact commands. `copy`, `source`: what was found there."""
+        """Return lines with the exact commands. `copy`, `source`: the findings on each side."""
         ...
 
 
 def heals(journal: Journal, seen: Any, asked: Asked, compared: Compared) -> tuple[str, ...]:
-    """What heals the damage that was found."""
+    """Return the commands that repair the damage that was found."""
     source = compared.source.findings if compared.source else ()
     engine = journal.tools.engine
     if not isinstance(engine, Healer) or (compared.reading.sound and not source):
@@ -64,7 +64,7 @@ def heals(journal: Journal, seen: Any, asked: Asked, compared: Compared) -> tupl
 def compare_copy(
     journal: Journal, writer: Writer, engine: Comparer, notes: str, *, point: str | None, content: bool
 ) -> Compared | Refusal:
-    """Looks, compares, and records the verdict. Raises: OrchestratorError."""
+    """Survey both sides, compare them, and record the verdict. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     began = tools.monotonic()
     os.makedirs(notes, mode=0o700, exist_ok=True)
@@ -84,7 +84,7 @@ def compare_copy(
 
 
 def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str) -> Compared:
-    """Carries a comparison out; records no verdict. Raises: OrchestratorError."""
+    """Carry out a comparison; record no verdict. Raises: OrchestratorError."""
     began = journal.tools.monotonic()
     for warning in comparison.warnings:
         journal.warn(warning)
@@ -100,7 +100,7 @@ def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str
 
 
 def _read(stage: tuple[Pair, ...], hands: Hands, tally: "_Tally") -> None:
-    """Lists a stage's snapshots on both sides, and compares them."""
+    """List a stage's snapshots on both sides, and compare them."""
     steps = [step for pair in stage for step in (pair.source, pair.target)]
     files = [kept_by(step) for step in steps]
     _remove(files)
@@ -113,7 +113,7 @@ def _read(stage: tuple[Pair, ...], hands: Hands, tally: "_Tally") -> None:
 
 
 def kept_by(step: Step) -> str:
-    """The local file that collects a step's output."""
+    """Return the local file that collects a step's output."""
     if not isinstance(step.work, Pipeline) or step.work.keeps is None:
         raise TypeError(f"a listing that is kept nowhere: {step.does}")
     return step.work.keeps
@@ -126,7 +126,7 @@ def _remove(files: list[str]) -> None:
 
 
 class _Tally:
-    """What is found while pair after pair is compared: all counted, the first ones held."""
+    """The findings of a comparison, pair by pair: all are counted, the first ones are kept."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._entries, self._files, self._bytes = comparison.checked, 0, 0
@@ -142,7 +142,7 @@ class _Tally:
             self._of_point.add(finding)
 
     def compare(self, pair: Pair, folder: str) -> None:
-        """Raises: ProofFailed when a listing is not whole."""
+        """Compare the two listings of a pair. Raises: ProofFailed when a listing is incomplete."""
         source, target = (Side(_sorted(kept_by(step), folder)) for step in (pair.source, pair.target))
         try:
             for finding, at_source in compare_sides(source, target):
@@ -155,15 +155,15 @@ class _Tally:
         self._bytes += target.bytes
 
     def reading(self, took_s: float) -> Reading:
-        """The verdict on the copy."""
+        """Return the verdict on the copy."""
         return self._copy.reading(took_s, self._entries, self._files, self._bytes)
 
     def of_point(self, took_s: float) -> Reading:
-        """The same, as far as the point itself is concerned: what was written after it does not harm it."""
+        """Return the verdict on the point itself: data written after it do not harm it."""
         return self._of_point.reading(took_s, self._entries, self._files, self._bytes)
 
     def unreadable(self, took_s: float) -> Reading:
-        """What could not be read on the source."""
+        """Return the entries that could not be read on the source."""
         return self._source.reading(took_s, self._entries, self._files, self._bytes)
 
 
@@ -195,14 +195,14 @@ def _sorted(file: str, folder: str) -> Iterator[bytes]:
 
 
 def require_same(compared: Compared, journal: Journal) -> None:
-    """Raises: ProofFailed naming the first findings."""
+    """Check that the comparison found no difference. Raises: ProofFailed, with the first findings."""
     if not compared.reading.sound:
         told = f"{tell_counts(compared.reading)}: {tell_first(compared.reading)}"
         raise ProofFailed(f"the copy is not as the source: {told}", cure=_cure(journal.job, compared))
 
 
 def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
-    """The report of a verification."""
+    """Return the report of a verification."""
     reading, source = compared.reading, compared.source
     unreadable = source.findings if source else ()
     for found in unreadable[:5]:
@@ -238,7 +238,7 @@ def _good(compared: Compared, *, content: bool) -> str:
 
 
 def _cure(job: Job, compared: Compared) -> str:
-    """What to do about the gravest finding.
+    """Return the hint for the gravest finding.
 
     Why not a run with --aside: that sends anew what does not fit, and a damaged copy fits by its guids.
     """

@@ -1,4 +1,4 @@
-"""A point's digests as a file for `sha256sum -c`; the digests of its manifest are checked on the way."""
+"""Export of a point's digests as a file for `sha256sum -c`; the digests of its manifest are verified meanwhile."""
 
 import os
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from orchestrator.verify.results import Collector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """How an export ended; `lines`: files named in it."""
+    """A finished export; `lines`: number of files in it."""
 
     report: RunReport
     lines: int
 
 
 def export_sums(job: Job, tools: Tools, *, point: str | None, to: str) -> Exported:
-    """Writes `to`. A manifest of sha256 digests needs no reading; any other point is read whole."""
+    """Write the sums to `to`. A manifest with sha256 digests needs no reading; any other point is read completely."""
     journal = begin(job, tools, f"export to {to}", Kind.EXPORT)
     journal.attempt_begun()
     lines = 0
@@ -75,7 +75,7 @@ def _digests(point: Point, journal: Journal, writer: Writer) -> Iterator[tuple[b
 
 
 def _read(point: Point, manifest: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[bytes, str]]:
-    """Reads the point once for both digests. Raises: ProofFailed when it is not as promised: no wrong sums are written."""
+    """Read the point once for both digests. Raises: ProofFailed when it differs from its manifest: no wrong sums are written."""
     workers = journal.job.verify.workers
     with Spool(notes) as spool:
         collector = Collector(workers, taken=spool.take)

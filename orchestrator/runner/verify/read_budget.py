@@ -1,4 +1,4 @@
-"""Reads copies again as far as a budget goes, and goes on there the next time: visits are short, disks are large.
+"""Verification of copies within a budget, resumed the next time: visits are short, disks are large.
 
 A point is read in parts, file after file; a dataset as a whole, by sending it to nobody, which works without its key.
 """
@@ -36,12 +36,12 @@ class Sender(Protocol):
     """An engine whose copies have no manifest, and are read by sending them."""
 
     def sendable(self, job: Job, reader: Reader) -> tuple[Sendable, ...]:
-        """The datasets of a copy. Raises: OrchestratorError."""
+        """Return the datasets of a copy. Raises: OrchestratorError."""
         ...
 
 
 class _Tally:
-    """What was read, and what is still allowed."""
+    """The progress of a reading: what was read, and the remaining budget."""
 
     def __init__(self, budget: int) -> None:
         self.budget, self.read, self.whole = budget, 0, 0
@@ -54,7 +54,7 @@ class _Tally:
 
 
 def reread_job(job: Job, tools: Tools, *, budget: Bytes) -> Reread:
-    """Reads again what was not read for longest, of all points or datasets of the job at its place."""
+    """Read again the points or datasets of the job at its place, those with the oldest reading first."""
     journal = begin(job, tools, f"read {show_size(budget)} of the copies again", Kind.VERIFY)
     journal.attempt_begun()
     tally = _Tally(budget)
@@ -128,7 +128,7 @@ def _units(journal: Journal, points: Mapping[str, Point]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Began:
-    """A point that was read in part: up to which file, and what was found so far."""
+    """A point that was read in part: its last file, and the findings so far."""
 
     point: str = ""
     after: str = ""
@@ -163,7 +163,7 @@ def _key(job: Job) -> str:
 
 
 def _read(point: Point, began: _Began, tally: _Tally, journal: Journal, writer: Writer, notes: str) -> bool:
-    """As much of a point as is allowed; False: nothing more is."""
+    """Read as much of a point as the budget allows; return False when it is used up."""
     work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
     manifest = fetched(_manifest(point), journal, writer, notes)
     header, entries = read_manifest(manifest)
@@ -199,7 +199,7 @@ def _manifest(point: Point) -> Location:
 
 
 def _part(entries: Iterator[Entry], after: bytes | None, allowed: int, *, any_size: bool) -> tuple[list[Entry], bool]:
-    """The next entries within what is allowed, and whether these are the last. `any_size`: one at least, however large."""
+    """Return the next entries in the budget, and whether they are the last. `any_size`: at least one, of any size."""
     part, size, passed = list[Entry](), 0, after is None
     for entry in entries:
         if passed:
@@ -213,7 +213,7 @@ def _part(entries: Iterator[Entry], after: bytes | None, allowed: int, *, any_si
 
 
 def _whole(point: Point, began: _Began, findings: tuple[Finding, ...], journal: Journal) -> None:
-    """Its last part was read: the verdict on all of it."""
+    """Record the verdict on the whole point, after its last part was read."""
     counts = tuple((Verdict(name), number) for name, number in began.counts)
     reading = Reading(
         entries=began.entries, files_read=began.files, bytes_read=began.bytes, took_s=began.took_s, counts=counts,

@@ -1,4 +1,4 @@
-"""Reads copies again and compares them with their manifests; what is damaged is noted beside the copy."""
+"""Verification of copies against their manifests; damage is recorded beside the copy."""
 
 import contextlib
 import heapq
@@ -31,7 +31,7 @@ DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
 def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Reading:
-    """Reads the tree whole, records the verdict, and notes damage beside a point. Raises: OrchestratorError."""
+    """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
         raise ProofFailed(
             f"point {work.point.name} has no manifest, so nothing can be proved of it",
@@ -46,7 +46,7 @@ def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) ->
 
 
 def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
-    """Reads a tree where it lies. One restored file is read in its folder, against a manifest of its own."""
+    """Read a tree on its own machine. One restored file is read in its folder, against a manifest of its own."""
     read = _here if work.tree.host is None else _there
     if work.left_out:
         manifest = _without(work, manifest, notes)
@@ -58,7 +58,7 @@ def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, 
 
 
 def _without(work: Rereading, manifest: str, notes: str) -> str:
-    """A manifest without what lies where something else is mounted."""
+    """Write a manifest without the entries at and below mounts; return its path."""
     front = work.prefix + b"/" if work.prefix else b""
     gone = tuple(front + path for path in work.left_out)
     header, entries = read_manifest(manifest)
@@ -68,7 +68,7 @@ def _without(work: Rereading, manifest: str, notes: str) -> str:
 
 
 def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
-    """Reads of a point only what another manifest names; damage is recorded and noted as after a whole reading."""
+    """Read only the entries of a point that another manifest names; damage is recorded as after a whole reading."""
     began = journal.tools.monotonic()
     read = _here if work.tree.host is None else _there
     reading = read(work, manifest, journal, writer, notes, others=True)
@@ -79,7 +79,7 @@ def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, 
 
 
 def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
-    """The same for a single file: its folder as the tree, and a manifest that names only it."""
+    """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
     header, entries = read_manifest(manifest)
     promised = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
@@ -93,7 +93,7 @@ def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
 
 
 def require_sound(reading: Reading, work: Rereading, journal: Journal) -> None:
-    """Raises: ProofFailed naming the first findings."""
+    """Check that a reading found no damage. Raises: ProofFailed, with the first findings."""
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
         journal.warn(
@@ -117,7 +117,7 @@ def tell_counts(reading: Reading) -> str:
 
 
 def tell_first(reading: Reading, most: int = 5) -> str:
-    """The first findings as one line."""
+    """Return the first findings as one line."""
     return "; ".join(
         f"{show_name(found.path) or '.'} is {found.verdict.value} ({found.detail})" for found in reading.findings[:most]
     )
@@ -126,7 +126,7 @@ def tell_first(reading: Reading, most: int = 5) -> str:
 def _here(
     work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
 ) -> Reading:
-    """Workers read the files past the page cache, while a listing is compared for names that nobody promised.
+    """Read the files with workers, bypassing the page cache, while a listing is checked for extra names.
 
     `others`: more may lie there.
     """
@@ -153,7 +153,7 @@ def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer
 
 
 def _of_tree(work: Rereading, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings without folders that are there only because something is mounted in them."""
+    """Yield the findings, without folders that exist only because of a mount in them."""
     for found in findings:
         if found.verdict is not Verdict.EXTRA or not leads_to(found.path, work.left_out):
             yield found
@@ -162,7 +162,7 @@ def _of_tree(work: Rereading, findings: Iterable[Finding]) -> Iterator[Finding]:
 def _there(
     work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
 ) -> Reading:
-    """The far side reads its files and tells digests; names and times are compared here."""
+    """Read digests on the remote side; names and times are compared here."""
     run(settle_pipeline(work.tree), journal, writer)
     promised = partial(read_manifest, manifest, prefix=work.prefix)
     algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
@@ -188,7 +188,7 @@ def _there(
 
 
 class _Counted:
-    """Entries passing by."""
+    """A counter of the entries that pass through it."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._of = entries
@@ -207,7 +207,7 @@ class _Counted:
 def _listed(
     work: Rereading, journal: Journal, writer: Writer, notes: str, *, names: bool = False
 ) -> Iterator[Iterator[bytes]]:
-    """The sorted records of a listing of the tree."""
+    """Yield the sorted records of a listing of the tree."""
     apart = (*work.apart, *work.left_out)
     command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
     try:
@@ -224,7 +224,7 @@ def _tolerance(work: Rereading) -> Tolerance:
 def _note_verdict(
     point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str, *, scope: str = WHOLE
 ) -> None:
-    """Into history, and damaged files beside every point that shares them, so that no new point links to them."""
+    """Record the verdict in history; note damaged files beside every point that shares them, against new links."""
     job, tools = journal.job, journal.tools
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
@@ -241,7 +241,7 @@ def _note_verdict(
 def _shared(
     damaged: list[bytes], manifest: str, newest: Location, journal: Journal, writer: Writer, notes: str
 ) -> list[bytes]:
-    """Which files of the newest point are the damaged ones: the same inodes, by whatever name."""
+    """Return the files of the newest point that are the damaged ones: the same inodes, by any name."""
     wanted = set(damaged)
     inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
     other = fetched(newest, journal, writer, f"{notes}/newest")

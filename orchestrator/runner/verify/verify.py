@@ -24,7 +24,7 @@ from orchestrator.runner.verify.read_files import DAMAGE, read_again, read_tree,
 def verify_job(
     job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False, content: bool = False
 ) -> Verified:
-    """Reads one point (the newest, if none is named) and says what is not as promised.
+    """Read one point (the newest, if none is named) and report all differences from its manifest.
 
     `content`: where a look at both sides is the usual proof, contents are compared too.
     """
@@ -66,7 +66,7 @@ def _verify(journal: Journal, writer: Writer, name: str | None, against_source: 
 
 
 def _compare(journal: Journal, writer: Writer, engine: Comparer, name: str | None, content: bool) -> Verified:
-    """The same for copies without a manifest. [verify] every asks for their contents too."""
+    """Verify a copy without a manifest. When [verify] every is due, its contents are compared too."""
     job, tools = journal.job, journal.tools
     chosen = choose_point(tools.engine.points(job, writer), point=name, at=None) if name else None
     if not isinstance(chosen, Refusal):
@@ -86,7 +86,7 @@ def _compare(journal: Journal, writer: Writer, engine: Comparer, name: str | Non
 
 
 def _read_source(point: Point, journal: Journal, writer: Writer, notes: str) -> Reading:
-    """The source against the same manifest: what is new or edited there is no fault, what rotted is."""
+    """Read the source against the same manifest: new or edited files there are no fault, rotten ones are."""
     if point.manifest is None:
         raise ProofFailed(f"point {point.name} has no manifest", cure="choose another point")
     journal.say(f"reading the source {journal.job.source}")

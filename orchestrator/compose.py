@@ -11,16 +11,16 @@ from orchestrator.domain.fast_dataclass import dataclass
 if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.errors import NotNow
-    from orchestrator.domain.events import Event
-    from orchestrator.domain.job import Job, Snapshots
-    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.events import RunEvent
+    from orchestrator.domain.job import Job, SnapshotRules
+    from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract import Snapshotter
     from orchestrator.history.store import History
-    from orchestrator.history.views import Views
+    from orchestrator.history.views import HistoryReader
     from orchestrator.process.executor import Reader
-    from orchestrator.process.stop import Stop
-    from orchestrator.runner.context import Identity, Tools
+    from orchestrator.process.stop import StopRequest
+    from orchestrator.runner.context import ProcessIdentity, RunContext
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _MARKER = ".poolferry/target.json"
@@ -39,7 +39,9 @@ class Directories:
         return os.path.join(self.state, "history.sqlite")
 
 
-def directories(config: str | None, state: str | None, environment: Mapping[str, str], *, root: bool) -> Directories:
+def find_directories(
+    config: str | None, state: str | None, environment: Mapping[str, str], *, root: bool
+) -> Directories:
     """Return the given directories, else the environment's, else the default: system-wide for root, else a home."""
     return Directories(
         config=_directory(config or environment.get("POOLFERRY_CONFIG"), "/etc/poolferry", "CONFIG", environment, root),
@@ -71,9 +73,9 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
     def _section(self, name: str) -> "EngineSection":
         from orchestrator.config.models import EngineSection
-        from orchestrator.engines.registry import engine
+        from orchestrator.engines.registry import load_engine
 
-        found = engine(name)
+        found = load_engine(name)
         return EngineSection(
             name=found.name,
             options=found.options,
@@ -94,30 +96,30 @@ class EngineSections(Mapping[str, "EngineSection"]):
         return len(tuple(iter(self)))
 
 
-def _rules(snapshots: "Snapshots", source: "Location", copy: "Location | None") -> "Iterable[tuple[str, str, str]]":
+def _rules(snapshots: "SnapshotRules", source: "Location", copy: "Location | None") -> "Iterable[tuple[str, str, str]]":
     """Return sanoid's objections to the rules that it is given."""
     from orchestrator.engines.sanoid.options import snapshot_mistakes
 
     return snapshot_mistakes(snapshots, source, copy)
 
 
-def configuration(where: Directories) -> "Configuration":
+def read_configuration(where: Directories) -> "Configuration":
     """Return all jobs and places. Raises: DeclarationError."""
-    from orchestrator.config.load import load
+    from orchestrator.config.load import load_configuration
 
-    return load(where.config, EngineSections())
+    return load_configuration(where.config, EngineSections())
 
 
-def has_machine(where: Directories) -> bool:
+def has_machine_config(where: Directories) -> bool:
     """Return True when there is a poolferry.toml."""
     return os.path.exists(os.path.join(where.config, "poolferry.toml"))
 
 
-def machine(where: Directories, jobs: "Collection[str] | None" = None) -> "Machine":
+def read_machine_config(where: Directories, jobs: "Collection[str] | None" = None) -> "MachineConfig":
     """Return the settings of the whole machine. `jobs`: names that channels may name. Raises: DeclarationError."""
-    from orchestrator.config.machine import load_machine
+    from orchestrator.config.machine import load_machine_config
 
-    return load_machine(where.config, jobs)
+    return load_machine_config(where.config, jobs)
 
 
 def now() -> datetime:
@@ -132,7 +134,7 @@ def monotonic() -> float:
     return monotonic()
 
 
-def chance() -> float:
+def random_fraction() -> float:
     """Return a random number from 0 to 1. Few runs need one, and the import takes 2 ms."""
     from random import random
 
@@ -146,27 +148,27 @@ def seconds_until(clock: time, instant: datetime) -> float:
     return next((day - instant).total_seconds() for day in days if day > instant)
 
 
-def stop_for(job: "Job | None") -> "Stop":
+def make_stop_request(job: "Job | None") -> "StopRequest":
     """Return the request to stop, which the end of the job's time window makes by itself.
 
     Why not for a run that begins outside of its window: somebody asked for it, and knows the time.
     """
     from orchestrator.domain.units import Seconds
-    from orchestrator.process.stop import Stop
+    from orchestrator.process.stop import StopRequest
 
     instant = now()
     if job is not None and job.stop_at is not None:
         from orchestrator.domain.due import BY_STOP_AT
 
         left = Seconds(seconds_until(job.stop_at, instant))
-        return Stop(deadline=left, because=f"the time window ended at {job.stop_at:%H:%M} {BY_STOP_AT}")
+        return StopRequest(deadline=left, because=f"the time window ended at {job.stop_at:%H:%M} {BY_STOP_AT}")
     if job is not None and job.window is not None and job.window.holds(instant.astimezone().time()):
         left = Seconds(seconds_until(job.window.end, instant))
-        return Stop(deadline=left, because=f"its window, {job.window}, ended")
-    return Stop()
+        return StopRequest(deadline=left, because=f"its window, {job.window}, ended")
+    return StopRequest()
 
 
-def open_views(where: Directories) -> "Views":
+def open_history_reader(where: Directories) -> "HistoryReader":
     """Open the history for reading. Raises: HistoryError."""
     from orchestrator.history.views import open_reader
 
@@ -181,7 +183,7 @@ def open_history(where: Directories) -> "History":
 
 
 @contextlib.contextmanager
-def connections(job: "Job") -> Iterator[tuple[str, ...]]:
+def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
     """Yield the ssh options for all work on behalf of a job inside; engines that copy datasets share one connection.
 
     Why not for paths: rsync makes its connections itself, and few others are needed beside them.
@@ -196,66 +198,66 @@ def connections(job: "Job") -> Iterator[tuple[str, ...]]:
         yield options
 
 
-def unplaced(job: "Job") -> "NotNow":
+def explain_missing_disk(job: "Job") -> "NotNow":
     """Return why nothing can be read of a job whose copies are on the disks of a rotation set."""
     from orchestrator.domain.errors import NotNow
 
     why = f"the copies of {job.name} lie on the disks of the set {job.target.name}"
     return NotNow(
-        why, cure="poolferry points tells on which; poolferry disks attach DISK, then name the place with --from"
+        why, hint="poolferry points tells on which; poolferry disks attach DISK, then name the place with --from"
     )
 
 
 @contextlib.contextmanager
-def reader(job: "Job", stop: "Stop", log: Callable[[str], None]) -> Iterator["Reader"]:
+def make_reader(job: "Job", stop: "StopRequest", log: Callable[[str], None]) -> Iterator["Reader"]:
     """Yield a reader on behalf of a job: it can run only commands that read."""
     from orchestrator.process.executor import Reader
 
-    with connections(job) as options:
+    with open_connections(job) as options:
         yield Reader(log=log, ssh_options=options, stop=stop)
 
 
-def make_tools(
+def make_run_context(
     job: "Job",
     where: Directories,
     history: "History",
     *,
-    tell: Callable[["Event"], None],
+    notify: Callable[["RunEvent"], None],
     log: Callable[[str], None],
-    stop: "Stop",
+    stop: "StopRequest",
     ssh_options: tuple[str, ...],
     watched: bool = False,
-) -> "Tools":
-    """Build the tools for a job's run. `log` gets each command line before it runs; `ssh_options`: of `connections`.
+) -> "RunContext":
+    """Build the tools for a job's run. `log` gets each command line before it runs; `ssh_options`: of `open_connections`.
 
     `watched`: a person sees it move.
     """
-    from orchestrator.engines.registry import engine
+    from orchestrator.engines.registry import load_engine
     from orchestrator.process.executor import Writer
-    from orchestrator.runner.context import Tools
+    from orchestrator.runner.context import RunContext
 
-    return Tools(
-        engine=engine(job.engine),
-        snapshotter=snapshotter(job),
+    return RunContext(
+        engine=load_engine(job.engine),
+        snapshotter=make_snapshotter(job),
         history=history,
         writer=lambda inherit: Writer(log=log, ssh_options=ssh_options, inherit=inherit, stop=stop),
         clock=now,
         monotonic=monotonic,
-        chance=chance,
-        tell=tell,
+        chance=random_fraction,
+        notify=notify,
         stop=stop,
         state=where.state,
         config=where.config,
         hook_folders=hook_folders(where),
         hook_environment=hook_environment(where, os.environ),
-        identity=identity(),
-        alive=alive,
+        identity=process_identity(),
+        alive=is_process_alive,
         watched=watched,
-        files=lambda: engine("rsync"),
+        files=lambda: load_engine("rsync"),
     )
 
 
-def snapshotter(job: "Job") -> "Snapshotter | None":
+def make_snapshotter(job: "Job") -> "Snapshotter | None":
     """Return sanoid, to run around the copies of datasets; a job that copies nothing needs none."""
     alone = job.source.path.startswith("/") or not job.copies
     if alone or (job.snapshots is None and job.keep.everything):
@@ -277,7 +279,7 @@ def shipped_units() -> dict[str, str]:
 
     folder = _shipped("systemd")
     if folder is None:
-        raise OrchestratorError("this installation came without its systemd units", cure="install poolferry again")
+        raise OrchestratorError("this installation came without its systemd units", hint="install poolferry again")
     units = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith((".service", ".timer", ".rules")):
@@ -286,12 +288,12 @@ def shipped_units() -> dict[str, str]:
     return units
 
 
-def _shipped(room: str) -> str | None:
+def _shipped(space: str) -> str | None:
     """Return a folder that came with poolferry: beside the modules where it is installed, else in the checkout."""
-    installed, checkout = os.path.join(_HERE, f"{room}_shipped"), os.path.dirname(_HERE)
+    installed, checkout = os.path.join(_HERE, f"{space}_shipped"), os.path.dirname(_HERE)
     if os.path.isdir(installed):
         return installed
-    return os.path.join(checkout, room) if os.path.isfile(os.path.join(checkout, "pyproject.toml")) else None
+    return os.path.join(checkout, space) if os.path.isfile(os.path.join(checkout, "pyproject.toml")) else None
 
 
 def hook_environment(where: Directories, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -300,15 +302,15 @@ def hook_environment(where: Directories, environment: Mapping[str, str]) -> tupl
     return (("POOLFERRY_CONFIG", where.config), ("POOLFERRY_STATE", where.state), *passed)
 
 
-def identity() -> "Identity":
+def process_identity() -> "ProcessIdentity":
     """Return the identity of this process."""
-    from orchestrator.runner.context import Identity
+    from orchestrator.runner.context import ProcessIdentity
 
     pid = os.getpid()
-    return Identity(pid=pid, started=_started(pid) or 0, boot=_boot(), host=os.uname().nodename)
+    return ProcessIdentity(pid=pid, started=_started(pid) or 0, boot=_boot(), host=os.uname().nodename)
 
 
-def alive(pid: int, started: int, boot: str) -> bool:
+def is_process_alive(pid: int, started: int, boot: str) -> bool:
     """Return True when the process with this recorded identity still runs."""
     return boot == _boot() and _started(pid) == started
 
@@ -332,16 +334,16 @@ def _started(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def job_found_at(location: "Location", *, log: Callable[[str], None]) -> "Job":
+def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job":
     """Build a job from a target's own data, so that data can be restored where no configuration is left.
 
     Raises: OrchestratorError when the place holds no copies of ours, or does not answer.
     """
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import Place
-    from orchestrator.engines.registry import engine
+    from orchestrator.engines.registry import load_engine
 
-    found = engine("rsync")
+    found = load_engine("rsync")
     marker = location / _MARKER
     name = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
     place = Place(name="found", location=location)
@@ -362,7 +364,7 @@ def _owner(marker: bytes, location: "Location") -> str:
         return name
     raise OrchestratorError(
         f"{location} does not say that it holds copies of poolferry",
-        cure=f"name the directory in which {_MARKER} and points/ lie",
+        hint=f"name the directory in which {_MARKER} and points/ lie",
     )
 
 
@@ -377,14 +379,14 @@ def _local_content(path: str) -> bytes:
 def _content(file: "Location", log: Callable[[str], None]) -> bytes:
     import tempfile
 
-    from orchestrator.engines.registry import engine
-    from orchestrator.process.executor import Writer, broken
-    from orchestrator.runner.context import of_trees
+    from orchestrator.engines.registry import load_engine
+    from orchestrator.process.executor import Writer, pipeline_failure
+    from orchestrator.runner.context import tree_engine
 
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, "target.json")
-        pipeline = of_trees(engine("rsync")).fetch(file, local)
+        pipeline = tree_engine(load_engine("rsync")).fetch(file, local)
         result = Writer(log=log).stream(pipeline)
         if not result.well:
-            raise engine("rsync").explain(broken(pipeline, result))
+            raise load_engine("rsync").explain(pipeline_failure(pipeline, result))
         return _local_content(local)

@@ -41,20 +41,20 @@ class WebPeer:
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
         self.thread.start()
 
-    def answer(self, desk: BaseHTTPRequestHandler, answer: int | str) -> None:
+    def answer(self, session: BaseHTTPRequestHandler, answer: int | str) -> None:
         """Give the answer, or never, or too slowly."""
         if answer == "hang":
             self.over.wait(60)
             return
         if answer == "dribble":
             while not self.over.wait(0.2):
-                desk.wfile.write(b"H")
+                session.wfile.write(b"H")
             return
-        desk.send_response(int(answer))
+        session.send_response(int(answer))
         if int(answer) in (301, 302, 307):
-            desk.send_header("Location", f"{self.url}/elsewhere")
-        desk.send_header("Content-Length", "0")
-        desk.end_headers()
+            session.send_header("Location", f"{self.url}/elsewhere")
+        session.send_header("Content-Length", "0")
+        session.end_headers()
 
     def close(self) -> None:
         """End every thread."""

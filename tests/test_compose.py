@@ -31,10 +31,10 @@ def test_where_things_are(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], root: bool, config: str, state: str
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    found = compose.directories(None, None, environment, root=root)
+    found = compose.find_directories(None, None, environment, root=root)
     assert (found.config, found.state) == (config, state)
     assert found.history == f"{state}/history.sqlite"
-    told = compose.directories("/told", "/too", environment, root=root)
+    told = compose.find_directories("/told", "/too", environment, root=root)
     assert (told.config, told.state) == ("/told", "/too")
 
 
@@ -64,24 +64,24 @@ def test_the_next_time_a_clock_shows(clock: time, instant: datetime, hours: floa
 
 
 def test_we_are_alive_and_others_are_gone() -> None:
-    me = compose.identity()
+    me = compose.process_identity()
     assert me.pid == os.getpid()
-    assert compose.alive(me.pid, me.started, me.boot)
-    assert not compose.alive(me.pid, me.started + 1, me.boot)  # the number was given to another process
-    assert not compose.alive(me.pid, me.started, "another boot")
+    assert compose.is_process_alive(me.pid, me.started, me.boot)
+    assert not compose.is_process_alive(me.pid, me.started + 1, me.boot)  # the number was given to another process
+    assert not compose.is_process_alive(me.pid, me.started, "another boot")
 
 
 def test_a_process_that_ended_is_gone_even_before_it_is_collected() -> None:
-    boot = compose.identity().boot
+    boot = compose.process_identity().boot
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = compose._started(child.pid)
     assert started is not None
-    assert compose.alive(child.pid, started, boot)
+    assert compose.is_process_alive(child.pid, started, boot)
     child.stdin.close()  # type: ignore[union-attr]
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it ended, and lies there still
-    assert not compose.alive(child.pid, started, boot)
+    assert not compose.is_process_alive(child.pid, started, boot)
     child.wait()
-    assert not compose.alive(child.pid, started, boot)
+    assert not compose.is_process_alive(child.pid, started, boot)
 
 
 def test_hooks_of_the_owner_come_first() -> None:

@@ -354,7 +354,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (uses_its_own_door, "views.status", "from rich.table import Table"),
     (keeps_to_the_table, "cli.run", "from orchestrator.runner.run import run_job"),
     (keeps_to_the_table, "app.session", "from orchestrator.cli.terminal import output"),
-    (keeps_to_the_table, "views.status", "from orchestrator.history.views import Views"),
+    (keeps_to_the_table, "views.status", "from orchestrator.history.views import HistoryReader"),
     (is_as_pure_as_it_says, "views.status", "print(1)"),
     (is_as_pure_as_it_says, "domain.job", "import threading"),
     (is_as_pure_as_it_says, "domain.job", 'import os\nx = os.environ["HOME"]'),

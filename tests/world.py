@@ -5,7 +5,7 @@ Names are whole names, as in "tank/a". A stream is a tuple of packets, one for e
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.engines.zfs.model import Bookmark, Encryption, Flags, Kind, Snapshot, Token
+from orchestrator.engines.zfs.model import Bookmark, DatasetType, ReceiveEncryption, ResumeToken, SendFlags, Snapshot
 
 SIZE = 4
 
@@ -35,8 +35,8 @@ class Packet:
     name: str
     told: str
     from_guid: int | None
-    kind: Kind
-    flags: Flags
+    kind: DatasetType
+    flags: SendFlags
     encrypted: bool
     clone: bool = False
 
@@ -47,7 +47,7 @@ class Node:
 
     guid: int
     txg: int
-    kind: Kind = Kind.FILESYSTEM
+    kind: DatasetType = DatasetType.FILESYSTEM
     snapshots: tuple[Snapshot, ...] = ()
     bookmarks: tuple[Bookmark, ...] = ()
     origin: str | None = None
@@ -58,7 +58,7 @@ class Node:
     written: int = 0
     placeholder: bool = False
     partial: Partial | None = None
-    flags: Flags | None = None
+    flags: SendFlags | None = None
 
     def find(self, guid: int) -> Snapshot | None:
         return next((one for one in self.snapshots if one.guid == guid), None)
@@ -200,9 +200,9 @@ class Pool:
         if {one.name for one in taken} & {one.name for one in clone.snapshots}:
             raise ZfsError("conflicting snapshot name")
         gone = tuple(one for one in parent.bookmarks if one.createtxg <= taken[-1].createtxg)
-        stay = tuple(one for one in parent.bookmarks if one.createtxg > taken[-1].createtxg)
+        attached_disk = tuple(one for one in parent.bookmarks if one.createtxg > taken[-1].createtxg)
         self.nodes[old] = replace(
-            parent, snapshots=parent.snapshots[place:], bookmarks=stay, origin=f"{name}@{mark}"
+            parent, snapshots=parent.snapshots[place:], bookmarks=attached_disk, origin=f"{name}@{mark}"
         )  # fmt: skip
         self.nodes[name] = replace(
             clone, snapshots=taken + clone.snapshots, bookmarks=gone + clone.bookmarks, origin=parent.origin
@@ -231,7 +231,9 @@ class Pool:
 
     # Streams.
 
-    def packet(self, name: str, to: Snapshot, base: Snapshot | Bookmark | None, flags: Flags, **more: bool) -> Packet:
+    def packet(
+        self, name: str, to: Snapshot, base: Snapshot | Bookmark | None, flags: SendFlags, **more: bool
+    ) -> Packet:
         node = self.node(name)
         if node.encrypted and not flags.raw and not node.key_loaded:
             raise ZfsError("dataset key must be loaded")
@@ -240,7 +242,7 @@ class Pool:
             flags=replace(flags, raw=flags.raw and node.encrypted), encrypted=node.encrypted, **more,
         )  # fmt: skip
 
-    def resumed(self, token: Token) -> tuple[Packet, ...]:
+    def resumed(self, token: ResumeToken) -> tuple[Packet, ...]:
         """As `zfs send -t`: by guid, first in the dataset that the token names, then in all of the pool."""
         owners = sorted(self.nodes, key=lambda name: name != token.to_name.partition("@")[0])
         holding = ((name, self.nodes[name].find(token.to_guid)) for name in owners)
@@ -257,7 +259,7 @@ class Pool:
 
     def receive(
         self, name: str, packet: Packet, *, take: int = SIZE, resumes: bool = False, force: bool = False,
-        origin: str | None = None, encryption: Encryption | None = None,
+        origin: str | None = None, encryption: ReceiveEncryption | None = None,
     ) -> None:  # fmt: skip
         """One packet; after `take` bytes the stream ends."""
         node = self.nodes.get(name)
@@ -285,7 +287,7 @@ class Pool:
         else:
             self._finish(name, packet)
 
-    def _make(self, name: str, packet: Packet, origin: str | None, encryption: Encryption | None) -> None:
+    def _make(self, name: str, packet: Packet, origin: str | None, encryption: ReceiveEncryption | None) -> None:
         """A dataset that comes to be with the first byte it receives."""
         above = self.node(name.rpartition("/")[0])
         raw = packet.flags.raw
@@ -294,7 +296,7 @@ class Pool:
                 raise ZfsError("local origin for clone does not exist")
             of = self.nodes[origin.partition("@")[0]]
             sealed, key = of.encrypted, of.key_loaded
-        elif raw or not above.encrypted or encryption is Encryption.OFF:
+        elif raw or not above.encrypted or encryption is ReceiveEncryption.OFF:
             sealed, key = raw, not raw
         elif encryption is None:
             raise ZfsError("without a word about encryption it depends on the stream's properties, and on keys")

@@ -2,37 +2,37 @@
 
 from typing import TYPE_CHECKING, Self
 
-from orchestrator.app.hotplug import plugged_in
+from orchestrator.app.hotplug import find_plugged_in
 from orchestrator.domain.rotation import Disk, RotationSet
 
 if TYPE_CHECKING:
-    from orchestrator.app.session import Desk
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.session import Session
+    from orchestrator.app.settings import Settings
     from orchestrator.domain.run import RunReport
-    from orchestrator.planners.identify_disk import Recognised
+    from orchestrator.planners.identify_disk import IdentifiedDevice
     from orchestrator.process.executor import Reader
-    from orchestrator.runner.disk.visit import Stay
+    from orchestrator.runner.disk.visit import AttachedDisk
 
 
-class Stays:
+class AttachedDisks:
     """The disks of sets that are here. Without a session none is attached: only attached disks can be read."""
 
-    def __init__(self, frame: "Frame", desk: "Desk | None") -> None:
-        self._frame, self._desk = frame, desk
-        self._found: tuple[Recognised, ...] | None = None
+    def __init__(self, settings: "Settings", session: "Session | None") -> None:
+        self._frame, self._desk = settings, session
+        self._found: tuple[IdentifiedDevice, ...] | None = None
         self._told: dict[str, str] = {}
-        self._stays: dict[str, Stay] = {}
+        self._stays: dict[str, AttachedDisk] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for stay in self._stays.values():
-            ended = stay.end(power_off=False)
+        for attached_disk in self._stays.values():
+            ended = attached_disk.end(power_off=False)
             if ended.safe:
                 self._frame.say(f"disk {ended.disk.called} is let go, and may be unplugged")
             else:
-                self._frame.say(f"disk {ended.disk.called}: {ended.why}; {ended.cure}")
+                self._frame.say(f"disk {ended.disk.called}: {ended.why}; {ended.hint}")
 
     def bring(self, rotation: RotationSet, disk: Disk) -> str:
         """Attach a disk that is here, unless it is attached; return why its copies cannot be read, or empty."""
@@ -47,16 +47,16 @@ class Stays:
 
     def _brought(self, rotation: RotationSet, disk: Disk) -> str:
         from orchestrator.disks import disk as medium
-        from orchestrator.planners.identify_disk import State
+        from orchestrator.planners.identify_disk import DeviceState
         from orchestrator.process.executor import Reader
 
-        if disk.name not in plugged_in(rotation):
+        if disk.name not in find_plugged_in(rotation):
             return "it is not plugged in"
         reader = Reader(log=self._frame.log)
         found = next((each for each in self._devices(reader) if each.disk == disk), None)
         if found is None:
             return "it is not plugged in"
-        if found.state is not State.TO_PROVE:
+        if found.state is not DeviceState.TO_PROVE:
             return found.says
         if medium.use(disk, found.device, reader).attached:
             return ""
@@ -64,22 +64,24 @@ class Stays:
             return f"it is plugged in, and is not attached only to look: poolferry disks attach {disk.name}"
         return self._attached(found, self._desk)
 
-    def _devices(self, reader: "Reader") -> "tuple[Recognised, ...]":
+    def _devices(self, reader: "Reader") -> "tuple[IdentifiedDevice, ...]":
         from orchestrator.disks.detect import survey_devices
-        from orchestrator.planners.identify_disk import recognise
+        from orchestrator.planners.identify_disk import identify_devices
 
         if self._found is None:
             disks = [disk for rotation in self._frame.configuration().sets for disk in rotation.disks]
             with self._frame.views() as views:
-                self._found = recognise(survey_devices(reader), disks, views.disks.known())
+                self._found = identify_devices(survey_devices(reader), disks, views.disks.known())
         return self._found
 
-    def _attached(self, found: "Recognised", desk: "Desk") -> str:
-        from orchestrator.app.disk_visits import dock
-        from orchestrator.runner.disk.visit import Stay, begin_visit
+    def _attached(self, found: "IdentifiedDevice", session: "Session") -> str:
+        from orchestrator.app.disk_visits import make_visit_context
+        from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
-        begun = begin_visit(found, dock(self._frame.where, desk.history, say=self._frame.say, log=self._frame.log))
-        if not isinstance(begun, Stay):
+        begun = begin_visit(
+            found, make_visit_context(self._frame.where, session.history, say=self._frame.say, log=self._frame.log)
+        )
+        if not isinstance(begun, AttachedDisk):
             return begun.why
         self._stays[begun.disk.name] = begun
         self._frame.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")

@@ -22,7 +22,7 @@ from orchestrator.views.restore import Files, FoundKit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.settings import Settings
     from orchestrator.domain.place import Host
     from orchestrator.domain.plan import Pipeline
     from orchestrator.history.values import RunRecord
@@ -39,28 +39,28 @@ def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str
         files = _fetched(place, folder, log, tuple(ssh_options))
         found = [kit for kit in (_kit(each, files, folder) for each in _folders(files)) if kit is not None]
     if not found:
-        cure = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
-        raise OrchestratorError(f"there is no kit of poolferry at {place}", cure=cure)
+        hint = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
+        raise OrchestratorError(f"there is no kit of poolferry at {place}", hint=hint)
     return max(found, key=lambda kit: (kit.last.begun_at.timestamp() if kit.last else 0.0, len(kit.configuration)))
 
 
 def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options: tuple[str, ...]) -> Files:
     from orchestrator.process.executor import Writer
-    from orchestrator.process.pipeline import broken
+    from orchestrator.process.pipeline import pipeline_failure
 
     archive = os.path.join(folder, "kits.tar")
     pipeline, host = _pipeline(place, archive)
     result = Writer(log=log, ssh_options=ssh_options).stream(pipeline)
     if not result.well:
-        words = result.last_words[0].strip() or f"it ended with {broken(pipeline, result).result.exits[0]}"
-        raise OrchestratorError(f"{place} cannot be read: {words}", cure=_cure(words, host, result.exits[0]))
+        words = result.last_words[0].strip() or f"it ended with {pipeline_failure(pipeline, result).result.exits[0]}"
+        raise OrchestratorError(f"{place} cannot be read: {words}", hint=_hint(words, host, result.exits[0]))
     with open(archive, "rb") as file:
         if os.fstat(file.fileno()).st_size > 2 * _LARGEST:
-            raise OrchestratorError(f"{place} holds more than a kit", cure="name the folder in which .poolferry lies")
-        return unpacked(file.read())
+            raise OrchestratorError(f"{place} holds more than a kit", hint="name the folder in which .poolferry lies")
+        return unpack_files(file.read())
 
 
-def _cure(words: str, host: "Host | None", ended: int | None) -> str:
+def _hint(words: str, host: "Host | None", ended: int | None) -> str:
     if "is locked" in words:
         return "cryptsetup open --readonly DEVICE NAME, then name /dev/mapper/NAME"
     if host is None:
@@ -90,7 +90,7 @@ def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
     return kits.dataset_pipeline(where.path, keeps), None
 
 
-def unpacked(archive: bytes) -> Files:
+def unpack_files(archive: bytes) -> Files:
     """Return the regular files of an archive by their paths. Links, devices, and names that lead outside are left out.
 
     Raises: OrchestratorError for what is no archive, or is larger than a kit can be.
@@ -105,13 +105,13 @@ def unpacked(archive: bytes) -> Files:
                 if count >= _MOST_FILES or size > _LARGEST:
                     raise OrchestratorError(
                         f"what lies there is larger than a kit: {count} files, {show_size(Bytes(size))}",
-                        cure="name the folder in which .poolferry lies, or another kit",
+                        hint="name the folder in which .poolferry lies, or another kit",
                     )
                 path = os.path.normpath(one.name)
                 if one.isreg() and not path.startswith(("/", "..")) and (file := read.extractfile(one)):
                     found[path] = file.read()
     except (tarfile.TarError, EOFError, ValueError, KeyError, OSError, MemoryError) as error:
-        raise OrchestratorError(f"what was read is no archive: {error}", cure="try again with -v") from error
+        raise OrchestratorError(f"what was read is no archive: {error}", hint="try again with -v") from error
     return found
 
 
@@ -124,7 +124,7 @@ def _kit(folder: str, files: Files, scratch: str) -> FoundKit | None:
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
     if _ARCHIVE in below:
-        packed = unpacked(below[_ARCHIVE])
+        packed = unpack_files(below[_ARCHIVE])
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None
@@ -154,7 +154,7 @@ def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
 # Taking over.
 
 
-def in_the_way(where: compose.Directories) -> tuple[str, ...]:
+def existing_paths(where: compose.Directories) -> tuple[str, ...]:
     """Return the existing paths that a kit would overwrite."""
     names = [os.path.join(where.config, name) for name in ("targets.toml", "poolferry.toml")]
     jobs = os.path.join(where.config, "jobs")
@@ -162,19 +162,19 @@ def in_the_way(where: compose.Directories) -> tuple[str, ...]:
     return tuple(path for path in (*names, where.history) if os.path.exists(path))
 
 
-def refuse(where: compose.Directories) -> Refusal | None:
+def refuse_overwriting(where: compose.Directories) -> Refusal | None:
     """Return a refusal when the kit would overwrite something; None: the place is free."""
-    held = in_the_way(where)
+    held = existing_paths(where)
     if not held:
         return None
     return Refusal(
         why="this machine has a configuration or a history of its own; nothing is written over it",
         evidence=held[:5],
-        cure="tell --aside: what is there is renamed and kept; or name other directories by --config and --state",
+        hint="tell --aside: what is there is renamed and kept; or name other directories by --config and --state",
     )
 
 
-def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
+def rename_existing(where: compose.Directories, now: datetime) -> tuple[str, ...]:
     """Rename the configuration and history that are in the way; return the new names."""
     mark = f".aside-{point_name(now)}"
     paths = [path for path in (where.config, where.history) if os.path.exists(path)]
@@ -183,7 +183,7 @@ def set_aside(where: compose.Directories, now: datetime) -> tuple[str, ...]:
     return tuple(f"{path}{mark}" for path in paths)
 
 
-def take_over(kit: FoundKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
+def install_kit(kit: FoundKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
     """Write configuration and history, readable by the owner only; record the move in history; return the paths."""
     written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
     for each in review.set_aside:
@@ -214,7 +214,7 @@ def next_steps(where: compose.Directories, say: "Callable[[str], str]") -> tuple
     """Return the next commands to run, in order. `say`: renders a command of ours as a person would type it."""
     lines = [say("check --system")]
     try:
-        known = compose.configuration(where)
+        known = compose.read_configuration(where)
     except OrchestratorError:
         return (say("check"),)
     if known.sets:
@@ -242,18 +242,20 @@ class BootstrapEnd:
 
 
 def bootstrap(
-    frame: "Frame", place: str, *, plan: bool, aside: bool, trust: Sequence[str], ssh_options: Sequence[str]
+    settings: "Settings", place: str, *, plan: bool, aside: bool, trust: Sequence[str], ssh_options: Sequence[str]
 ) -> BootstrapEnd:
     """Find the kit at a place, and take it over. `plan`: only look; `trust`: names of what is taken over though it runs
     commands. Raises: OrchestratorError.
     """
     from orchestrator.config.kit_review import review_kit
 
-    kit, where = find_kit(place, frame.log, ssh_options), frame.where
+    kit, where = find_kit(place, settings.log, ssh_options), settings.where
     review = review_kit(kit.configuration, frozenset(trust))
-    refusal = None if aside else refuse(where)
+    refusal = None if aside else refuse_overwriting(where)
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)
-    moved = set_aside(where, compose.now()) if aside else ()
-    written = take_over(kit, review, where, place)
-    return BootstrapEnd(kit=kit, review=review, written=written, aside=moved, following=next_steps(where, frame.repeat))
+    moved = rename_existing(where, compose.now()) if aside else ()
+    written = install_kit(kit, review, where, place)
+    return BootstrapEnd(
+        kit=kit, review=review, written=written, aside=moved, following=next_steps(where, settings.repeat)
+    )

@@ -10,33 +10,33 @@ import shutil
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.machine import MachineConfig
 
 _TOP = ("poolferry.toml", "targets.toml")
 _TRIES = 5
-Mark = tuple[tuple[str, int, int, int], ...]
+ConfigFingerprint = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class LoadedConfig:
     """A configuration without a mistake. `mistakes`: those of the current files, when this is an older one.
 
     `no_copy`: why there is no copy of it; then runs read the files as they are.
     """
 
     configuration: "Configuration"
-    machine: "Machine"
-    mark: Mark
+    machine: "MachineConfig"
+    mark: ConfigFingerprint
     mistakes: tuple[str, ...] = ()
     no_copy: str = ""
 
 
-def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
+def reload_config(where: compose.Directories, before: LoadedConfig | None) -> LoadedConfig:
     """Load the files; when they have mistakes, use the version before. Raises: DeclarationError when there is no version before."""
     try:
         return _read(where)
@@ -44,7 +44,7 @@ def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
         told = tuple(str(mistake) for mistake in error.mistakes)
         if before is not None:
             return replace(before, mistakes=told)
-        copy = replace(where, config=copy_of(where))
+        copy = replace(where, config=config_copy_folder(where))
         if not os.path.isdir(copy.config):
             raise
         try:
@@ -54,46 +54,46 @@ def read_anew(where: compose.Directories, before: Kept | None) -> Kept:
         return replace(kept, mark=(), mistakes=told)
 
 
-def _read(where: compose.Directories) -> Kept:
+def _read(where: compose.Directories) -> LoadedConfig:
     """Load the configuration and copy it. Why several tries: what was read and what was copied must be the same."""
     for _ in range(_TRIES):
         kept = _loaded(where)
         try:
             _copy(where)
         except OSError as error:
-            return replace(kept, no_copy=f"{error.filename or copy_of(where)}: {error.strerror or error}")
-        if mark(where.config) == kept.mark:
+            return replace(kept, no_copy=f"{error.filename or config_copy_folder(where)}: {error.strerror or error}")
+        if config_fingerprint(where.config) == kept.mark:
             break
     return kept
 
 
-def _loaded(where: compose.Directories) -> Kept:
-    now = mark(where.config)
-    mistakes: tuple[Mistake, ...] = ()
+def _loaded(where: compose.Directories) -> LoadedConfig:
+    now = config_fingerprint(where.config)
+    mistakes: tuple[ConfigMistake, ...] = ()
     try:
-        machine = compose.machine(where)
+        machine = compose.read_machine_config(where)
     except DeclarationError as error:
         mistakes = error.mistakes
     try:
-        configuration = compose.configuration(where)
+        configuration = compose.read_configuration(where)
     except DeclarationError as error:
         raise DeclarationError((*error.mistakes, *mistakes)) from None
     if mistakes:
         raise DeclarationError(mistakes)
-    return Kept(configuration=configuration, machine=machine, mark=now)
+    return LoadedConfig(configuration=configuration, machine=machine, mark=now)
 
 
-def config_for_runs(where: compose.Directories, kept: Kept) -> str:
+def config_for_runs(where: compose.Directories, kept: LoadedConfig) -> str:
     """Return the directory that a run must read: the files themselves while they are unchanged, else the copy."""
-    return where.config if kept.no_copy or mark(where.config) == kept.mark else copy_of(where)
+    return where.config if kept.no_copy or config_fingerprint(where.config) == kept.mark else config_copy_folder(where)
 
 
-def copy_of(where: compose.Directories) -> str:
+def config_copy_folder(where: compose.Directories) -> str:
     """Return the path of the copy."""
     return os.path.join(where.state, "last-good")
 
 
-def mark(directory: str) -> Mark:
+def config_fingerprint(directory: str) -> ConfigFingerprint:
     """Return a value that changes when a file is written, created or removed."""
     found = []
     for name in (*_TOP, *_jobs(directory)):
@@ -113,7 +113,7 @@ def _jobs(directory: str) -> list[str]:
 
 def _copy(where: compose.Directories) -> None:
     """Copy the files that were read, and link all else, such as hooks: a hook finds its own files beside them."""
-    made, last = f"{copy_of(where)}.new", copy_of(where)
+    made, last = f"{config_copy_folder(where)}.new", config_copy_folder(where)
     shutil.rmtree(made, ignore_errors=True)
     os.makedirs(os.path.join(made, "jobs"), mode=0o700)
     os.chmod(made, 0o700)

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
-from orchestrator.app.settings import Frame
-from orchestrator.engines.contract import Advice
+from orchestrator.app.settings import Settings
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.views.check import CheckedJob, ConfigCheck
 
 if TYPE_CHECKING:
@@ -14,41 +14,43 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
 
 
-def check_config(frame: Frame, now: datetime, *, system: bool) -> ConfigCheck:
+def check_config(settings: Settings, now: datetime, *, system: bool) -> ConfigCheck:
     """Return what each job means. `system`: look at programs, sources and targets too.
 
     Raises: DeclarationError with the mistakes of all files.
     """
-    from orchestrator.app.local_clock import calendar
+    from orchestrator.app.local_clock import local_calendar
     from orchestrator.app.schedule_report import next_runs
 
-    known = _everything(frame)
+    known = _everything(settings)
     coming = {job.name: next_runs(job, now) for job in known.jobs}
-    show = calendar().show if any(coming.values()) else None
+    show = local_calendar().show if any(coming.values()) else None
     jobs = tuple(
         CheckedJob(
             job=job,
             next=coming[job.name],
             shown=tuple(map(show, coming[job.name])) if show else (),
-            advice=_advice(frame, job) if system and not job.target.rotates else (),
+            advice=_advice(settings, job) if system and not job.target.rotates else (),
         )
         for job in known.jobs
     )
-    return ConfigCheck(config=frame.where.config, jobs=jobs, machine=_machine_advice(frame, known) if system else None)
+    return ConfigCheck(
+        config=settings.where.config, jobs=jobs, machine=_machine_advice(settings, known) if system else None
+    )
 
 
-def _everything(frame: Frame) -> "Configuration":
+def _everything(settings: Settings) -> "Configuration":
     """Load the jobs, and check poolferry.toml too. Raises: DeclarationError with the mistakes of all files."""
-    from orchestrator.domain.errors import DeclarationError, Mistake
+    from orchestrator.domain.errors import ConfigMistake, DeclarationError
 
-    mistakes: list[Mistake] = []
+    mistakes: list[ConfigMistake] = []
     known = None
     try:
-        known = frame.configuration()
+        known = settings.configuration()
     except DeclarationError as error:
         mistakes += error.mistakes
     try:
-        compose.machine(frame.where, [job.name for job in known.jobs] if known else None)
+        compose.read_machine_config(settings.where, [job.name for job in known.jobs] if known else None)
     except DeclarationError as error:
         mistakes += error.mistakes
     if known is None or mistakes:
@@ -56,35 +58,41 @@ def _everything(frame: Frame) -> "Configuration":
     return known
 
 
-def _advice(frame: Frame, job: "Job") -> tuple[Advice, ...]:
-    from orchestrator.engines.registry import engine
+def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
+    from orchestrator.engines.registry import load_engine
 
-    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
-        return engine(job.engine).advise(job, reader)
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+        return load_engine(job.engine).advise(job, reader)
 
 
-def _machine_advice(frame: Frame, known: "Configuration") -> tuple[Advice, ...]:
+def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:
     """Return the advice about the machine itself: the channels' secrets, and the units that start scheduled runs."""
-    from orchestrator.app.notify_check import channel_advice
-    from orchestrator.app.notify_queue import means_of
-    from orchestrator.app.systemd_state import Here, program_here, rule_installed, unit_advice, units_known
+    from orchestrator.app.notify_check import check_channels
+    from orchestrator.app.notify_queue import make_sender_context
+    from orchestrator.app.systemd_state import (
+        Installation,
+        check_units,
+        program_here,
+        read_installed_rule,
+        survey_units,
+    )
     from orchestrator.process.executor import Reader
 
-    where = frame.where
-    units = units_known(Reader(log=frame.log))
+    where = settings.where
+    units = survey_units(Reader(log=settings.log))
     texts = [text for unit in units.values() for text in (unit.text, *unit.more)]
-    channels = channel_advice(compose.machine(where).notice, means_of(where), texts)
+    channels = check_channels(compose.read_machine_config(where).notice, make_sender_context(where), texts)
     if not units:
         return channels
-    here = Here(
+    here = Installation(
         shipped=compose.shipped_units(), program=program_here(), config=where.config, state=where.state,
         scheduled=any(job.schedule or job.after for job in known.jobs), disks=bool(known.sets),
     )  # fmt: skip
-    return (*channels, *unit_advice(units, here, rule_installed()))
+    return (*channels, *check_units(units, here, read_installed_rule()))
 
 
 def read_schemas() -> Mapping[str, Any]:
     """Return the JSON Schema of each kind of file."""
-    from orchestrator.config.schema import schemas
+    from orchestrator.config.schema import make_schemas
 
-    return schemas(compose.EngineSections())
+    return make_schemas(compose.EngineSections())

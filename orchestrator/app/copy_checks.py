@@ -5,30 +5,30 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from orchestrator.app.session import Desk, opened, visits_of
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.session import Session, open_session, open_visits
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.subscriber import unheard
-from orchestrator.domain.drill_result import DrillEnd
+from orchestrator.domain.drill_result import DrillRunResult
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.point import Finding, Verified
+from orchestrator.domain.point import Finding, VerifyJobResult
 
 if TYPE_CHECKING:
-    from orchestrator.app.disk_visits import Visits
+    from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.config.models import Configuration
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
-    from orchestrator.views.copies import Cure
+    from orchestrator.views.copies import RepairSource
 
-Hears = Callable[["tuple[Cure, ...]"], None]
+Hears = Callable[["tuple[RepairSource, ...]"], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyEnd:
     """A verification as it ended, and where good bytes of what is damaged are."""
 
-    verified: Verified
-    cures: "tuple[Cure, ...]"
+    verified: VerifyJobResult
+    cures: "tuple[RepairSource, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ class VerifyEnds:
 class RestoreTestEnd:
     """A restore test as it ended, and where good bytes of what is damaged are."""
 
-    end: DrillEnd
-    cures: "tuple[Cure, ...]"
+    end: DrillRunResult
+    cures: "tuple[RepairSource, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class ExportEnd:
 
 
 def verify_jobs(
-    frame: Frame,
+    settings: Settings,
     names: Sequence[str],
     *,
     point: str | None = None,
@@ -71,52 +71,52 @@ def verify_jobs(
     """
     from orchestrator.runner.verify.verify import verify_job
 
-    known = frame.configuration()
+    known = settings.configuration()
     named = tuple(known.job(name) for name in dict.fromkeys(names))
     jobs = named or tuple(each for each in known.jobs if each.copies)
     _require_copies(jobs, "verify")
     if point and len(jobs) != 1:
         raise WrongRequest("--point needs one job")
-    done, cured = list[Verified](), list["tuple[Cure, ...]"]()
-    with _checking(frame, known, hears) as checks:
+    done, cured = list[VerifyJobResult](), list["tuple[RepairSource, ...]"]()
+    with _checking(settings, known, hears) as checks:
         for one in jobs:
 
             def read(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
-                found = checks.desk.do(placed, verify_job, point=point, against_source=source, content=content)
+                found = checks.session.do(placed, verify_job, point=point, against_source=source, content=content)
                 done.append(found)
                 return found.report, found.point, found.reading.findings if found.reading else ()
 
             cured.append(checks.check(one, read))
-            if checks.desk.stopped:
+            if checks.session.stopped:
                 break
     ends = tuple(VerifyEnd(verified=each, cures=cures) for each, cures in zip(done, cured, strict=True))
     return VerifyEnds(jobs=tuple(one.name for one in jobs), ends=ends)
 
 
 def drill_jobs(
-    frame: Frame, names: Sequence[str], *, whole: bool, proves: bool, seed: int | None, hears: Hears = unheard
+    settings: Settings, names: Sequence[str], *, whole: bool, proves: bool, seed: int | None, hears: Hears = unheard
 ) -> tuple[RestoreTestEnd, ...]:
     """Bring a sample of each job's newest point back into scratch, and compare. `hears`: as in `verify_jobs`.
 
     Raises: WrongRequest.
     """
     from orchestrator.runner.drill.drill import drill_job
-    from orchestrator.runner.drill.evidence import DrillWish
+    from orchestrator.runner.drill.evidence import DrillRequest
 
-    known = frame.configuration()
+    known = settings.configuration()
     jobs = tuple(known.job(name) for name in dict.fromkeys(names))
     _require_copies(jobs, "drill")
-    wish = DrillWish(whole=whole, proves=proves, seed=seed)
-    ended, cured = list[DrillEnd](), list["tuple[Cure, ...]"]()
-    with _checking(frame, known, hears) as checks:
+    wish = DrillRequest(whole=whole, proves=proves, seed=seed)
+    ended, cured = list[DrillRunResult](), list["tuple[RepairSource, ...]"]()
+    with _checking(settings, known, hears) as checks:
         for one in jobs:
 
             def do(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
-                ended.append(checks.desk.do(placed, drill_job, wish))
+                ended.append(checks.session.do(placed, drill_job, wish))
                 return ended[-1].report, ended[-1].drilled.point, ended[-1].findings
 
             cured.append(checks.check(one, do))
-            if checks.desk.stopped:
+            if checks.session.stopped:
                 break
     return tuple(RestoreTestEnd(end=each, cures=cures) for each, cures in zip(ended, cured, strict=True))
 
@@ -127,24 +127,26 @@ def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
 
 
 @contextlib.contextmanager
-def _checking(frame: Frame, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
-    with opened(frame) as desk, visits_of(frame, desk, known) as visits:
-        yield _Checks(frame, known, desk, visits, hears)
+def _checking(settings: Settings, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
+    with open_session(settings) as session, open_visits(settings, session, known) as visits:
+        yield _Checks(settings, known, session, visits, hears)
 
 
 class _Checks:
     """Jobs that are checked one after the other: each on its disk, with its report told, and its damage looked for."""
 
-    def __init__(self, frame: Frame, known: "Configuration", desk: Desk, visits: "Visits | None", hears: Hears) -> None:
-        from orchestrator.app.run_observers import Around
+    def __init__(
+        self, settings: Settings, known: "Configuration", session: Session, visits: "DiskVisits | None", hears: Hears
+    ) -> None:
+        from orchestrator.app.run_observers import RunObservers
 
-        self.desk = desk
-        self._frame, self._visits, self._hears = frame, visits, hears
-        self._around = Around(frame.where, known.jobs, frame.say)
+        self.session = session
+        self._frame, self._visits, self._hears = settings, visits, hears
+        self._around = RunObservers(settings.where, known.jobs, settings.say)
 
     def check(
         self, job: "Job", do: "Callable[[Job], tuple[RunReport, str | None, Sequence[Finding]]]"
-    ) -> "tuple[Cure, ...]":
+    ) -> "tuple[RepairSource, ...]":
         """Check one job, and return where good bytes of its damage are."""
         found: list[tuple[Job, str | None, Sequence[Finding]]] = []
 
@@ -162,20 +164,20 @@ class _Checks:
         self._around.changed()
         return cures
 
-    def _cures(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[Cure, ...]":
+    def _cures(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[RepairSource, ...]":
         if not findings:
             return ()
-        from orchestrator.app.repair_sources import cures
+        from orchestrator.app.repair_sources import find_repair_sources
 
-        return cures(self._frame, job, point, findings)
+        return find_repair_sources(self._frame, job, point, findings)
 
 
-def export_point(frame: Frame, name: str, *, point: str | None, to: str) -> ExportEnd:
+def export_point(settings: Settings, name: str, *, point: str | None, to: str) -> ExportEnd:
     """Write a point's digests to a file for `sha256sum -c`."""
     from orchestrator.runner.verify.export_sums import export_sums
 
-    job, file = frame.configuration().job(name), os.path.abspath(to)
-    with opened(frame) as desk:
-        exported = desk.do(job, export_sums, point=point, to=file)
-    frame.subscriber.ended(exported.report)
+    job, file = settings.configuration().job(name), os.path.abspath(to)
+    with open_session(settings) as session:
+        exported = session.do(job, export_sums, point=point, to=file)
+    settings.subscriber.ended(exported.report)
     return ExportEnd(report=exported.report, file=file, lines=exported.lines)

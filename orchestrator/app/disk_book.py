@@ -5,70 +5,70 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.disk_visits import find_disk, set_standing
-from orchestrator.app.settings import Frame, WrongRequest
-from orchestrator.views.visits import SetStanding
+from orchestrator.app.disk_visits import find_disk, survey_set
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.views.visits import SetStatus
 
 if TYPE_CHECKING:
-    from orchestrator.domain.rotation import Disk, Known
+    from orchestrator.domain.rotation import Disk, DiskRecord
     from orchestrator.domain.units import Seconds
-    from orchestrator.history.disks import Disks
+    from orchestrator.history.disks import DiskHistory
     from orchestrator.views.disks import DiskReport, SetReport
 
 
-def list_sets(frame: Frame, names: Sequence[str], now: datetime) -> "tuple[SetReport, ...]":
+def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple[SetReport, ...]":
     """Return how the sets of these names stand; without a name all. Raises: WrongRequest."""
     from orchestrator.app.disk_report import report_sets
 
-    known = frame.configuration()
+    known = settings.configuration()
     sets = tuple(each for each in known.sets if not names or each.name in names)
     if strange := [name for name in names if name not in [each.name for each in sets]]:
         raise WrongRequest(f"there is no set {strange[0]}")
-    with frame.views() as views:
+    with settings.views() as views:
         return report_sets(sets, known.jobs, views, now)
 
 
-def expect_disks(frame: Frame, now: datetime) -> tuple[SetStanding, ...]:
+def expect_disks(settings: Settings, now: datetime) -> tuple[SetStatus, ...]:
     """Return which disk each set asks for."""
-    known = frame.configuration()
-    with frame.views() as views:
-        return tuple(set_standing(each, known.jobs, views, now=now) for each in known.sets)
+    known = settings.configuration()
+    with settings.views() as views:
+        return tuple(survey_set(each, known.jobs, views, now=now) for each in known.sets)
 
 
-def show_disk(frame: Frame, name: str, now: datetime) -> "DiskReport":
+def show_disk(settings: Settings, name: str, now: datetime) -> "DiskReport":
     """Return all that is known of a disk. Raises: WrongRequest."""
     from orchestrator.app.disk_report import report_disk
-    from orchestrator.app.next_base import forecast_of
-    from orchestrator.runner.disk.state import of_set
+    from orchestrator.app.next_base import forecast_next_copy
+    from orchestrator.runner.disk.state import jobs_of_set
 
-    known = frame.configuration()
+    known = settings.configuration()
     rotation, own = find_disk(known, name)
-    with frame.views() as views:
-        forecast = forecast_of(own, of_set(rotation, known.jobs), views, frame.log)
+    with settings.views() as views:
+        forecast = forecast_next_copy(own, jobs_of_set(rotation, known.jobs), views, settings.log)
         return report_disk(rotation, own, known.jobs, views, now, forecast)
 
 
-def locate_disk(frame: Frame, name: str, place: str, note: str) -> None:
+def locate_disk(settings: Settings, name: str, place: str, note: str) -> None:
     """Record where a disk is. Raises: WrongRequest."""
-    _, own = find_disk(frame.configuration(), name)
-    with compose.open_history(frame.where) as history:
+    _, own = find_disk(settings.configuration(), name)
+    with compose.open_history(settings.where) as history:
         known = _remembered(own, history.disks)
         history.disks.is_at(known.disk, place, note=note, now=compose.now())
 
 
-def snooze_disk(frame: Frame, name: str, span: "Seconds | None", note: str, now: datetime) -> datetime | None:
+def snooze_disk(settings: Settings, name: str, span: "Seconds | None", note: str, now: datetime) -> datetime | None:
     """Wait for a disk no longer for a while; return until when. `span` None: it is waited for again.
 
     Raises: WrongRequest.
     """
     from datetime import timedelta
 
-    _, own = find_disk(frame.configuration(), name)
+    _, own = find_disk(settings.configuration(), name)
     try:
         until = now + timedelta(seconds=span) if span is not None else None
     except OverflowError:
         raise WrongRequest("expected a duration such as 14d") from None
-    with compose.open_history(frame.where) as history:
+    with compose.open_history(settings.where) as history:
         known = _remembered(own, history.disks)
         if until is None:
             history.disks.wake(known.disk)
@@ -77,28 +77,28 @@ def snooze_disk(frame: Frame, name: str, span: "Seconds | None", note: str, now:
     return until
 
 
-def stop_expecting(frame: Frame, name: str, standing: str) -> None:
+def stop_expecting(settings: Settings, name: str, standing: str) -> None:
     """Record that a disk is "lost" or "retired". Raises: WrongRequest; NotNow while it is being visited."""
-    from orchestrator.domain.rotation import Standing
-    from orchestrator.runner.disk.state import of_set
-    from orchestrator.runner.locks import visiting
+    from orchestrator.domain.rotation import DiskState
+    from orchestrator.runner.disk.state import jobs_of_set
+    from orchestrator.runner.locks import lock_visit
 
-    known = frame.configuration()
+    known = settings.configuration()
     rotation, own = find_disk(known, name)
-    with visiting(own, frame.where.state), compose.open_history(frame.where) as history:
+    with lock_visit(own, settings.where.state), compose.open_history(settings.where) as history:
         remembered = _remembered(own, history.disks)
         with history.together():
-            history.disks.stands(remembered.disk, Standing(standing))
+            history.disks.stands(remembered.disk, DiskState(standing))
             history.disks.is_at(remembered.disk, standing, note="", now=compose.now())
             if standing == "lost":  # what nobody can bring back is no copy
-                for job in of_set(rotation, known.jobs):
+                for job in jobs_of_set(rotation, known.jobs):
                     history.points_seen(job.name, own.name, {}, compose.now())
 
 
-def _remembered(disk: "Disk", book: "Disks") -> "Known":
-    from orchestrator.runner.disk.state import find_known
+def _remembered(disk: "Disk", book: "DiskHistory") -> "DiskRecord":
+    from orchestrator.runner.disk.state import find_disk_record
 
-    own = find_known(book.known(), disk)
+    own = find_disk_record(book.known(), disk)
     if own is None:
         raise WrongRequest(f"history knows nothing of disk {disk.name} yet; plug it in: poolferry disks scan")
     return own

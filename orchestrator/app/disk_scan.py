@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.settings import Frame
+from orchestrator.app.settings import Settings
 from orchestrator.app.subscriber import unheard
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from orchestrator.app.disk_visits import Arrivals
-    from orchestrator.app.session import Desk
+    from orchestrator.app.disk_visits import PluggedInDisks
+    from orchestrator.app.session import Session
     from orchestrator.domain.job import Job
     from orchestrator.domain.rotation import RotationSet
     from orchestrator.domain.run import RunReport
-    from orchestrator.planners.identify_disk import Recognised, Visited
-    from orchestrator.views.visits import SetStanding
+    from orchestrator.planners.identify_disk import IdentifiedDevice, VisitResult
+    from orchestrator.views.visits import SetStatus
 
 PLUGGED_IN = "a disk was plugged in"
 
@@ -24,21 +24,21 @@ PLUGGED_IN = "a disk was plugged in"
 class VisitEnd:
     """A visit as it ended, and how its set stands afterwards."""
 
-    visit: "Visited"
-    following: "SetStanding"
+    visit: "VisitResult"
+    following: "SetStatus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanEnd:
     """All visits of a scan. `others`: what was plugged in and cannot be used; `ours` False: the disk is nobody's business."""
 
-    visits: "tuple[Visited, ...]" = ()
-    others: "tuple[Recognised, ...]" = ()
+    visits: "tuple[VisitResult, ...]" = ()
+    others: "tuple[IdentifiedDevice, ...]" = ()
     ours: bool = True
 
 
 def scan_disks(
-    frame: Frame,
+    settings: Settings,
     names: Sequence[str] = (),
     *,
     why: str = PLUGGED_IN,
@@ -49,73 +49,79 @@ def scan_disks(
 
     `hears`: is told of each visit once it has ended.
     """
-    known = frame.configuration()
+    known = settings.configuration()
     if identity is not None:  # udev tells of every filesystem, and most are nobody's business
         names = [own.name for each in known.sets for own in each.disks if own.identity == identity.lower()]
         if not names:
             return ScanEnd(ours=False)
-    from orchestrator.app.disk_visits import Arrivals, dock, find_disk
-    from orchestrator.app.session import opened
+    from orchestrator.app.disk_visits import PluggedInDisks, find_disk, make_visit_context
+    from orchestrator.app.session import open_session
 
     for name in names:
         find_disk(known, name)
-    with opened(frame) as desk:
+    with open_session(settings) as session:
         # Not for udev: the disk that is woken would be one that was plugged in, and wake the next.
-        used = dock(frame.where, desk.history, say=frame.say, log=frame.log)
-        arrivals = Arrivals(known, used, awake=identity is None)
+        used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
+        arrivals = PluggedInDisks(known, used, awake=identity is None)
         others = [each for each in arrivals.strangers() if not names or (each.disk and each.disk.name in names)]
         for each in others:
-            frame.say(f"{each.says}; {each.cure}")
+            settings.say(f"{each.says}; {each.hint}")
         ended = [
-            each for rotation in known.sets for each in _visits(frame, desk, arrivals, rotation, names, why, hears)
+            each
+            for rotation in known.sets
+            for each in _visits(settings, session, arrivals, rotation, names, why, hears)
         ]
     return ScanEnd(visits=tuple(ended), others=tuple(others))
 
 
 def _visits(
-    frame: Frame,
-    desk: "Desk",
-    arrivals: "Arrivals",
+    settings: Settings,
+    session: "Session",
+    arrivals: "PluggedInDisks",
     rotation: "RotationSet",
     names: Sequence[str],
     why: str,
     hears: Callable[[VisitEnd], None],
-) -> "list[Visited]":
+) -> "list[VisitResult]":
     """Visit all disks of a set that are here, one after the other."""
     from orchestrator.app.disk_visits import call_safe_hooks
-    from orchestrator.app.run_observers import Around
-    from orchestrator.app.session import reader
+    from orchestrator.app.run_observers import RunObservers
+    from orchestrator.app.session import make_budget_reader
     from orchestrator.domain.run import Outcome
-    from orchestrator.runner.disk.state import in_turn, of_set, owes
-    from orchestrator.runner.disk.visit import Stay
+    from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+    from orchestrator.runner.disk.visit import AttachedDisk
     from orchestrator.runner.run import run_job
 
-    around = Around(frame.where, arrivals.known.jobs, frame.say)
+    around = RunObservers(settings.where, arrivals.known.jobs, settings.say)
 
     def run(job: "Job") -> "RunReport":
         begun = around.begins(job)
-        report = desk.do(job, run_job, why=why)
-        frame.subscriber.ended(report)
+        report = session.do(job, run_job, why=why)
+        settings.subscriber.ended(report)
         around.ended(job, report, begun)
         return report
 
     ended = []
     for found in arrivals.usable(rotation):
-        if desk.stopped or found.disk is None or (names and found.disk.name not in names):
+        if session.stopped or found.disk is None or (names and found.disk.name not in names):
             continue
-        stay = arrivals.begin(found, rotation)
-        if isinstance(stay, Stay):
-            for job in in_turn(of_set(rotation, arrivals.known.jobs)):
-                if told := owes(job, stay.disk, desk.history.views, compose.now()):
-                    frame.say(f"{job.name}: not now: {told}")
+        attached_disk = arrivals.begin(found, rotation)
+        if isinstance(attached_disk, AttachedDisk):
+            for job in order_jobs(jobs_of_set(rotation, arrivals.known.jobs)):
+                if told := explain_not_due(job, attached_disk.disk, session.history.views, compose.now()):
+                    settings.say(f"{job.name}: not now: {told}")
                     continue
-                report = stay.run(job, run)
+                report = attached_disk.run(job, run)
                 if report is None or report.outcome is Outcome.INTERRUPTED:
                     break
-            if rotation.verify is not None and not desk.stopped:
-                stay.read_again(in_turn(of_set(rotation, arrivals.known.jobs)), rotation.verify, reader(frame, desk))
-            stay = stay.end(power_off=rotation.power_off)
-        call_safe_hooks(frame.where, arrivals.known, stay, desk.history, frame.say)
-        ended.append(stay)
-        hears(VisitEnd(visit=stay, following=arrivals.standing(rotation)))
+            if rotation.verify is not None and not session.stopped:
+                attached_disk.read_again(
+                    order_jobs(jobs_of_set(rotation, arrivals.known.jobs)),
+                    rotation.verify,
+                    make_budget_reader(settings, session),
+                )
+            attached_disk = attached_disk.end(power_off=rotation.power_off)
+        call_safe_hooks(settings.where, arrivals.known, attached_disk, session.history, settings.say)
+        ended.append(attached_disk)
+        hears(VisitEnd(visit=attached_disk, following=arrivals.standing(rotation)))
     return ended

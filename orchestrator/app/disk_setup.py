@@ -4,18 +4,18 @@ import os
 from typing import TYPE_CHECKING
 
 from orchestrator.app.disk_visits import find_disk
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.device import Device
+    from orchestrator.domain.device import BlockDevice
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.rotation import Disk
-    from orchestrator.planners.enroll import Wish
-    from orchestrator.planners.identify_disk import Recognised
+    from orchestrator.planners.enroll import EnrollmentRequest
+    from orchestrator.planners.identify_disk import IdentifiedDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,26 +52,28 @@ class LetGo:
     beside: str
 
 
-def enroll_disk(frame: Frame, request: EnrollRequest) -> "Enrolled | Refusal":
+def enroll_disk(settings: Settings, request: EnrollRequest) -> "Enrolled | Refusal":
     """Make a device a disk of a set, and declare it in targets.toml. Raises: WrongRequest."""
     from orchestrator.disks.detect import find_path
-    from orchestrator.planners.enroll import Wish, refuse
+    from orchestrator.planners.enroll import EnrollmentRequest, refuse_enrollment
     from orchestrator.process.executor import Writer
 
-    known, name, content = frame.configuration(), request.name, request.content
+    known, name, content = settings.configuration(), request.name, request.content
     _require_free(known, request.set, name)
     _require_fit(known, request.set, content)
     _require_key(request)
-    looker = Writer(log=frame.log)
+    looker = Writer(log=settings.log)
     found, devices = find_path(request.device, looker)
     if found is None:
         raise WrongRequest(f"there is no device {request.device}")
-    wish = Wish(
+    enroll_request = EnrollmentRequest(
         name=name, set=request.set, content=content, adopt=request.adopt, erase=request.erase, inner=request.inner,
         locked=request.luks,
     )  # fmt: skip
     disks = [disk for each in known.sets for disk in each.disks]
-    return refuse(wish, found, devices, disks) or _enrolled(frame, wish, found, request)
+    return refuse_enrollment(enroll_request, found, devices, disks) or _enrolled(
+        settings, enroll_request, found, request
+    )
 
 
 def _require_key(request: EnrollRequest) -> None:
@@ -102,9 +104,9 @@ def _require_free(known: "Configuration", rotation: str, name: str) -> None:
 
 def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
     """Check that the disk's content fits the engines of all jobs of its set."""
-    from orchestrator.runner.disk.state import of_set
+    from orchestrator.runner.disk.state import jobs_of_set
 
-    for job in of_set(known.rotation(rotation), known.jobs):
+    for job in jobs_of_set(known.rotation(rotation), known.jobs):
         datasets = not job.target.location.path.startswith("/")
         if (content == "zfs") is not datasets:
             wanted = "zfs" if datasets else "ext4, xfs or btrfs"
@@ -113,18 +115,20 @@ def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
             )
 
 
-def _enrolled(frame: Frame, wish: "Wish", device: "Device", request: EnrollRequest) -> "Enrolled | Refusal":
-    from orchestrator.app.disk_visits import dock
-    from orchestrator.app.session import opened
+def _enrolled(
+    settings: Settings, enroll_request: "EnrollmentRequest", device: "BlockDevice", request: EnrollRequest
+) -> "Enrolled | Refusal":
+    from orchestrator.app.disk_visits import make_visit_context
+    from orchestrator.app.session import open_session
     from orchestrator.domain.plan import Refusal
-    from orchestrator.runner.disk.enroll import enroll
+    from orchestrator.runner.disk.enroll import enroll_disk
 
-    with opened(frame) as desk:
-        used = dock(frame.where, desk.history, say=frame.say, log=frame.log)
-        made = enroll(wish, device, used, key_file=request.key_file, note=request.note)
+    with open_session(settings) as session:
+        used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
+        made = enroll_disk(enroll_request, device, used, key_file=request.key_file, note=request.note)
     if isinstance(made, Refusal):
         return made
-    _declare(os.path.join(frame.where.config, "targets.toml"), made.disk)
+    _declare(os.path.join(settings.where.config, "targets.toml"), made.disk)
     return Enrolled(disk=made.disk, id=made.marker.disk, device=device.called)
 
 
@@ -151,69 +155,73 @@ def _declare(path: str, disk: "Disk") -> None:
     os.replace(f"{path}.new", path)
 
 
-def eject_disk(frame: Frame, name: str) -> LetGo:
+def eject_disk(settings: Settings, name: str) -> LetGo:
     """Let go of a disk that is still attached. Raises: WrongRequest; OrchestratorError when it is not here; NotNow."""
     from orchestrator.disks import disk as medium
-    from orchestrator.disks.detect import held, survey_devices
-    from orchestrator.disks.release import let_go
+    from orchestrator.disks.detect import pools_without_disk, survey_devices
+    from orchestrator.disks.release import release_disk
     from orchestrator.domain.errors import OrchestratorError
-    from orchestrator.domain.rotation import POOL
-    from orchestrator.planners.identify_disk import held_alone
+    from orchestrator.domain.rotation import POOL_PREFIX
+    from orchestrator.planners.identify_disk import identify_lost_disk
     from orchestrator.process.executor import Writer
-    from orchestrator.runner.locks import visiting
+    from orchestrator.runner.locks import lock_visit
 
-    rotation, own = find_disk(frame.configuration(), name)
-    writer = Writer(log=frame.log)
+    rotation, own = find_disk(settings.configuration(), name)
+    writer = Writer(log=settings.log)
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
     # What lies above it is ours, and may have the same identity: the device below a pool.
-    devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL}")]
-    if not devices and (waiting := held([own])):
-        lost = held_alone(own, hangs=waiting[own.name])
-        raise OrchestratorError(lost.says, cure=lost.cure)
+    devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL_PREFIX}")]
+    if not devices and (waiting := pools_without_disk([own])):
+        lost = identify_lost_disk(own, hangs=waiting[own.name])
+        raise OrchestratorError(lost.says, hint=lost.hint)
     if len(devices) != 1:
-        raise OrchestratorError(f"disk {name} is not here" if not devices else f"disk {name} is there twice", cure="")
-    with visiting(own, frame.where.state):
+        raise OrchestratorError(f"disk {name} is not here" if not devices else f"disk {name} is there twice", hint="")
+    with lock_visit(own, settings.where.state):
         medium.detach(own, writer)
-        told = let_go(devices[0], writer, power_off=rotation.power_off)
+        told = release_disk(devices[0], writer, power_off=rotation.power_off)
     return LetGo(disk=own, hinders=told.hinders, beside=told.beside)
 
 
-def attach_disk(frame: Frame, name: str) -> "Mapping[str, str]":
+def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
     """Attach a disk and leave it so; return where each job's copy lies on it.
 
     Raises: WrongRequest; OrchestratorError when it is not here, or cannot be used; NotNow while it is being visited.
     """
-    from orchestrator.app.disk_visits import Arrivals, dock
-    from orchestrator.app.session import opened
+    from orchestrator.app.disk_visits import PluggedInDisks, make_visit_context
+    from orchestrator.app.session import open_session
     from orchestrator.domain.errors import NotNow, OrchestratorError
-    from orchestrator.planners.identify_disk import State
-    from orchestrator.runner.disk.state import of_set, on_disk
-    from orchestrator.runner.disk.visit import Stay, begin_visit
+    from orchestrator.planners.identify_disk import DeviceState
+    from orchestrator.runner.disk.state import job_on_disk, jobs_of_set
+    from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
-    known = frame.configuration()
+    known = settings.configuration()
     rotation, own = find_disk(known, name)
-    with opened(frame) as desk:
-        arrivals = Arrivals(known, dock(frame.where, desk.history, say=frame.say, log=frame.log), awake=True)
+    with open_session(settings) as session:
+        arrivals = PluggedInDisks(
+            known, make_visit_context(settings.where, session.history, say=settings.say, log=settings.log), awake=True
+        )
         found = next((each for each in arrivals.found if each.disk == own), None)
         if found is None:
-            raise OrchestratorError(f"disk {name} is not here", cure="plug it in")
-        if found.state is not State.TO_PROVE:
-            raise OrchestratorError(found.says, cure=found.cure)
-        stay = begin_visit(found, arrivals.dock)
-        if not isinstance(stay, Stay):
-            kind = NotNow if stay.seen is State.VISITED else OrchestratorError
-            raise kind(stay.why, cure=stay.cure)
-        stay.leave()
-    return {job.name: str(on_disk(job, own).target.location) for job in of_set(rotation, known.jobs)}
+            raise OrchestratorError(f"disk {name} is not here", hint="plug it in")
+        if found.state is not DeviceState.TO_PROVE:
+            raise OrchestratorError(found.says, hint=found.hint)
+        attached_disk = begin_visit(found, arrivals.visit_context)
+        if not isinstance(attached_disk, AttachedDisk):
+            kind = NotNow if attached_disk.seen is DeviceState.VISITED else OrchestratorError
+            raise kind(attached_disk.why, hint=attached_disk.hint)
+        attached_disk.leave()
+    return {job.name: str(job_on_disk(job, own).target.location) for job in jobs_of_set(rotation, known.jobs)}
 
 
-def readopt_disk(frame: Frame, name: str) -> "Recognised":
+def readopt_disk(settings: Settings, name: str) -> "IdentifiedDevice":
     """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Raises: WrongRequest."""
-    from orchestrator.app.disk_visits import dock
-    from orchestrator.app.session import opened
-    from orchestrator.runner.disk.enroll import readopt
+    from orchestrator.app.disk_visits import make_visit_context
+    from orchestrator.app.session import open_session
+    from orchestrator.runner.disk.enroll import readopt_disk
 
-    known = frame.configuration()
+    known = settings.configuration()
     _, own = find_disk(known, name)
-    with opened(frame) as desk:
-        return readopt(own, known.sets, dock(frame.where, desk.history, say=frame.say, log=frame.log))
+    with open_session(settings) as session:
+        return readopt_disk(
+            own, known.sets, make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
+        )

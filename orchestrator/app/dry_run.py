@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.session import heard_by
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.session import stop_on_signals
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.plan import Decision, Refusal
 from orchestrator.domain.run import Outcome
@@ -13,8 +13,8 @@ from orchestrator.domain.run import Outcome
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
-    from orchestrator.process.stop import Stop
-    from orchestrator.runner.dry_run import Planned
+    from orchestrator.process.stop import StopRequest
+    from orchestrator.runner.dry_run import DryRunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,60 +29,62 @@ class DryRun:
     forecast: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_run(frame: Frame, name: str, *, allowed: frozenset[str] = frozenset()) -> DryRun:
+def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozenset()) -> DryRun:
     """Look and decide, as a run would. `allowed`: guards that may be passed. Raises: DeclarationError, OrchestratorError."""
-    known = frame.configuration()
+    known = settings.configuration()
     job = known.job(name)
     if job.target.rotates:
-        return _without_a_disk(frame, known, job)
-    stop = compose.stop_for(None)
-    with heard_by(stop):
-        planned = _look(frame, job, stop, allowed)
+        return _without_a_disk(settings, known, job)
+    stop = compose.make_stop_request(None)
+    with stop_on_signals(stop):
+        planned = _look(settings, job, stop, allowed)
     return DryRun(
         decision=planned.decision, removes=tuple((each.point.name, each.reason) for each in planned.going)
     )  # fmt: skip
 
 
-def _without_a_disk(frame: Frame, known: "Configuration", job: "Job") -> DryRun:
+def _without_a_disk(settings: Settings, known: "Configuration", job: "Job") -> DryRun:
     """Print which disk a job would use, and a forecast for each. Why no more: a disk must be mounted to be read."""
-    from orchestrator.app.disk_visits import set_standing
-    from orchestrator.app.next_base import forecast_of
+    from orchestrator.app.disk_visits import survey_set
+    from orchestrator.app.next_base import forecast_next_copy
 
     rotation = known.rotation(job.target.name)
-    with frame.views() as views:
-        stands = set_standing(rotation, known.jobs, views, now=compose.now())
-        told = {disk.name: forecast_of(disk, (job,), views, frame.log) for disk in rotation.disks}
+    with settings.views() as views:
+        stands = survey_set(rotation, known.jobs, views, now=compose.now())
+        told = {disk.name: forecast_next_copy(disk, (job,), views, settings.log) for disk in rotation.disks}
     why = f"it is decided on the disk of the set {rotation.name} that is plugged in when the job runs"
-    refusal = Refusal(why=why, evidence=(), cure=stands.request, outcome=Outcome.WAITING)
+    refusal = Refusal(why=why, evidence=(), hint=stands.request, outcome=Outcome.WAITING)
     return DryRun(decision=refusal, forecast=told)
 
 
-def _look(frame: Frame, job: "Job", stop: "Stop", allowed: frozenset[str]) -> "Planned":
+def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozenset[str]) -> "DryRunResult":
     """Return the decision, and what [keep] would remove then. Create no history where there is none."""
-    from orchestrator.engines.registry import engine
-    from orchestrator.runner.dry_run import Known, plan_job
+    from orchestrator.engines.registry import load_engine
+    from orchestrator.runner.dry_run import RememberedFacts, plan_job
 
-    with frame.views() as views:
+    with settings.views() as views:
         sound = tuple(point.name for point in views.points(job.name) if point.sound)
-        known = Known(facts=views.memory(job.name), sound=sound)
-    where = frame.where.state
-    with compose.reader(job, stop, frame.log) as reader:
+        known = RememberedFacts(facts=views.memory(job.name), sound=sound)
+    where = settings.where.state
+    with compose.make_reader(job, stop, settings.log) as reader:
         return plan_job(
-            job, engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed,
-            snapshotter=compose.snapshotter(job),
+            job, load_engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed,
+            snapshotter=compose.make_snapshotter(job),
         )  # fmt: skip
 
 
-def allowed_guards(frame: Frame, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:
+def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:
     """Return the guards that may be passed once. Raises: WrongRequest for a guard that stops none of the jobs."""
     asked = frozenset(allow)
     if not asked:
         return asked
-    from orchestrator.engines.registry import engine
+    from orchestrator.engines.registry import load_engine
     from orchestrator.planners.guard import GUARDS
 
-    known = frame.configuration()
-    engines = [engine(job.engine) for job in map(known.job, names)] or [engine(job.engine) for job in known.jobs]
+    known = settings.configuration()
+    engines = [load_engine(job.engine) for job in map(known.job, names)] or [
+        load_engine(job.engine) for job in known.jobs
+    ]
     there = {guard for each in engines for guard in (*each.guards, *(() if "guard" in each.without else GUARDS))}
     if unknown := sorted(asked - there):
         guards = f"expected one of {', '.join(sorted(there))}" if there else "nothing guards it"

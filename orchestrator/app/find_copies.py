@@ -9,115 +9,126 @@ from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.point import Point
-from orchestrator.domain.rotation import Standing
-from orchestrator.domain.run import Kind, Outcome
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.rotation import DiskState
+from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.units import Seconds, show_count
 from orchestrator.history.values import PointRecord
-from orchestrator.planners.choose_copy import Copy, Held, Went, choose_copy, estimate, fetch_sentence
-from orchestrator.runner.disk.state import find_known
-from orchestrator.views.copies import Found
+from orchestrator.planners.choose_copy import (
+    CandidatePoint,
+    CopyCandidate,
+    PastTransfer,
+    choose_copy,
+    estimate_duration,
+    fetch_sentence,
+)
+from orchestrator.runner.disk.state import find_disk_record
+from orchestrator.views.copies import CopySearchResult
 
 if TYPE_CHECKING:
-    from orchestrator.app.settings import Frame
-    from orchestrator.history.views import Views
+    from orchestrator.app.settings import Settings
+    from orchestrator.history.views import HistoryReader
 
 _RUNS = 50
 
 
-def find_copies(frame: "Frame", job: Job, *, at: datetime | None = None, name: str | None = None) -> Found:
+def find_copies(
+    settings: "Settings", job: Job, *, at: datetime | None = None, name: str | None = None
+) -> CopySearchResult:
     """Find all copies of a job's source; read every place that can be reached now. Raises: HistoryError."""
-    known = frame.configuration()
+    known = settings.configuration()
     jobs = [each for each in known.jobs if each.copies and each.source == job.source]
-    with frame.views() as views:
-        here = _disks_here(frame, jobs, views)
-        copies = tuple(copy for each in jobs for copy in _of_job(frame, each, views, here))
+    with settings.views() as views:
+        here = _disks_here(settings, jobs, views)
+        copies = tuple(copy for each in jobs for copy in _of_job(settings, each, views, here))
         choice = choose_copy(copies, at=at, name=name)
         past = [went for each in jobs for went in _went(views, each.name)]
     size = choice.point.bytes if choice.point else None
-    return Found(
-        job=job, copies=copies, choice=choice, takes=estimate(size, past), in_the_way=_in_the_way(job)
+    return CopySearchResult(
+        job=job, copies=copies, choice=choice, takes=estimate_duration(size, past), in_the_way=_in_the_way(job)
     )  # fmt: skip
 
 
-def _disks_here(frame: "Frame", jobs: Sequence[Job], views: "Views") -> frozenset[str]:
+def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader") -> frozenset[str]:
     """Return the names of the removable disks that are plugged in, and are what they should be."""
     disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
     if not disks:
         return frozenset()
     from orchestrator.disks.detect import survey_devices
-    from orchestrator.planners.identify_disk import State, recognise
+    from orchestrator.planners.identify_disk import DeviceState, identify_devices
 
-    with compose.reader(jobs[0], compose.stop_for(None), frame.log) as reader:
-        found = recognise(survey_devices(reader), disks, views.disks.known())
-    return frozenset(each.disk.name for each in found if each.disk and each.state is State.TO_PROVE)
+    with compose.make_reader(jobs[0], compose.make_stop_request(None), settings.log) as reader:
+        found = identify_devices(survey_devices(reader), disks, views.disks.known())
+    return frozenset(each.disk.name for each in found if each.disk and each.state is DeviceState.TO_PROVE)
 
 
-def _of_job(frame: "Frame", job: Job, views: "Views", here: frozenset[str]) -> Iterator[Copy]:
+def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: frozenset[str]) -> Iterator[CopyCandidate]:
     records = views.points(job.name)
     if job.target.rotation is not None:
         yield from _of_disks(job, records, views, here)
         return
     own = [each for each in records if each.place == job.target.name]
     try:
-        there = {point.name: point for point in _look(frame, job)}
+        there = {point.name: point for point in _look(settings, job)}
     except OrchestratorError as error:
-        yield Copy(job=job.name, place=job.target.name, points=_held(own), away=error.why)
+        yield CopyCandidate(job=job.name, place=job.target.name, points=_candidate_points(own), away=error.why)
         return
     if own and not there:
         away = "nothing is there any more: see whether its disk is mounted"
-        yield Copy(job=job.name, place=job.target.name, points=_held(own), away=away)
+        yield CopyCandidate(job=job.name, place=job.target.name, points=_candidate_points(own), away=away)
         return
     remembered = {each.name: each for each in own}
-    points = [_seen(point, remembered.get(name)) for name, point in there.items()]
-    yield Copy(job=job.name, place=job.target.name, points=tuple(sorted(points, key=_by_time)))
+    points = [_candidate_point(point, remembered.get(name)) for name, point in there.items()]
+    yield CopyCandidate(job=job.name, place=job.target.name, points=tuple(sorted(points, key=_by_time)))
 
 
-def _look(frame: "Frame", job: Job) -> tuple[Point, ...]:
-    from orchestrator.engines.registry import engine
+def _look(settings: "Settings", job: Job) -> tuple[RestorePoint, ...]:
+    from orchestrator.engines.registry import load_engine
 
-    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
-        return engine(job.engine).points(job, reader)
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+        return load_engine(job.engine).points(job, reader)
 
 
-def _of_disks(job: Job, records: Sequence[PointRecord], views: "Views", here: frozenset[str]) -> Iterator[Copy]:
+def _of_disks(
+    job: Job, records: Sequence[PointRecord], views: "HistoryReader", here: frozenset[str]
+) -> Iterator[CopyCandidate]:
     rotation = job.target.rotation
     if rotation is None:
         return
     known, places = views.disks.known(), views.disks.places()
     for disk in rotation.disks:
-        own = find_known(known, disk)
-        standing = own.standing if own else Standing.ACTIVE
+        own = find_disk_record(known, disk)
+        standing = own.standing if own else DiskState.ACTIVE
         where = places.get(own.disk) if own else None
         away = "" if disk.name in here else "it is not plugged in"
-        if standing is not Standing.ACTIVE:
+        if standing is not DiskState.ACTIVE:
             away = f"it is {standing.value}"
-        yield Copy(
+        yield CopyCandidate(
             job=job.name, place=disk.name, disk=disk.called, away=away, where=where.place if where else "",
-            points=_held([each for each in records if each.place == disk.name]),
+            points=_candidate_points([each for each in records if each.place == disk.name]),
         )  # fmt: skip
 
 
-def _held(records: Sequence[PointRecord]) -> tuple[Held, ...]:
+def _candidate_points(records: Sequence[PointRecord]) -> tuple[CandidatePoint, ...]:
     told = [_remembered(each) for each in records]
     return tuple(sorted(filter(None, told), key=_by_time))
 
 
-def _remembered(record: PointRecord) -> Held | None:
+def _remembered(record: PointRecord) -> CandidatePoint | None:
     taken = record.taken_at or record.made_at
     if taken is None:
         return None
-    return Held(
+    return CandidatePoint(
         name=record.name, taken=taken, at=max(taken, record.confirmed_at or taken), sound=record.sound,
         proved=record.proved_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
     )  # fmt: skip
 
 
-def _seen(point: Point, record: PointRecord | None) -> Held:
+def _candidate_point(point: RestorePoint, record: PointRecord | None) -> CandidatePoint:
     """Return the recorded facts of a point; without a record, a manifest beside it shows that it was complete."""
     told = _remembered(record) if record else None
     if told is None or record is None:
-        return Held(
+        return CandidatePoint(
             name=point.name,
             taken=point.taken,
             at=point.taken,
@@ -127,15 +138,15 @@ def _seen(point: Point, record: PointRecord | None) -> Held:
     return told
 
 
-def _by_time(held: Held) -> tuple[datetime, str]:
+def _by_time(held: CandidatePoint) -> tuple[datetime, str]:
     return held.taken, held.name
 
 
-def _went(views: "Views", job: str) -> Iterator[Went]:
+def _went(views: "HistoryReader", job: str) -> Iterator[PastTransfer]:
     for run in views.runs(job, _RUNS):
-        telling = run.kind in (Kind.RESTORE, Kind.DRILL, Kind.RUN) and run.outcome is Outcome.DONE
-        if telling and run.moved_bytes and run.took_s:
-            yield Went(kind=run.kind.value, run=run.id, bytes=run.moved_bytes, took=Seconds(run.took_s))
+        notifications = run.kind in (RunType.RESTORE, RunType.DRILL, RunType.RUN) and run.outcome is Outcome.DONE
+        if notifications and run.moved_bytes and run.took_s:
+            yield PastTransfer(kind=run.kind.value, run=run.id, bytes=run.moved_bytes, took=Seconds(run.took_s))
 
 
 def _in_the_way(job: Job) -> str:
@@ -150,9 +161,9 @@ def _in_the_way(job: Job) -> str:
     return f"{show_name(path)} holds {show_count(many, 'entry', 'entries')}" if many else ""
 
 
-def better(
-    found: Found, job: Job, *, at: datetime | None = None, name: str | None = None
-) -> tuple[tuple[Copy, Held, str], ...]:
+def find_better_copies(
+    found: CopySearchResult, job: Job, *, at: datetime | None = None, name: str | None = None
+) -> tuple[tuple[CopyCandidate, CandidatePoint, str], ...]:
     """Return the copies that are newer than what a restore of this job would take, each with its hint or command."""
     choice = found.choice
     own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]

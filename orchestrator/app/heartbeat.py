@@ -8,34 +8,34 @@ import threading
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.notify_queue import ONE, Say, host, means_of
+from orchestrator.app.notify_queue import ONE_MESSAGE, Say, host_name, make_sender_context
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.notice import Kind, Ping, Undelivered
+from orchestrator.domain.notice import DeliveryFailed, NoticeType, PingChannel
 from orchestrator.domain.run import Outcome
-from orchestrator.notices.transport import Means
+from orchestrator.notices.transport import SenderContext
 from orchestrator.views.notification_text import ping_message
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
-    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.run import RunReport
 
 AFTER = 3.0
 _ENDS = {
-    Outcome.DONE: Kind.SUCCESS,
-    Outcome.NOTHING: Kind.SUCCESS,
-    Outcome.FAILED: Kind.FAIL,
-    Outcome.REFUSED: Kind.FAIL,
-    Outcome.INTERRUPTED: Kind.FAIL,
+    Outcome.DONE: NoticeType.SUCCESS,
+    Outcome.NOTHING: NoticeType.SUCCESS,
+    Outcome.FAILED: NoticeType.FAIL,
+    Outcome.REFUSED: NoticeType.FAIL,
+    Outcome.INTERRUPTED: NoticeType.FAIL,
 }
 
 
 class StartPing:
     """A thread that sends the start ping after a while, during the run."""
 
-    def __init__(self, channels: "tuple[Ping, ...]", job: "Job", means: Means, say: Say) -> None:
+    def __init__(self, channels: "tuple[PingChannel, ...]", job: "Job", means: SenderContext, say: Say) -> None:
         self._channels = channels
-        self._message = ping_message(Kind.START, job.name, "a run has begun", host=means.host, now=compose.now())
+        self._message = ping_message(NoticeType.START, job.name, "a run has begun", host=means.host, now=compose.now())
         self._means = means
         self._say = say
         self._over = threading.Event()
@@ -45,42 +45,46 @@ class StartPing:
     def over(self) -> None:
         """End the ping with its run: wait for a start that is being sent, so that it does not follow the end."""
         self._over.set()
-        self._thread.join(ONE)
+        self._thread.join(ONE_MESSAGE)
 
     def _tell(self) -> None:
-        from orchestrator.notices.send import send
+        from orchestrator.notices.send import send_message
 
         if self._over.wait(AFTER):
             return
         for channel in self._channels:
             try:
-                send(channel, self._message, self._means)
-            except Undelivered as error:
+                send_message(channel, self._message, self._means)
+            except DeliveryFailed as error:
                 self._say(f"the start was not told to {channel.name}: {error}")
 
 
-def _of(machine: "Machine", job: "Job") -> tuple[Ping, ...]:
-    pings = (channel for channel in machine.notice if isinstance(channel, Ping) and channel.of == "runs")
+def _of(machine: "MachineConfig", job: "Job") -> tuple[PingChannel, ...]:
+    pings = (channel for channel in machine.notice if isinstance(channel, PingChannel) and channel.of == "runs")
     return tuple(ping for ping in pings if not ping.jobs or job.name in ping.jobs)
 
 
-def start_ping(where: compose.Directories, job: "Job", machine: "Machine", say: Say) -> StartPing | None:
+def start_ping(where: compose.Directories, job: "Job", machine: "MachineConfig", say: Say) -> StartPing | None:
     """Begin the start ping, when a monitor takes it; else return None. A plain monitor takes no starts."""
     wanted = tuple(ping for ping in _of(machine, job) if ping.style == "healthchecks")
-    return StartPing(wanted, job, means_of(where), say) if wanted else None
+    return StartPing(wanted, job, make_sender_context(where), say) if wanted else None
 
 
-def queue_end(where: compose.Directories, job: "Job", report: "RunReport", machine: "Machine", say: Say) -> None:
+def queue_end_ping(
+    where: compose.Directories, job: "Job", report: "RunReport", machine: "MachineConfig", say: Say
+) -> None:
     """Queue the end for each monitor of the job; a waiting run is no end. A plain monitor gets only successes."""
     kind = _ENDS.get(report.outcome)
-    wanted = [ping for ping in _of(machine, job) if kind is Kind.SUCCESS or (kind and ping.style == "healthchecks")]
+    wanted = [
+        ping for ping in _of(machine, job) if kind is NoticeType.SUCCESS or (kind and ping.style == "healthchecks")
+    ]
     if kind is None or not wanted:
         return
     why = f"{report.outcome}: {report.why} (run {report.run})"
-    message = ping_message(kind, job.name, why, host=host(), now=compose.now())
+    message = ping_message(kind, job.name, why, host=host_name(), now=compose.now())
     try:
         with compose.open_history(where) as history:
             for ping in wanted:
-                history.telling.queue(ping.name, message)
+                history.notifications.queue(ping.name, message)
     except OrchestratorError as error:
         say(f"notices: {error}")

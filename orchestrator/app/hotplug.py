@@ -6,33 +6,35 @@ from datetime import UTC, datetime
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Place
-from orchestrator.domain.rotation import RotationSet, Visit
+from orchestrator.domain.rotation import DiskVisit, RotationSet
 
 LINKS = "/dev/disk/by-uuid"
 ON_ATTACH = "on attach"
 _BLOCK = "/sys/block"
 
 
-def arrived(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
+def find_arrivals(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
     """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is here."""
     waiting = [job for job in jobs if job.schedule == ON_ATTACH and job.target.rotates]
     found = {job.name: _came(job.target, links) for job in waiting}
     return {name: came for name, came in found.items() if came is not None}
 
 
-def plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
+def find_plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
     """Return the names of the disks of a set that are plugged in, including those that were switched off."""
-    from orchestrator.disks.power import asleep
+    from orchestrator.disks.power import find_asleep
 
     return tuple(
         disk.name for disk in rotation.disks
-        if _linked(os.path.join(links, disk.identity)) is not None or asleep(disk) is not None
+        if _linked(os.path.join(links, disk.identity)) is not None or find_asleep(disk) is not None
     )  # fmt: skip
 
 
-def left_plugged_in(rotation: RotationSet, visits: Mapping[str, Visit], links: str = LINKS) -> tuple[str, ...]:
+def left_plugged_in_lines(
+    rotation: RotationSet, visits: Mapping[str, DiskVisit], links: str = LINKS
+) -> tuple[str, ...]:
     """Return a line for each disk still plugged in after a successful visit. `visits`: the last one, by identity."""
-    here = set(plugged_in(rotation, links))
+    here = set(find_plugged_in(rotation, links))
     ended = [(disk, visits.get(disk.identity)) for disk in rotation.disks if disk.name in here]
     return tuple(
         f"disk {disk.called} is still plugged in, and safe to remove since {visit.released.astimezone():%Y-%m-%d %H:%M}: "

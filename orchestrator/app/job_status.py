@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.run import Kind, Outcome
+from orchestrator.domain.run import Outcome, RunType
 from orchestrator.history.values import HealthFacts, RunRecord
-from orchestrator.history.views import Views
-from orchestrator.planners.health import Facts, Health, judge
-from orchestrator.views.drills import newest
-from orchestrator.views.status import Overview, Standing
+from orchestrator.history.views import HistoryReader
+from orchestrator.planners.health import CopyHealth, HealthInput, judge_health
+from orchestrator.views.drills import newest_drill
+from orchestrator.views.status import JobStatus, Overview
 
 if TYPE_CHECKING:
-    from orchestrator.app.settings import Frame
-    from orchestrator.domain.due import Pause
+    from orchestrator.app.settings import Settings
+    from orchestrator.domain.due import JobPause
     from orchestrator.views.disks import SetReport
 
 _LOOKED_AT = (1, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
@@ -25,24 +25,24 @@ _DRILLS = 20
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
-Pauses = Mapping[str, "Pause"]
+Pauses = Mapping[str, "JobPause"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JobHealth:
     """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
     `blamed`: the failure that nothing has made good, else the newest run that ended, which is `last`.
     """
 
-    health: Health
+    health: CopyHealth
     facts: HealthFacts
     last: RunRecord | None
     blamed: RunRecord | None
     running: RunRecord | None
 
 
-def kept(run: RunRecord | None, job: Job, views: Views) -> RunRecord | None:
+def lasting_run(run: RunRecord | None, job: Job, views: HistoryReader) -> RunRecord | None:
     """Return the equal run that stays known later: of runs that wait for one disk history keeps the first.
 
     Why: what a notice names is looked up days after it, when many more runs have waited.
@@ -54,52 +54,58 @@ def kept(run: RunRecord | None, job: Job, views: Views) -> RunRecord | None:
     return before if same else run
 
 
-def judged(
-    job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pauses | None = None, awake: datetime | None = None
-) -> Judged:
-    """Return a job's health at `now`. `pauses`: by job, read when not given; `awake`: as in `Facts`."""
-    pause = (views.owing.pauses() if pauses is None else pauses).get(job.name)
+def judge_job(
+    job: Job,
+    views: HistoryReader,
+    *,
+    now: datetime,
+    alive: Alive,
+    pauses: Pauses | None = None,
+    awake: datetime | None = None,
+) -> JobHealth:
+    """Return a job's health at `now`. `pauses`: by job, read when not given; `awake`: as in `HealthInput`."""
+    pause = (views.due_runs.pauses() if pauses is None else pauses).get(job.name)
     # Any disk of a rotation set holds a copy that counts.
     at = None if job.target.rotates else (job.target.name, str(job.target.location))
     for limit in _LOOKED_AT:
         facts = views.health_facts(job.name, limit=limit, at=at)
-        last = next((run for run in facts.last if run.outcome and run.kind in (Kind.RUN, Kind.VERIFY)), None)
+        last = next((run for run in facts.last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
         if last or len(facts.last) < limit:
             break
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     blamed = facts.last_failed or _failed_drill(job, views, at) or last
-    known = Facts(
+    known = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
         last_why=(blamed.why or "") if blamed else "",
-        since=_told(last) if last and facts.last_failed and last.outcome in _DECIDES_NOTHING else "",
+        since=_last_run_text(last) if last and facts.last_failed and last.outcome in _DECIDES_NOTHING else "",
         proved=facts.newest_copy,
         failures=facts.failures,
-        broken=facts.broken or (blamed is not None and blamed.kind in (Kind.VERIFY, Kind.DRILL)),
+        broken=facts.broken or (blamed is not None and blamed.kind in (RunType.VERIFY, RunType.DRILL)),
         running=running.begun_at if running else None,
         awake=awake,
         copies=job.copies,
         paused=_rests(pause, now) if pause else "",
     )
-    health = judge(known, now=now, late_after=job.late_after)
-    return Judged(health=health, facts=facts, last=last, blamed=blamed, running=running)
+    health = judge_health(known, now=now, late_after=job.late_after)
+    return JobHealth(health=health, facts=facts, last=last, blamed=blamed, running=running)
 
 
-def _failed_drill(job: Job, views: Views, at: tuple[str, str] | None) -> RunRecord | None:
+def _failed_drill(job: Job, views: HistoryReader, at: tuple[str, str] | None) -> RunRecord | None:
     """Return the newest restore test if it failed: data that cannot be restored are no copy, even if runs succeed."""
-    found = newest(views.drills.of(job.name, limit=_DRILLS), at[0] if at else None)
+    found = newest_drill(views.drills.of(job.name, limit=_DRILLS), at[0] if at else None)
     if found is None or found.drilled.outcome is Outcome.DONE:
         return None
     story = views.run(found.run)
     return story.run if story else None
 
 
-def _told(run: RunRecord) -> str:
+def _last_run_text(run: RunRecord) -> str:
     return f"{run.outcome}: {run.why}" if run.why else f"{run.outcome}"
 
 
-def _rests(pause: "Pause", now: datetime) -> str:
+def _rests(pause: "JobPause", now: datetime) -> str:
     """Render since when, until when and why a job is paused; empty when the pause is over."""
     if pause.until is not None and pause.until <= now:
         return ""
@@ -107,16 +113,16 @@ def _rests(pause: "Pause", now: datetime) -> str:
     return f"paused {until}" + (f": {pause.why}" if pause.why else "")
 
 
-def standings(jobs: Sequence[Job], views: Views, *, now: datetime, alive: Alive) -> list[Standing]:
+def job_statuses(jobs: Sequence[Job], views: HistoryReader, *, now: datetime, alive: Alive) -> list[JobStatus]:
     """Return the state of each job, all at one moment."""
     with views.glance():
-        pauses = views.owing.pauses()
-        return [_standing(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+        pauses = views.due_runs.pauses()
+        return [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
 
 
-def _standing(job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pauses) -> Standing:
-    found = judged(job, views, now=now, alive=alive, pauses=pauses)
-    return Standing(
+def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses) -> JobStatus:
+    found = judge_job(job, views, now=now, alive=alive, pauses=pauses)
+    return JobStatus(
         job=job,
         health=found.health,
         facts=found.facts,
@@ -128,17 +134,17 @@ def _standing(job: Job, views: Views, *, now: datetime, alive: Alive, pauses: Pa
     )
 
 
-def survey_jobs(frame: "Frame", names: Sequence[str], now: datetime) -> Overview:
+def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Overview:
     """Return how the jobs of these names stand, without a name all. Raises: DeclarationError, HistoryError."""
-    from orchestrator.app.next_run import upcoming
+    from orchestrator.app.next_run import find_next_runs
 
-    known = frame.configuration()
+    known = settings.configuration()
     jobs = tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
     aimed = {one.target.name for one in jobs if one.target.rotates}
-    with frame.views() as views:
-        found = standings(jobs, views, now=now, alive=compose.alive)
+    with settings.views() as views:
+        found = job_statuses(jobs, views, now=now, alive=compose.is_process_alive)
         running = [each.job.name for each in found if each.running]
-        coming = upcoming(known.jobs, views, now=now, running=running)
+        coming = find_next_runs(known.jobs, views, now=now, running=running)
         sets: tuple[SetReport, ...] = ()
         if aimed:
             from orchestrator.app.disk_report import report_sets

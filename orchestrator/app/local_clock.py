@@ -6,24 +6,24 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from orchestrator.domain.due import Absence, Away, Beat
+from orchestrator.domain.due import Downtime, DowntimeCause, Heartbeat
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from orchestrator.schedule.triggers import Calendar
+    from orchestrator.schedule.triggers import ZonedCalendar
 
 _LOCAL = "/etc/localtime"
 SLEPT, SET, HELD_UP = timedelta(seconds=5), timedelta(seconds=5), timedelta(minutes=3)
 
 
-def calendar() -> "Calendar":
+def local_calendar() -> "ZonedCalendar":
     """Return the calendar of this machine's zone."""
-    from orchestrator.schedule.triggers import Calendar
+    from orchestrator.schedule.triggers import ZonedCalendar
 
-    return Calendar(zone())
+    return ZonedCalendar(local_zone())
 
 
-def zone() -> tzinfo:
+def local_zone() -> tzinfo:
     """Return the zone as the C library finds it: $TZ, else /etc/localtime, else UTC."""
     told = os.environ.get("TZ", "").removeprefix(":")
     try:
@@ -41,7 +41,7 @@ def zone_name(path: str) -> str | None:
     return name if found else None
 
 
-def zone_mark() -> object:
+def zone_fingerprint() -> object:
     """Return a value that changes when the zone is changed."""
     try:
         held = os.stat(_LOCAL)
@@ -51,7 +51,7 @@ def zone_mark() -> object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ClockReading:
     """All clocks at one moment. `steady` stands still while the machine sleeps, `since_boot` does not; seconds."""
 
     wall: datetime
@@ -59,33 +59,33 @@ class Reading:
     since_boot: float
 
 
-def reading(wall: datetime) -> Reading:
+def read_clocks(wall: datetime) -> ClockReading:
     """Read the clocks now."""
     since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
-    return Reading(wall=wall, steady=time.clock_gettime(time.CLOCK_MONOTONIC), since_boot=since_boot)
+    return ClockReading(wall=wall, steady=time.clock_gettime(time.CLOCK_MONOTONIC), since_boot=since_boot)
 
 
-def between(before: Reading, now: Reading) -> Absence | None:
+def downtime_between(before: ClockReading, now: ClockReading) -> Downtime | None:
     """Return the absence between two clock checks, with its cause; None: nothing unusual."""
     passed = timedelta(seconds=now.since_boot - before.since_boot)
     awake = timedelta(seconds=now.steady - before.steady)
     if passed - awake > SLEPT:
-        return Absence(away=Away.SLEPT, begun=before.wall, ended=now.wall)
+        return Downtime(away=DowntimeCause.SLEPT, begun=before.wall, ended=now.wall)
     if now.wall - before.wall - passed > SET:
-        return Absence(away=Away.SET, begun=before.wall, ended=now.wall)
+        return Downtime(away=DowntimeCause.SET, begun=before.wall, ended=now.wall)
     if awake > HELD_UP:
-        return Absence(away=Away.STOPPED, begun=before.wall, ended=now.wall)
+        return Downtime(away=DowntimeCause.STOPPED, begun=before.wall, ended=now.wall)
     return None
 
 
-def since(beat: Beat | None, now: Reading, boot: str) -> tuple[Absence, ...]:
+def downtime_since(beat: Heartbeat | None, now: ClockReading, boot: str) -> tuple[Downtime, ...]:
     """Return the absences since the last daemon's last heartbeat, with their causes."""
     if beat is None or beat.seen > now.wall:
         return ()
     if beat.boot == boot:
-        return (Absence(away=Away.STOPPED, begun=beat.seen, ended=now.wall),)
+        return (Downtime(away=DowntimeCause.STOPPED, begun=beat.seen, ended=now.wall),)
     booted = max(beat.seen, now.wall - timedelta(seconds=now.since_boot))
     return (
-        Absence(away=Away.OFF, begun=beat.seen, ended=booted),
-        Absence(away=Away.STOPPED, begun=booted, ended=now.wall),
+        Downtime(away=DowntimeCause.OFF, begun=beat.seen, ended=booted),
+        Downtime(away=DowntimeCause.STOPPED, begun=booted, ended=now.wall),
     )

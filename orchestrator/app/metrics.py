@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.job_status import standings
+from orchestrator.app.job_status import job_statuses
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.machine import Machine
+from orchestrator.domain.machine import MachineConfig
 from orchestrator.views import metrics as drawn
-from orchestrator.views.metrics import Measured
+from orchestrator.views.metrics import MetricsInput
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -25,7 +25,7 @@ def metrics_text(where: compose.Directories, jobs: "Sequence[Job]", now: datetim
 
 
 def write_metrics(
-    where: compose.Directories, jobs: "Sequence[Job]", machine: Machine, now: datetime, *, say: Say
+    where: compose.Directories, jobs: "Sequence[Job]", machine: MachineConfig, now: datetime, *, say: Say
 ) -> None:
     """Write the file that [metrics] names, completely or not at all; nothing if it names none. Raises nothing: logs errors."""
     if machine.metrics.textfile is None:
@@ -35,7 +35,7 @@ def write_metrics(
     except OSError as error:
         say(f"metrics: {machine.metrics.textfile} could not be written: {error.strerror}")
     except OrchestratorError as error:
-        say(f"metrics: {error.why}" + (f": {error.cure}" if error.cure else ""))
+        say(f"metrics: {error.why}" + (f": {error.hint}" if error.hint else ""))
 
 
 def write_whole(path: str, content: bytes) -> None:
@@ -55,11 +55,11 @@ def write_whole(path: str, content: bytes) -> None:
         raise
 
 
-def _measure(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> Measured:
-    with compose.open_views(where) as views:
-        found = tuple(standings(jobs, views, now=now, alive=compose.alive))
+def _measure(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> MetricsInput:
+    with compose.open_history_reader(where) as views:
+        found = tuple(job_statuses(jobs, views, now=now, alive=compose.is_process_alive))
         declared = {job.name for job in jobs}
         totals = tuple(each for each in views.totals() if each.job in declared)
-        owed = {name: each.slot for name, each in views.owing.owed().items() if name in declared}
-        queued = len(views.telling.queued())
-    return Measured(standing=found, totals=totals, owed=owed, queued=queued, now=now)
+        due_runs = {name: each.scheduled_at for name, each in views.due_runs.due().items() if name in declared}
+        queued = len(views.notifications.queued())
+    return MetricsInput(standing=found, totals=totals, due=due_runs, queued=queued, now=now)

@@ -7,28 +7,28 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.dataset_restore import Chain
+from orchestrator.domain.dataset_restore import NextBase
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import Base, Disk
-from orchestrator.engines.contract import Asked, Forecaster
-from orchestrator.planners.rotation import forecast
-from orchestrator.runner.contract_restore import Returner
-from orchestrator.views.restore import Link
+from orchestrator.domain.rotation import Disk, IncrementBase
+from orchestrator.engines.contract import Forecaster, RunRequest
+from orchestrator.planners.rotation import describe_forecast
+from orchestrator.runner.contract_restore import DatasetRestorer
+from orchestrator.views.restore import TargetNextBase
 
 if TYPE_CHECKING:
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.settings import Settings
     from orchestrator.history.values import PointRecord
-    from orchestrator.history.views import Views
+    from orchestrator.history.views import HistoryReader
 
 
-def links(frame: "Frame", restored: Location) -> tuple[Link, ...]:
+def find_next_bases(settings: "Settings", restored: Location) -> tuple[TargetNextBase, ...]:
     """Return the targets of all jobs whose source is the restored place, is inside it, or contains it."""
-    jobs = [job for job in frame.configuration().jobs if _touches(job.source, restored)]
-    with frame.views() as views:
-        return tuple(link for job in jobs for link in _of_job(frame, job, views.points(job.name)))
+    jobs = [job for job in settings.configuration().jobs if _touches(job.source, restored)]
+    with settings.views() as views:
+        return tuple(link for job in jobs for link in _of_job(settings, job, views.points(job.name)))
 
 
 def _touches(source: Location, restored: Location) -> bool:
@@ -38,24 +38,24 @@ def _touches(source: Location, restored: Location) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _of_job(frame: "Frame", job: Job, points: Sequence["PointRecord"]) -> Iterator[Link]:
-    from orchestrator.engines.registry import engine
+def _of_job(settings: "Settings", job: Job, points: Sequence["PointRecord"]) -> Iterator[TargetNextBase]:
+    from orchestrator.engines.registry import load_engine
 
-    found = engine(job.engine)
-    if not isinstance(found, Returner):
+    found = load_engine(job.engine)
+    if not isinstance(found, DatasetRestorer):
         return
-    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         try:
             here = {point.name for point in found.points(_at_source(job), reader)}
-            world = None if job.target.rotates else found.survey(job, _asked(frame), reader)
+            world = None if job.target.rotates else found.survey(job, _run_request(settings), reader)
             failure = "its disks are looked at when they are plugged in"
         except OrchestratorError as error:
             here, world, failure = set(), None, error.why
     if world is not None:
-        yield _seen(job, found.chain(world))
+        yield _survey_base(job, found.chain(world))
     known = {point.place for point in points} | {job.target.name}
     for place in sorted(known - ({job.target.name} if world is not None else set())):
-        yield _told(job, place, [point for point in points if point.place == place], here, failure)
+        yield _recorded_base(job, place, [point for point in points if point.place == place], here, failure)
 
 
 def _at_source(job: Job) -> Job:
@@ -63,21 +63,23 @@ def _at_source(job: Job) -> Job:
     return replace(job, target=Place(name=job.target.name, location=job.source))
 
 
-def _asked(frame: "Frame") -> Asked:
-    return Asked(now=compose.now(), notes=frame.where.state)
+def _run_request(settings: "Settings") -> RunRequest:
+    return RunRequest(now=compose.now(), notes=settings.where.state)
 
 
-def _seen(job: Job, chain: Chain) -> Link:
+def _survey_base(job: Job, chain: NextBase) -> TargetNextBase:
     if not chain.datasets:
         why = "it holds nothing of it yet"
     elif chain.held == chain.datasets:
         why = f"goes on from @{chain.base}" if chain.base else "goes on from what both hold"
     else:
         why = f"{chain.held} of {chain.datasets} datasets go on; the others hold no snapshot in common"
-    return Link(job=job.name, target=job.target.name, base=chain.base, seen=True, why=why)
+    return TargetNextBase(job=job.name, target=job.target.name, base=chain.base, seen=True, why=why)
 
 
-def _told(job: Job, place: str, points: Sequence["PointRecord"], here: Collection[str], failure: str) -> Link:
+def _recorded_base(
+    job: Job, place: str, points: Sequence["PointRecord"], here: Collection[str], failure: str
+) -> TargetNextBase:
     names = [point.name for point in points]
     back = [name for name in names if name in here]
     base = back[-1] if back else None
@@ -87,29 +89,29 @@ def _told(job: Job, place: str, points: Sequence["PointRecord"], here: Collectio
         why = f"not looked at ({failure}); of the {len(names)} points that history knows there, none came back"
     else:
         why = f"not looked at ({failure}); history knows no point there"
-    return Link(job=job.name, target=place, base=base, seen=False, why=why)
+    return TargetNextBase(job=job.name, target=place, base=base, seen=False, why=why)
 
 
 # Before a disk is plugged in.
 
 
-def forecast_of(disk: Disk, jobs: Sequence[Job], views: "Views", log: Callable[[str], None]) -> str:
+def forecast_next_copy(disk: Disk, jobs: Sequence[Job], views: "HistoryReader", log: Callable[[str], None]) -> str:
     """Return the forecast for a disk in words. `jobs`: of its set."""
     known = [job for job in jobs if any(point.place == disk.name for point in views.points(job.name))]
     if disk.content != "zfs":
-        return forecast(disk, (), new=len(known) < len(jobs))
+        return describe_forecast(disk, (), new=len(known) < len(jobs))
     try:
         bases = tuple(base for job in known for base in _bases(disk, job, log))
     except OrchestratorError as error:
         return f"unknown: {error.why}"
-    return forecast(disk, bases)
+    return describe_forecast(disk, bases)
 
 
-def _bases(disk: Disk, job: Job, log: Callable[[str], None]) -> tuple[Base, ...]:
-    from orchestrator.engines.registry import engine
+def _bases(disk: Disk, job: Job, log: Callable[[str], None]) -> tuple[IncrementBase, ...]:
+    from orchestrator.engines.registry import load_engine
 
-    found = engine(job.engine)
+    found = load_engine(job.engine)
     if not isinstance(found, Forecaster):
         return ()
-    with compose.reader(job, compose.stop_for(None), log) as reader:
+    with compose.make_reader(job, compose.make_stop_request(None), log) as reader:
         return found.bases(job, int(disk.inside or disk.identity), reader)

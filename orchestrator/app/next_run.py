@@ -5,64 +5,73 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.schedule import ATTACH
-from orchestrator.views.format import brief
-from orchestrator.views.status import Next, Upcoming
+from orchestrator.domain.schedule import ON_ATTACH
+from orchestrator.views.format import format_brief
+from orchestrator.views.status import NextRun, NextRuns
 
 if TYPE_CHECKING:  # only jobs that run by themselves need it, and the calendar behind it
-    from orchestrator.domain.due import Beat, Calendar, Owed, Pause
-    from orchestrator.history.due_runs import Owing
-    from orchestrator.history.views import Views
+    from orchestrator.domain.due import Calendar, DueRun, Heartbeat, JobPause
+    from orchestrator.history.due_runs import DueRunHistory
+    from orchestrator.history.views import HistoryReader
 
 # A daemon says every 5 min that it lives; a timer in its stead calls each quarter of an hour, and ends in order.
 _SEEN, _CALLED = timedelta(minutes=11), timedelta(hours=1)
 _LONGEST = 20
 
 
-def upcoming(jobs: Sequence[Job], views: "Views", *, now: datetime, running: Collection[str] = ()) -> Upcoming:
+def find_next_runs(
+    jobs: Sequence[Job], views: "HistoryReader", *, now: datetime, running: Collection[str] = ()
+) -> NextRuns:
     """Return the next runs. `jobs`: all declared ones, as one may wait for another; `running`: those that run now."""
     manual = {
-        job.name: Next(at=None, owed=None, words="manual") for job in jobs if job.schedule is None and not job.after
+        job.name: NextRun(at=None, due=None, words="manual") for job in jobs if job.schedule is None and not job.after
     }
     if len(manual) == len(jobs):
-        return Upcoming(jobs=manual, nobody="")
+        return NextRuns(jobs=manual, nobody="")
     with views.glance():
-        found, nobody = _by_the_clock(jobs, views.owing, now, running)
-    return Upcoming(jobs={**manual, **found}, nobody=nobody)
+        found, nobody = _by_the_clock(jobs, views.due_runs, now, running)
+    return NextRuns(jobs={**manual, **found}, nobody=nobody)
 
 
 def _by_the_clock(
-    jobs: Sequence[Job], owing: "Owing", now: datetime, running: Collection[str]
-) -> tuple[dict[str, Next], str]:
+    jobs: Sequence[Job], due_runs: "DueRunHistory", now: datetime, running: Collection[str]
+) -> tuple[dict[str, NextRun], str]:
     from orchestrator.app import local_clock as timekeeping
-    from orchestrator.app.due_check import Memory, look, next_slot
+    from orchestrator.app.due_check import JobHistoryCache, check_due, next_scheduled_time
 
-    calendar, pauses = timekeeping.calendar(), owing.pauses()
-    seen = look(jobs, owing, Memory(owing), now=now, calendar=calendar, parallel=1)
+    calendar, pauses = timekeeping.local_calendar(), due_runs.pauses()
+    seen = check_due(jobs, due_runs, JobHistoryCache(due_runs), now=now, calendar=calendar, parallel=1)
     found = {}
     for job in jobs:
         if job.schedule or job.after:
-            slot = next_slot(job, seen.past.get(job.name), calendar, now)
-            owed = None if job.name in running else seen.owed.get(job.name)
-            found[job.name] = _next(job, slot, owed, pauses.get(job.name), calendar, now)
-    return found, _nobody(owing.last_beat(), now)
+            scheduled_at = next_scheduled_time(job, seen.past.get(job.name), calendar, now)
+            due_run = None if job.name in running else seen.due.get(job.name)
+            found[job.name] = _next(job, scheduled_at, due_run, pauses.get(job.name), calendar, now)
+    return found, _nobody(due_runs.last_beat(), now)
 
 
 def _next(
-    job: Job, slot: datetime | None, owed: "Owed | None", pause: "Pause | None", calendar: "Calendar", now: datetime
-) -> Next:
-    since = owed.slot if owed else None
+    job: Job,
+    scheduled_at: datetime | None,
+    due_run: "DueRun | None",
+    pause: "JobPause | None",
+    calendar: "Calendar",
+    now: datetime,
+) -> NextRun:
+    since = due_run.scheduled_at if due_run else None
     if pause is not None and pause.until is None:
-        return Next(at=None, owed=since, words="when resumed")
+        return NextRun(at=None, due=since, words="when resumed")
     rests = pause.until if pause is not None and pause.until is not None and now < pause.until else None
-    if owed and rests is None:
-        return Next(at=None, owed=since, words=f"owed since {brief(since, now=now).removeprefix('today ')}")
-    at = rests if owed or (rests and slot and slot < rests) else slot  # what comes due in a pause runs at its end
+    if due_run and rests is None:
+        return NextRun(at=None, due=since, words=f"owed since {format_brief(since, now=now).removeprefix('today ')}")
+    at = (
+        rests if due_run or (rests and scheduled_at and scheduled_at < rests) else scheduled_at
+    )  # what comes due in a pause runs at its end
     if at is None:
-        return Next(at=None, owed=since, words="with the next disk" if job.schedule == ATTACH else _after(job))
+        return NextRun(at=None, due=since, words="with the next disk" if job.schedule == ON_ATTACH else _after(job))
     if job.window and not calendar.is_open(job.window, at):
         at = calendar.opens(job.window, at)
-    return Next(at=at, owed=since, words=brief(at, now=now))
+    return NextRun(at=at, due=since, words=format_brief(at, now=now))
 
 
 def _after(job: Job) -> str:
@@ -72,7 +81,7 @@ def _after(job: Job) -> str:
     )
 
 
-def _nobody(beat: "Beat | None", now: datetime) -> str:
+def _nobody(beat: "Heartbeat | None", now: datetime) -> str:
     if beat is not None and now - beat.seen < (_CALLED if beat.orderly else _SEEN):
         return ""
     from orchestrator.views.schedule import daemon_line

@@ -6,31 +6,31 @@ import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from orchestrator.app.local_clock import between, reading, since
-from orchestrator.domain.due import Absence
+from orchestrator.app.local_clock import downtime_between, downtime_since, read_clocks
+from orchestrator.domain.due import Downtime
 from orchestrator.domain.errors import NotNow
-from orchestrator.history.due_runs import OwingBook
+from orchestrator.history.due_runs import DueRunWriter
 
 OFTEN = timedelta(minutes=5)  # not more often: a disk that sleeps is to sleep on
-_KEPT = 50
+_MOST_DOWNTIMES = 50
 
 
-class Presence:
+class DaemonPresence:
     """The known absences of the clock. One per daemon."""
 
-    def __init__(self, book: OwingBook, *, boot: str, pid: int, now: datetime) -> None:
+    def __init__(self, book: DueRunWriter, *, boot: str, pid: int, now: datetime) -> None:
         self._book = book
-        self._last = reading(now)
-        self.absences = since(book.last_beat(), self._last, boot)
+        self._last = read_clocks(now)
+        self.absences = downtime_since(book.last_beat(), self._last, boot)
         self._beat = book.begin_beat(boot=boot, pid=pid, now=now)
         self._written = self._last.steady
 
-    def look(self, now: datetime) -> Absence | None:
+    def look(self, now: datetime) -> Downtime | None:
         """Record a clock check; return the absence since the last one, if it was unusual."""
-        here = reading(now)
-        found = between(self._last, here)
+        here = read_clocks(now)
+        found = downtime_between(self._last, here)
         if found is not None:
-            self.absences = (*self.absences, found)[-_KEPT:]
+            self.absences = (*self.absences, found)[-_MOST_DOWNTIMES:]
         self._last = here
         if here.steady - self._written >= OFTEN.total_seconds():
             self._book.beat(self._beat, now)
@@ -43,7 +43,7 @@ class Presence:
 
 
 @contextlib.contextmanager
-def alone_here(state: str) -> Iterator[None]:
+def hold_daemon_lock(state: str) -> Iterator[None]:
     """Hold the lock of the one clock of a state directory. Raises: NotNow."""
     folder = os.path.join(state, "locks")
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -54,7 +54,7 @@ def alone_here(state: str) -> Iterator[None]:
         except BlockingIOError:
             who = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise NotNow(
-                f"another daemon, process {who}, lives with {state}", cure="one is enough; end it first, or use --state"
+                f"another daemon, process {who}, lives with {state}", hint="one is enough; end it first, or use --state"
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.session import heard_by, opened
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.session import open_session, stop_on_signals
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.engines.contract import Pinner, Pins
+from orchestrator.engines.contract import PinInspector, PinReport
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class PinsFound:
     """All pins, and how those that nobody wants would be let go: for each pool a job that stands for it, and its steps."""
 
-    pins: Pins
+    pins: PinReport
     planned: "tuple[tuple[Job, tuple[Step, ...]], ...]"
 
     @property
@@ -29,40 +29,42 @@ class PinsFound:
         return tuple(step for _, own in self.planned for step in own)
 
 
-def survey_pins(frame: Frame, name: str | None) -> PinsFound:
+def survey_pins(settings: Settings, name: str | None) -> PinsFound:
     """Return the pins on the pools of a job, without a name on those of all. Raises: WrongRequest."""
-    from orchestrator.engines.registry import engine
+    from orchestrator.engines.registry import load_engine
 
-    known = frame.configuration()
+    known = settings.configuration()
     asked = known.jobs if name is None else (known.job(name),)
-    jobs = tuple(one for one in known.jobs if isinstance(engine(one.engine), Pinner))
+    jobs = tuple(one for one in known.jobs if isinstance(load_engine(one.engine), PinInspector))
     if name is not None and asked[0] not in jobs:
         raise WrongRequest(f"job {name} copies no datasets, so it pins nothing")
-    return _look(frame, jobs, tuple(one for one in asked if one in jobs))
+    return _look(settings, jobs, tuple(one for one in asked if one in jobs))
 
 
-def _look(frame: Frame, jobs: "Sequence[Job]", asked: "tuple[Job, ...]") -> PinsFound:
-    from orchestrator.engines.registry import engine
+def _look(settings: Settings, jobs: "Sequence[Job]", asked: "tuple[Job, ...]") -> PinsFound:
+    from orchestrator.engines.registry import load_engine
 
-    pinner: object = engine(asked[0].engine) if asked else None
-    if not isinstance(pinner, Pinner):
-        return PinsFound(pins=Pins(pins=()), planned=())
-    stop = compose.stop_for(None)
-    with heard_by(stop), ExitStack() as open_ends:
-        seen = pinner.survey_pins(asked, lambda one: open_ends.enter_context(compose.reader(one, stop, frame.log)))
+    pinner: object = load_engine(asked[0].engine) if asked else None
+    if not isinstance(pinner, PinInspector):
+        return PinsFound(pins=PinReport(pins=()), planned=())
+    stop = compose.make_stop_request(None)
+    with stop_on_signals(stop), ExitStack() as open_ends:
+        seen = pinner.survey_pins(
+            asked, lambda one: open_ends.enter_context(compose.make_reader(one, stop, settings.log))
+        )
     found = pinner.judge_pins(tuple(jobs), seen, compose.now())
-    return PinsFound(pins=found, planned=pinner.plan_letting_go(seen, found))
+    return PinsFound(pins=found, planned=pinner.plan_release(seen, found))
 
 
-def release_pins(frame: Frame, found: PinsFound) -> "tuple[RunReport, ...]":
+def release_pins(settings: Settings, found: PinsFound) -> "tuple[RunReport, ...]":
     """Let go of what nobody wants, pool by pool."""
-    from orchestrator.runner.release_holds import let_go
+    from orchestrator.runner.release_holds import release_holds
 
     reports: list[RunReport] = []
-    with opened(frame) as desk:
+    with open_session(settings) as session:
         for job, steps in found.planned:
-            reports.append(desk.do(job, let_go, steps))
-            frame.subscriber.ended(reports[-1])
-            if desk.stopped:
+            reports.append(session.do(job, release_holds, steps))
+            settings.subscriber.ended(reports[-1])
+            if session.stopped:
                 break
     return tuple(reports)

@@ -9,41 +9,48 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.evacuation import Copy, Leaving, PoolSeen
+from orchestrator.domain.evacuation import DatasetCopy, PoolContents, PoolEvacuation
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Nothing, Refusal
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.registry import engine, engine_names
-from orchestrator.planners.evacuation import as_told, dataset_of, is_in, judge_leaving, lies_in, touched_by
-from orchestrator.runner.contract_rebuild import Rebuilder
-from orchestrator.runner.disk.state import find_known, on_disk
+from orchestrator.domain.plan import NothingToDo, Refusal
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.registry import engine_names, load_engine
+from orchestrator.planners.evacuation import (
+    dataset_of,
+    datasets_of_folder,
+    guids_from_history,
+    is_in_pool,
+    is_source_in,
+    judge_evacuation,
+)
+from orchestrator.runner.contract_rebuild import PoolRebuilder
+from orchestrator.runner.disk.state import find_disk_record, job_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from orchestrator.app.attached_disks import Stays
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.attached_disks import AttachedDisks
+    from orchestrator.app.settings import Settings
     from orchestrator.domain.place import Host
     from orchestrator.history.values import PointRecord
-    from orchestrator.history.views import Views
+    from orchestrator.history.views import HistoryReader
     from orchestrator.process.executor import Reader
 
-Placed = tuple[Job, Copy]
+Placed = tuple[Job, DatasetCopy]
 Guids = Mapping[str, frozenset[int]]
 _ON_IT = "it lies on this very pool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class EvacuationSurvey:
     """The pool as it is now, and the copies of its data.
 
     `jobs`: that copy datasets of it. `trees`: of files that lie on it. `homes`: whose copies are datasets of it. `keeps`: by
     dataset, jobs whose copies lie in it.
     """
 
-    pool: PoolSeen
+    pool: PoolContents
     jobs: tuple[Job, ...]
     placed: tuple[Placed, ...]
     trees: tuple[Job, ...] = ()
@@ -51,76 +58,84 @@ class Here:
     keeps: Mapping[str, tuple[str, ...]]
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[DatasetCopy, ...]:
         """Return the copies without their jobs."""
         return tuple(copy for _, copy in self.placed)
 
 
-def judged(here: Here, lose: "Sequence[str]", trusted: "Sequence[str]" = ()) -> Leaving:
+def judge_copies(here: EvacuationSurvey, lose: "Sequence[str]", trusted: "Sequence[str]" = ()) -> PoolEvacuation:
     """Return the judgement of each dataset of the pool."""
-    return judge_leaving(here.pool, here.copies, lose, trusted=trusted, keeps=here.keeps)
+    return judge_evacuation(here.pool, here.copies, lose, trusted=trusted, keeps=here.keeps)
 
 
-def any_rebuilder() -> Rebuilder:
+def find_rebuilder() -> PoolRebuilder:
     """Return the engine that can describe pools. Raises: TypeError."""
-    found = next((one for name in engine_names() if isinstance(one := engine(name), Rebuilder)), None)
+    found = next((one for name in engine_names() if isinstance(one := load_engine(name), PoolRebuilder)), None)
     if found is None:
         raise TypeError("no engine makes pools anew")
     return found
 
 
-def of_datasets(job: Job) -> bool:
+def restores_datasets(job: Job) -> bool:
     """Return True when a job copies datasets, and can restore them."""
-    return job.copies and isinstance(engine(job.engine), Rebuilder)
+    return job.copies and isinstance(load_engine(job.engine), PoolRebuilder)
 
 
-def look(frame: "Frame", name: str, views: "Views", stays: "Stays", files_of: Iterable[str] = ()) -> Here:
+def survey_evacuation(
+    settings: "Settings", name: str, views: "HistoryReader", stays: "AttachedDisks", files_of: Iterable[str] = ()
+) -> EvacuationSurvey:
     """Survey the pool and every copy that can be reached. Raises: OrchestratorError.
 
     `files_of`: jobs of files that belong to it, while nothing of it is there to tell.
     """
-    known, remembered = frame.configuration().jobs, set(files_of)
-    jobs = tuple(job for job in known if lies_in(job, name) and of_datasets(job))
-    seen = look_at_pool(frame, name)
-    others = [job for job in known if job.copies and not of_datasets(job)]
+    known, remembered = settings.configuration().jobs, set(files_of)
+    jobs = tuple(job for job in known if is_source_in(job, name) and restores_datasets(job))
+    seen = survey_pool(settings, name)
+    others = [job for job in known if job.copies and not restores_datasets(job)]
     trees = tuple(job for job in others if job.name in remembered or _touched(job, seen))
     if not jobs and not trees:
-        cure = f'`poolferry check` lists the jobs; a job copies it by source = "{name}/…"'
-        raise OrchestratorError(f"no job copies a dataset of the pool {name} of this machine", cure=cure)
-    looked = _Look(frame, seen, views, stays)
+        hint = f'`poolferry check` lists the jobs; a job copies it by source = "{name}/…"'
+        raise OrchestratorError(f"no job copies a dataset of the pool {name} of this machine", hint=hint)
+    looked = _CopySurveyor(settings, seen, views, stays)
     placed = [one for job in jobs for one in looked.at_datasets(job)]
     placed += [one for job in trees for one in looked.at_files(job)]
     homes = tuple(
-        job for job in known if of_datasets(job) and is_in(job.target.location, name) and not job.target.rotates
+        job
+        for job in known
+        if restores_datasets(job) and is_in_pool(job.target.location, name) and not job.target.rotates
     )
-    placed += [one for job in homes if not lies_in(job, name) for one in looked.at_home(job)]
-    return Here(pool=seen, jobs=jobs, placed=tuple(placed), trees=trees, homes=homes, keeps=_keeps(known, seen))
+    placed += [one for job in homes if not is_source_in(job, name) for one in looked.at_home(job)]
+    return EvacuationSurvey(
+        pool=seen, jobs=jobs, placed=tuple(placed), trees=trees, homes=homes, keeps=_keeps(known, seen)
+    )
 
 
-def own_place(frame: "Frame", pool: PoolSeen) -> Refusal | None:
+def refuse_own_place(settings: "Settings", pool: PoolContents) -> Refusal | None:
     """Return a refusal when our own files are on the pool: without them the rebuild could not continue."""
-    ours = [path for path in (frame.where.config, frame.where.history) if dataset_of(os.path.realpath(path), pool)]
+    ours = [
+        path for path in (settings.where.config, settings.where.history) if dataset_of(os.path.realpath(path), pool)
+    ]
     if not ours:
         return None
-    cure = (
+    hint = (
         "copy them to another filesystem, and say this with --config and --state; or, once a kit of today lies beside a copy, "
         "destroy it by hand, and begin with `poolferry restore bootstrap`"
     )
     return Refusal(
-        why=f"poolferry's own {' and '.join(ours)} {'lies' if len(ours) == 1 else 'lie'} on it", evidence=(), cure=cure
+        why=f"poolferry's own {' and '.join(ours)} {'lies' if len(ours) == 1 else 'lie'} on it", evidence=(), hint=hint
     )
 
 
-def look_at_pool(frame: "Frame", name: str) -> PoolSeen:
+def survey_pool(settings: "Settings", name: str) -> PoolContents:
     """Survey the pool alone. Raises: OrchestratorError."""
     from orchestrator.process.executor import Reader
 
-    return any_rebuilder().survey_pool(name, Reader(log=frame.log))
+    return find_rebuilder().survey_pool(name, Reader(log=settings.log))
 
 
-def _engine(job: Job) -> Rebuilder:
-    found = engine(job.engine)
-    if not isinstance(found, Rebuilder):
+def _engine(job: Job) -> PoolRebuilder:
+    found = load_engine(job.engine)
+    if not isinstance(found, PoolRebuilder):
         raise TypeError(f"the engine {job.engine} makes no pools anew")
     return found
 
@@ -129,30 +144,30 @@ def _host(host: "Host | None") -> str:
     return host.name if host else ""
 
 
-def datasets_of_files(job: Job, pool: PoolSeen) -> tuple[str, ...]:
+def datasets_of_files(job: Job, pool: PoolContents) -> tuple[str, ...]:
     """Return the datasets from which a file job copies files."""
     return tuple(_touched(job, pool))
 
 
-def _touched(job: Job, pool: PoolSeen) -> dict[str, str]:
+def _touched(job: Job, pool: PoolContents) -> dict[str, str]:
     """Return the datasets of which a file job copies something, each with what it does not copy."""
     if job.source.host is not None or not job.source.path.startswith("/"):
         return {}
     below = not getattr(job.options, "one_file_system", True)
-    return touched_by(os.path.realpath(job.source.path), pool, below=below)
+    return datasets_of_folder(os.path.realpath(job.source.path), pool, below=below)
 
 
-def _on_pool(job: Job, pool: PoolSeen) -> bool:
+def _on_pool(job: Job, pool: PoolContents) -> bool:
     """Return True when a job's copies are on the pool."""
     place = job.target.location
     if place.host is not None:
         return False
     if place.path.startswith("/"):
         return dataset_of(os.path.realpath(place.path), pool) is not None
-    return is_in(place, pool.name)
+    return is_in_pool(place, pool.name)
 
 
-def _keeps(jobs: Iterable[Job], pool: PoolSeen) -> dict[str, tuple[str, ...]]:
+def _keeps(jobs: Iterable[Job], pool: PoolContents) -> dict[str, tuple[str, ...]]:
     """Return the jobs whose copies are in each dataset, by dataset."""
     found: dict[str, list[str]] = {}
     for job in jobs:
@@ -169,25 +184,27 @@ def _keeps(jobs: Iterable[Job], pool: PoolSeen) -> dict[str, tuple[str, ...]]:
     return {name: tuple(told) for name, told in found.items()}
 
 
-class _Look:
+class _CopySurveyor:
     """A survey of the copies of one pool."""
 
-    def __init__(self, frame: "Frame", pool: PoolSeen, views: "Views", stays: "Stays") -> None:
-        self._frame, self._pool, self._views, self._stays = frame, pool, views, stays
+    def __init__(
+        self, settings: "Settings", pool: PoolContents, views: "HistoryReader", stays: "AttachedDisks"
+    ) -> None:
+        self._frame, self._pool, self._views, self._stays = settings, pool, views, stays
 
     def at_datasets(self, job: Job) -> Iterator[Placed]:
         """Yield the job's copy; of a rotation set, the copy on each of its disks."""
         if job.target.rotation is None and _on_pool(job, self._pool):
-            yield job, Copy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
+            yield job, DatasetCopy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
             return
         found, home = _engine(job), list[Guids]()
         for one, copy in self._places(job):
             held, why = None, copy.why or "its pool is not imported, or holds nothing of it"
             try:
                 with self._reader(one) as reader:
-                    held = found.survey_held(one, self._asked(), reader) or None
+                    held = found.survey_copy_guids(one, self._asked(), reader) or None
                     if held is None and copy.disk:
-                        home = home or [found.survey_home(one, self._asked(), reader)]
+                        home = home or [found.survey_source_guids(one, self._asked(), reader)]
             except OrchestratorError as error:
                 why = error.why
             told = self._told(job, copy.place, home[0]) if held is None and home else {}
@@ -195,10 +212,10 @@ class _Look:
 
     def at_home(self, job: Job) -> Iterator[Placed]:
         """Yield what the source holds of the same snapshots, for a job whose copy is on the pool."""
-        copy = Copy(job=job.name, place=f"its source {job.source.path}", where=_host(job.source.host), held=None)
+        copy = DatasetCopy(job=job.name, place=f"its source {job.source.path}", where=_host(job.source.host), held=None)
         try:
             with self._reader(job) as reader:
-                held = _engine(job).survey_home(job, self._asked(), reader)
+                held = _engine(job).survey_source_guids(job, self._asked(), reader)
         except OrchestratorError as error:
             yield job, replace(copy, why=error.why)
             return
@@ -209,7 +226,7 @@ class _Look:
         """Yield the copies of a file job; each shows whether its newest point equals the source now."""
         touched = _touched(job, self._pool)
         if job.target.rotation is None and _on_pool(job, self._pool):
-            yield job, Copy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
+            yield job, DatasetCopy(job=job.name, place=job.target.name, held=None, why=_ON_IT)
             return
         for one, copy in self._places(job):
             try:
@@ -225,19 +242,19 @@ class _Look:
 
     def _files(self, job: Job) -> tuple[str, str]:
         """Return (newest point, why it is not all of the source); at a complete one a run has nothing to do."""
-        from orchestrator.runner.dry_run import Known, plan_job
+        from orchestrator.runner.dry_run import RememberedFacts, plan_job
 
         facts = self._views.memory(job.name)
         with self._reader(job) as reader:
             decision = plan_job(
-                job, engine(job.engine), reader, Known(facts=facts, sound=()), state=self._frame.where.state,
+                job, load_engine(job.engine), reader, RememberedFacts(facts=facts, sound=()), state=self._frame.where.state,
                 now=compose.now(), allowed=frozenset(),
             ).decision  # fmt: skip
         newest = self._newest(job)
         excludes = getattr(job.options, "excludes", ())
         if isinstance(decision, Refusal):
             return newest, decision.why
-        if not isinstance(decision, Nothing):
+        if not isinstance(decision, NothingToDo):
             return newest, "something has changed since its newest point"
         if excludes:
             return newest, f"it leaves out {', '.join(excludes)}"
@@ -251,7 +268,7 @@ class _Look:
 
     def _newest(self, job: Job) -> str:
         with self._reader(job) as reader:
-            points = engine(job.engine).points(job, reader)
+            points = load_engine(job.engine).points(job, reader)
         return points[-1].name if points else ""
 
     def _points(self, job: Job) -> "list[PointRecord]":
@@ -263,15 +280,15 @@ class _Look:
         known = {copy.place: copy.current_at for copy in self._views.health_facts(job.name).copies}
         if rotation is None:
             name, host = job.target.name, _host(job.target.location.host)
-            yield job, Copy(job=job.name, place=name, held=None, where=host, known_at=known.get(name))
+            yield job, DatasetCopy(job=job.name, place=name, held=None, where=host, known_at=known.get(name))
             return
         enrolled, at = self._views.disks.known(), self._views.disks.places()
         for disk in rotation.disks:
             why = self._stays.bring(rotation, disk)
-            own = find_known(enrolled, disk)
+            own = find_disk_record(enrolled, disk)
             where = at.get(own.disk) if own else None
             away = where.place if where and why else ""
-            yield on_disk(job, disk), Copy(
+            yield job_on_disk(job, disk), DatasetCopy(
                 job=job.name, place=disk.name, held=None, why=why, known_at=known.get(disk.name), disk=disk.name, where=away
             )  # fmt: skip
 
@@ -282,11 +299,11 @@ class _Look:
         if not proved:
             return {}
         points = [(one.name, one.taken_at) for one in records if one.taken_at and one.taken_at <= max(proved)]
-        told = as_told(self._pool, home, points)
+        told = guids_from_history(self._pool, home, points)
         return {name: guids & home[name] for name, guids in told.items() if guids & home[name]}
 
     def _reader(self, job: Job) -> "AbstractContextManager[Reader]":
-        return compose.reader(job, compose.stop_for(None), self._frame.log)
+        return compose.make_reader(job, compose.make_stop_request(None), self._frame.log)
 
-    def _asked(self) -> Asked:
-        return Asked(now=compose.now(), notes=self._frame.where.state)
+    def _asked(self) -> RunRequest:
+        return RunRequest(now=compose.now(), notes=self._frame.where.state)

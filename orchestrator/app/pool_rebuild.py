@@ -10,23 +10,30 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.pool_evacuation import Here, any_rebuilder, datasets_of_files
+from orchestrator.app.pool_evacuation import EvacuationSurvey, datasets_of_files, find_rebuilder
 from orchestrator.domain.evacuation import KitFacts
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.place import Location
-from orchestrator.domain.run import Kind, Outcome
-from orchestrator.planners.evacuation import best_copy, dataset_of, in_order, is_back, may_be_lost, missing_above
+from orchestrator.domain.run import Outcome, RunType
+from orchestrator.planners.evacuation import (
+    choose_best_copy,
+    dataset_of,
+    has_come_back,
+    may_be_lost,
+    missing_above,
+    restore_order,
+)
 from orchestrator.runner.restore.request import restore_reason
-from orchestrator.views.pool_rebuild import Part
+from orchestrator.views.pool_rebuild import RebuildPart
 
 if TYPE_CHECKING:
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.settings import Settings
     from orchestrator.domain.run import RunReport
-    from orchestrator.history.rebuilds import Rebuild
+    from orchestrator.history.rebuilds import PoolRebuild
     from orchestrator.history.store import History
-    from orchestrator.history.views import Views
+    from orchestrator.history.views import HistoryReader
 
 Restore = Callable[[Job, Location], "RunReport"]
 _FILES = "files of "  # before a job's name and the dataset: a kit of what comes back as files
@@ -37,74 +44,74 @@ _RUNS = 50
 # What is remembered while the pool is gone.
 
 
-def remembered(here: Here, views: "Views") -> dict[str, str]:
+def remembered_kits(here: EvacuationSurvey, views: "HistoryReader") -> dict[str, str]:
     """Return the newest kit of each job from history."""
     found = ((job.name, views.kits.of(job.name)) for job in here.jobs)
     return {name: record.kit.content for name, record in found if record is not None}
 
 
-def fresh_kits(frame: "Frame", here: Here, history: "History") -> dict[str, str]:
+def fresh_kits(settings: "Settings", here: EvacuationSurvey, history: "History") -> dict[str, str]:
     """Make a kit of each job's source as of now, and record it in history. Raises: OrchestratorError."""
-    made = survey_kits(frame, here)
-    keep_kits(history, made)
+    made = survey_kits(settings, here)
+    save_kits(history, made)
     contents = {name: kit.content for name, kit in made.items()}
-    return contents | dict(_kits_of_files(frame, here)) | dict(_kits_of_places(frame, here))
+    return contents | dict(_kits_of_files(settings, here)) | dict(_kits_of_places(settings, here))
 
 
-def survey_kits(frame: "Frame", here: Here) -> dict[str, Kit]:
+def survey_kits(settings: "Settings", here: EvacuationSurvey) -> dict[str, KitContents]:
     """Make a kit of each job's source as of now. Raises: OrchestratorError."""
     made = {}
     for job in here.jobs:
-        with compose.reader(job, compose.stop_for(None), frame.log) as reader:
-            made[job.name] = any_rebuilder().survey_kit(job, compose.now(), reader)
+        with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+            made[job.name] = find_rebuilder().survey_kit(job, compose.now(), reader)
     return made
 
 
-def keep_kits(history: "History", made: Mapping[str, Kit]) -> None:
+def save_kits(history: "History", made: Mapping[str, KitContents]) -> None:
     """Record the kits in history, as the known state of the jobs' sources from now on."""
     for name, kit in made.items():
         history.kits.keep(name, kit, compose.now())
 
 
-def _kits_of_files(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
+def _kits_of_files(settings: "Settings", here: EvacuationSurvey) -> Iterator[tuple[str, str]]:
     """Yield the kits that recreate the datasets of which only files are copied."""
     for job in here.trees:
         for dataset in _only_files(here, job):
             if "/" in dataset:  # the pool's own is made with it
-                yield f"{_FILES}{job.name} {dataset}", _kit_of(frame, job, dataset)
+                yield f"{_FILES}{job.name} {dataset}", _kit_of(settings, job, dataset)
 
 
-def _kits_of_places(frame: "Frame", here: Here) -> Iterator[tuple[str, str]]:
+def _kits_of_places(settings: "Settings", here: EvacuationSurvey) -> Iterator[tuple[str, str]]:
     """Yield the kits that recreate the parent datasets of other copies; their jobs send those copies again."""
     for job in here.homes:
         place = job.target.location.path.rpartition("/")[0]
         if "/" in place and any(one.name == place for one in here.pool.datasets) and not _comes_back(here, place):
-            yield f"{_PLACE}{job.name} {place}", _kit_of(frame, job, place)
+            yield f"{_PLACE}{job.name} {place}", _kit_of(settings, job, place)
 
 
-def _comes_back(here: Here, dataset: str) -> bool:
+def _comes_back(here: EvacuationSurvey, dataset: str) -> bool:
     """Return True when a dataset is one of those that are restored from a copy."""
     return any(f"{dataset}/".startswith(f"{one.source.path}/") for one in here.jobs)
 
 
-def came_as_datasets(here: Here) -> tuple[str, ...]:
+def mounts_of_datasets(here: EvacuationSurvey) -> tuple[str, ...]:
     """Return the mount points of datasets restored as such: a copy of files that overlaps them restores the rest."""
     names = {one.name for one in here.pool.datasets if _comes_back(here, one.name)}
     return tuple(at for what, at in here.pool.mounts if what in names)
 
 
-def _only_files(here: Here, job: Job) -> tuple[str, ...]:
+def _only_files(here: EvacuationSurvey, job: Job) -> tuple[str, ...]:
     """Return the datasets of a file job that are not restored as datasets."""
     return tuple(name for name in datasets_of_files(job, here.pool) if not _comes_back(here, name))
 
 
-def _kit_of(frame: "Frame", job: Job, dataset: str) -> str:
+def _kit_of(settings: "Settings", job: Job, dataset: str) -> str:
     local = replace(job, source=Location(path=dataset))
-    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
-        return any_rebuilder().survey_kit(local, compose.now(), reader).content
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+        return find_rebuilder().survey_kit(local, compose.now(), reader).content
 
 
-def files_of(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+def datasets_of_kits(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     """Return the datasets that the kits list for each file job, by job."""
     found: dict[str, tuple[str, ...]] = {}
     for key in kits:
@@ -114,18 +121,18 @@ def files_of(kits: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def facts(pool: str, kits: dict[str, str]) -> dict[str, KitFacts]:
+def read_kit_facts(pool: str, kits: dict[str, str]) -> dict[str, KitFacts]:
     """Return each kit's facts about the pool."""
-    return {name: any_rebuilder().read_kit(content, pool) for name, content in kits.items()}
+    return {name: find_rebuilder().read_kit(content, pool) for name, content in kits.items()}
 
 
-def is_anew(here: Here, known: "Rebuild | None", told: dict[str, KitFacts]) -> bool:
+def is_new_pool(here: EvacuationSurvey, known: "PoolRebuild | None", told: dict[str, KitFacts]) -> bool:
     """Return True when the present pool is not the pool that the kits describe."""
     tops = {known.top_guid} if known else {one.top_guid for one in told.values()}
     return here.pool.guid is not None and bool(tops - {None}) and here.pool.guid not in tops
 
 
-def lines_to_make(pool: str, told: dict[str, KitFacts], *, there: bool) -> tuple[str, ...]:
+def commands_to_create(pool: str, told: dict[str, KitFacts], *, there: bool) -> tuple[str, ...]:
     """Return the commands for the user that recreate the pool, and the parents of the sources."""
     create = next((one.create for one in told.values()), "")
     return (*((f"zpool destroy {pool}",) if there else ()), *filter(None, (create,)), *_above(told))
@@ -139,9 +146,9 @@ def _above(told: dict[str, KitFacts]) -> tuple[str, ...]:
     return tuple(by_name[name] for name in sorted(by_name, key=lambda name: (name.count("/"), name)))
 
 
-def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
+def missing_dataset_lines(here: EvacuationSurvey, told: dict[str, KitFacts]) -> tuple[str, ...]:
     """Return the commands for missing parents of the sources, and for missing datasets that files need."""
-    names = {name for source, _ in in_order(here.jobs) for name in missing_above(source, here.pool)}
+    names = {name for source, _ in restore_order(here.jobs) for name in missing_above(source, here.pool)}
     for key in told:
         if key.startswith((_FILES, _PLACE)):  # the dataset itself, too
             dataset = key.removeprefix(_FILES).removeprefix(_PLACE).partition(" ")[2]
@@ -153,46 +160,48 @@ def missing(here: Here, told: dict[str, KitFacts]) -> tuple[str, ...]:
 # Bringing back.
 
 
-def parts(here: Here, told: dict[str, KitFacts], back: "Callable[[Job], bool]") -> tuple[Part, ...]:
+def plan_parts(
+    here: EvacuationSurvey, told: dict[str, KitFacts], back: "Callable[[Job], bool]"
+) -> tuple[RebuildPart, ...]:
     """Return each source, in the order of restore. `back`: checks that a job's files are restored."""
-    datasets = [_part(here, source, jobs, told) for source, jobs in in_order(here.jobs)]
-    known = files_of(told)
+    datasets = [_part(here, source, jobs, told) for source, jobs in restore_order(here.jobs)]
+    known = datasets_of_kits(told)
     trees = [job for job in here.trees if job.name in known or _only_files(here, job)]
     return (*datasets, *(_part_of_files(here, job, back) for job in trees))
 
 
-def _part_of_files(here: Here, job: Job, back: "Callable[[Job], bool]") -> Part:
+def _part_of_files(here: EvacuationSurvey, job: Job, back: "Callable[[Job], bool]") -> RebuildPart:
     """Return the part of a file job: its newest reachable point, for the folder, which must be on the pool again."""
     source, own = job.source, [(one, copy) for one, copy in here.placed if copy.job == job.name]
     usable = [(one, copy) for one, copy in own if copy.point]
     if not usable:
         why = "; ".join(f"{copy.called}: {copy.why}" for _, copy in own)
-        return Part(source=source, job=None, copy=None, back=False, why=why)
+        return RebuildPart(source=source, job=None, copy=None, back=False, why=why)
     if dataset_of(os.path.realpath(source.path), here.pool) is None:
         why = f"{source.path} does not lie on {here.pool.name}: mount it (zfs mount -a)"
-        return Part(source=source, job=None, copy=None, back=False, why=why)
+        return RebuildPart(source=source, job=None, copy=None, back=False, why=why)
     placed, copy = max(usable, key=lambda each: each[1].point)
-    return Part(source=source, job=placed, copy=copy, back=back(placed))
+    return RebuildPart(source=source, job=placed, copy=copy, back=back(placed))
 
 
-def _part(here: Here, source: Location, jobs: Sequence[Job], told: dict[str, KitFacts]) -> Part:
+def _part(here: EvacuationSurvey, source: Location, jobs: Sequence[Job], told: dict[str, KitFacts]) -> RebuildPart:
     names = {job.name for job in jobs}
     known = {name: guids for job in names & told.keys() for name, guids in told[job].guids.items()}
     placed = [(job, copy) for job, copy in here.placed if copy.job in names]
-    best = best_copy(source, [copy for _, copy in placed], known)
+    best = choose_best_copy(source, [copy for _, copy in placed], known)
     if best is None:
         why = "; ".join(f"{copy.called}: {copy.why or 'holds nothing of it'}" for _, copy in placed)
-        return Part(source=source, job=None, copy=None, back=False, why=why)
+        return RebuildPart(source=source, job=None, copy=None, back=False, why=why)
     job = next(job for job, copy in placed if copy is best)
-    return Part(source=source, job=job, copy=best, back=is_back(source, here.pool, best))
+    return RebuildPart(source=source, job=job, copy=best, back=has_come_back(source, here.pool, best))
 
 
-def came_back(job: Job, views: "Views", since: datetime | None) -> bool:
+def were_files_restored(job: Job, views: "HistoryReader", since: datetime | None) -> bool:
     """Return True when a job's files were restored to their source since an instant. Why by history: the folder shows nothing,
     as a dataset that returned below it makes a folder of its own.
     """
     return since is not None and any(
-        run.kind is Kind.RESTORE
+        run.kind is RunType.RESTORE
         and run.outcome is Outcome.DONE
         and run.begun_at >= since
         and run.begun_why == restore_reason(b"", job.source)
@@ -200,18 +209,22 @@ def came_back(job: Job, views: "Views", since: datetime | None) -> bool:
     )
 
 
-def differences(
-    frame: "Frame", here: Here, kits: dict[str, str], made: Mapping[str, Kit], lost: Sequence[str]
+def find_differences(
+    settings: "Settings",
+    here: EvacuationSurvey,
+    kits: dict[str, str],
+    made: Mapping[str, KitContents],
+    lost: Sequence[str],
 ) -> tuple[str, ...]:
     """Return the differences from the kits, but for what may be lost. `made`: new kits. Raises: OrchestratorError."""
     found: dict[str, None] = {}
     for name, kit in made.items():
         if name in kits:
-            found |= dict.fromkeys(any_rebuilder().compare_kits(kits[name], kit.content))
+            found |= dict.fromkeys(find_rebuilder().compare_kits(kits[name], kit.content))
     for job in here.trees:
-        for dataset in files_of(kits).get(job.name, ()):
-            now = _kit_of(frame, job, dataset)
-            found |= dict.fromkeys(any_rebuilder().compare_kits(kits[f"{_FILES}{job.name} {dataset}"], now))
+        for dataset in datasets_of_kits(kits).get(job.name, ()):
+            now = _kit_of(settings, job, dataset)
+            found |= dict.fromkeys(find_rebuilder().compare_kits(kits[f"{_FILES}{job.name} {dataset}"], now))
     return tuple(line for line in found if not any(may_be_lost(_subject(line), name) for name in lost))
 
 

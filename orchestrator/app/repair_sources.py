@@ -17,21 +17,23 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Pipeline
-from orchestrator.domain.point import Finding, Point, Verdict
-from orchestrator.planners.choose_copy import fetch_sentence, worth_fetching
-from orchestrator.verify.entry import Entry
+from orchestrator.domain.point import Finding, RestorePoint, Verdict
+from orchestrator.planners.choose_copy import fetch_sentence, find_copies_to_fetch
+from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import read_manifest
 from orchestrator.verify.manifest_lookup import lookup_command, parse_lookup, parse_sizes, sizes_command
-from orchestrator.views.copies import Cure, Found
+from orchestrator.views.copies import CopySearchResult, RepairSource
 
 if TYPE_CHECKING:
-    from orchestrator.app.settings import Frame
+    from orchestrator.app.settings import Settings
 
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 _FILES, _POINTS, _AWAY = 20, 5, 2
 
 
-def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Finding]) -> tuple[Cure, ...]:
+def find_repair_sources(
+    settings: "Settings", job: Job, point: str | None, findings: Sequence[Finding]
+) -> tuple[RepairSource, ...]:
     """Return the best place to restore each damaged file from. A failed survey finds nothing, and does no harm.
 
     `job`: as it is placed, where its copies lie on the disks of a set and one of them is here.
@@ -40,40 +42,42 @@ def cures(frame: "Frame", job: Job, point: str | None, findings: Sequence[Findin
     if not damaged or not job.source.path.startswith("/") or point is None:
         return ()
     try:
-        found = find_copies(frame, job)
-        known = Known(frame, job, point, found, damaged)
-        return tuple(cure for path in damaged for cure in _cures(found, known, path))
+        found = find_copies(settings, job)
+        known = RepairSearch(settings, job, point, found, damaged)
+        return tuple(hint for path in damaged for hint in _repair_sources(found, known, path))
     except (OrchestratorError, OSError, ValueError):
         return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class PointEntries:
     """A reachable point, and its manifest entries of the damaged files."""
 
     job: Job
     place: str
-    point: Point
-    entries: dict[bytes, Entry]
+    point: RestorePoint
+    entries: dict[bytes, ManifestEntry]
 
 
-class Known:
+class RepairSearch:
     """Manifest entries of the damaged files: in their own point, and in the newest good points of all reachable copies.
 
     Manifests here are read; those of a host are asked with one command, however many there are.
     """
 
-    def __init__(self, frame: "Frame", job: Job, point: str, found: Found, paths: Sequence[bytes]) -> None:
-        self._frame, self._job, self._paths = frame, job, tuple(paths)
-        points = list(_offered(frame, job, found))
-        own = [(job, job.target.name, each) for each in _points(frame, job) if each.name == point]
+    def __init__(
+        self, settings: "Settings", job: Job, point: str, found: CopySearchResult, paths: Sequence[bytes]
+    ) -> None:
+        self._frame, self._job, self._paths = settings, job, tuple(paths)
+        points = list(_offered(settings, job, found))
+        own = [(job, job.target.name, each) for each in _points(settings, job) if each.name == point]
         read = self._read([*own, *points])
         self.own = next(iter(read[: len(own)]), None)
         self.others = tuple(read[len(own) :])
         self._at_source: frozenset[bytes] | None = None
 
-    def _read(self, points: Sequence[tuple[Job, str, Point]]) -> list[Promise]:
-        entries: dict[Location, dict[bytes, Entry]] = {}
+    def _read(self, points: Sequence[tuple[Job, str, RestorePoint]]) -> list[PointEntries]:
+        entries: dict[Location, dict[bytes, ManifestEntry]] = {}
         there: dict[Host, list[tuple[Job, Location]]] = {}
         for job, _, point in points:
             if point.manifest is None or point.manifest in entries:
@@ -86,20 +90,20 @@ class Known:
             told = self._ask(asked[0][0], host, list(dict.fromkeys(manifest.path for _, manifest in asked)))
             entries |= {Location(path=path, host=host): each for path, each in told.items()}
         return [
-            Promise(
+            PointEntries(
                 job=job, place=place, point=point, entries=entries.get(point.manifest, {}) if point.manifest else {}
             )
             for job, place, point in points
         ]
 
-    def _ask(self, job: Job, host: Host, manifests: Sequence[str]) -> Mapping[str, dict[bytes, Entry]]:
+    def _ask(self, job: Job, host: Host, manifests: Sequence[str]) -> Mapping[str, dict[bytes, ManifestEntry]]:
         """Read the entries from manifests on a host; return nothing when it does not answer."""
         command = lookup_command(host, manifests, self._paths)
-        with compose.reader(job, compose.stop_for(None), self._frame.log) as reader:
+        with compose.make_reader(job, compose.make_stop_request(None), self._frame.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
         return parse_lookup(result.stdout, manifests, self._paths) if result.well else {}
 
-    def promised(self, path: bytes) -> Entry | None:
+    def promised(self, path: bytes) -> ManifestEntry | None:
         """Return the damaged point's manifest entry of a file."""
         return self.own.entries.get(path) if self.own else None
 
@@ -110,19 +114,19 @@ class Known:
             self._at_source = frozenset(self._seen_at_source([each for each in promised if each.kind == "f"]))
         return path in self._at_source
 
-    def _seen_at_source(self, promised: Sequence[Entry]) -> Iterator[bytes]:
+    def _seen_at_source(self, promised: Sequence[ManifestEntry]) -> Iterator[bytes]:
         source = self._job.source
         if source.host is None:
             yield from (each.path for each in promised if _same(os.fsencode(source.path) + b"/" + each.path, each))
             return
         command = sizes_command(source, [each.path for each in promised])
-        with compose.reader(self._job, compose.stop_for(None), self._frame.log) as reader:
+        with compose.make_reader(self._job, compose.make_stop_request(None), self._frame.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
         there = parse_sizes(result.stdout)
         yield from (each.path for each in promised if there.get(each.path) == (each.size, each.mtime_ns))
 
 
-def _same(path: bytes, promised: Entry) -> bool:
+def _same(path: bytes, promised: ManifestEntry) -> bool:
     try:
         seen = os.lstat(path)
     except OSError:
@@ -130,25 +134,29 @@ def _same(path: bytes, promised: Entry) -> bool:
     return (seen.st_size, seen.st_mtime_ns) == (promised.size, promised.mtime_ns)
 
 
-def _cures(found: Found, known: Known, path: bytes) -> Iterator[Cure]:
+def _repair_sources(found: CopySearchResult, known: RepairSearch, path: bytes) -> Iterator[RepairSource]:
     job, name, promised = found.job, show_name(path), known.promised(path)
     if promised is None or promised.kind != "f":
         return
     if known.is_at_source(path):
         says = f"{name}: the source still has it as it was copied"
-        yield Cure(path=path, job=job.name, place="source", point=None, says=says, command=f"poolferry run {job.name}")
+        yield RepairSource(
+            path=path, job=job.name, place="source", point=None, says=says, command=f"poolferry run {job.name}"
+        )
         return
     holder = next(_holders(known, promised), None)
     if holder is not None:
         says = f"{name}: {holder.place} (job {holder.job.name}) holds the same bytes in point {holder.point.name}"
-        yield Cure(
+        yield RepairSource(
             path=path, job=holder.job.name, place=holder.place, point=holder.point.name, says=says,
             command=_restore(job, holder.job.name, holder.point.name, path),
         )  # fmt: skip
         return
     mtime = datetime.fromtimestamp(promised.mtime_ns / 1e9, UTC)
     of = known.own.point.taken if known.own else None
-    for copy, held, sure in worth_fetching(found.copies, since=mtime, of=of, but=(job.name, job.target.name))[:_AWAY]:
+    for copy, held, sure in find_copies_to_fetch(found.copies, since=mtime, of=of, but=(job.name, job.target.name))[
+        :_AWAY
+    ]:
         told = "the file is older than that" if sure else "it may hold it"
         does = (
             fetch_sentence(copy, held, None)
@@ -156,7 +164,7 @@ def _cures(found: Found, known: Known, path: bytes) -> Iterator[Cure]:
             else f"disk {copy.disk} (job {copy.job}) is here, and holds {held.name}"
         )
         command = "" if copy.away else _restore(job, copy.job, held.name, path)
-        yield Cure(
+        yield RepairSource(
             path=path, job=copy.job, place=copy.place, point=held.name, says=f"{name}: {does}; {told}", command=command
         )
 
@@ -169,7 +177,7 @@ def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
     return show_name(shlex.join(words) + aside)
 
 
-def _holders(known: Known, promised: Entry) -> Iterator[Promise]:
+def _holders(known: RepairSearch, promised: ManifestEntry) -> Iterator[PointEntries]:
     """Yield points with the same bytes that are not the same damaged file by another name; the newest of a copy first."""
     for each in known.others:
         entry = each.entries.get(promised.path)
@@ -178,27 +186,27 @@ def _holders(known: Known, promised: Entry) -> Iterator[Promise]:
             yield each
 
 
-def _offered(frame: "Frame", job: Job, found: Found) -> Iterator[tuple[Job, str, Point]]:
+def _offered(settings: "Settings", job: Job, found: CopySearchResult) -> Iterator[tuple[Job, str, RestorePoint]]:
     """Yield the newest good points of each copy that can be read; of a disk only when the job is placed on it."""
-    known = frame.configuration()
+    known = settings.configuration()
     for copy in found.copies:
         own = (copy.job, copy.place) == (job.name, job.target.name)  # where we have just been, whatever a look tells
         if not own and (copy.away or copy.disk):
             continue
         other = job if own else known.job(copy.job)
         good = {held.name for held in copy.points if held.good}
-        points = [point for point in _points(frame, other) if point.name in good]
+        points = [point for point in _points(settings, other) if point.name in good]
         yield from ((other, copy.place, point) for point in reversed(points[-_POINTS:]))
 
 
-def _points(frame: "Frame", job: Job) -> tuple[Point, ...]:
-    from orchestrator.engines.registry import engine
+def _points(settings: "Settings", job: Job) -> tuple[RestorePoint, ...]:
+    from orchestrator.engines.registry import load_engine
 
-    with compose.reader(job, compose.stop_for(None), frame.log) as reader:
-        return engine(job.engine).points(job, reader)
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+        return load_engine(job.engine).points(job, reader)
 
 
-def _entries(manifest: str, paths: Collection[bytes]) -> dict[bytes, Entry]:
+def _entries(manifest: str, paths: Collection[bytes]) -> dict[bytes, ManifestEntry]:
     """Return the entries of these files from a manifest of this machine."""
     wanted = set(paths)
     return {entry.path: entry for entry in read_manifest(manifest)[1] if entry.path in wanted}

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.session import opened, visits_of
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.session import open_session, open_visits
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from orchestrator.domain.place import Location
     from orchestrator.domain.plan import Plan, Refusal
     from orchestrator.domain.run import RunReport
-    from orchestrator.planners.choose_copy import Copy, Held
-    from orchestrator.runner.context import Tools
-    from orchestrator.runner.restore.request import Wish
-    from orchestrator.views.copies import Found
-    from orchestrator.views.restore import Link
+    from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
+    from orchestrator.runner.context import RunContext
+    from orchestrator.runner.restore.request import RestoreOptions
+    from orchestrator.views.copies import CopySearchResult
+    from orchestrator.views.restore import TargetNextBase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RestorePlan:
 
     job: str
     decision: "Plan | Refusal"
-    others: "tuple[tuple[Copy, Held, str], ...] | None"
+    others: "tuple[tuple[CopyCandidate, CandidatePoint, str], ...] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,95 +52,102 @@ class RestoreEnd:
     """A restore as it ended. `links`: what the next runs go on from; None: that is no question for what came back."""
 
     report: "RunReport"
-    links: "tuple[Link, ...] | None"
+    links: "tuple[TargetNextBase, ...] | None"
 
 
-def choose_copy(frame: Frame, request: RestoreRequest) -> "Found":
+def choose_copy(settings: Settings, request: RestoreRequest) -> "CopySearchResult":
     """Return all copies of a job's source, and which one to restore from. Raises: WrongRequest."""
     from orchestrator.app.find_copies import find_copies
 
-    job = _job(frame, request)
+    job = _job(settings, request)
     if request.origin is not None:
         raise WrongRequest("--from needs --to")
-    return find_copies(frame, job, at=request.at, name=None if request.point == "latest" else request.point)
+    return find_copies(settings, job, at=request.at, name=None if request.point == "latest" else request.point)
 
 
-def plan_restore(frame: Frame, request: RestoreRequest) -> RestorePlan:
+def plan_restore(settings: Settings, request: RestoreRequest) -> RestorePlan:
     """Return what a restore would do; changes nothing. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import plan_restore
 
-    job = _job(frame, request)
-    wish = _wish(job, request)
-    with opened(frame) as desk:
-        decision = desk.do(job, plan_restore, wish)
-    others = _newer(frame, job, wish) if request.origin is None else None
+    job = _job(settings, request)
+    restore_request = _restore_options(job, request)
+    with open_session(settings) as session:
+        decision = session.do(job, plan_restore, restore_request)
+    others = _newer(settings, job, restore_request) if request.origin is None else None
     return RestorePlan(job=job.name, decision=decision, others=others)
 
 
-def _newer(frame: Frame, job: "Job", wish: "Wish") -> "tuple[tuple[Copy, Held, str], ...]":
+def _newer(
+    settings: Settings, job: "Job", restore_request: "RestoreOptions"
+) -> "tuple[tuple[CopyCandidate, CandidatePoint, str], ...]":
     """Return the copies of other jobs, disks and places that hold a newer point, each with its command; extend `lines`."""
-    from orchestrator.app.find_copies import better, find_copies
+    from orchestrator.app.find_copies import find_better_copies, find_copies
 
-    name = None if wish.point in (None, "latest") else wish.point
-    return better(find_copies(frame, job, at=wish.at, name=name), job, at=wish.at, name=name)
+    name = None if restore_request.point in (None, "latest") else restore_request.point
+    return find_better_copies(
+        find_copies(settings, job, at=restore_request.at, name=name), job, at=restore_request.at, name=name
+    )
 
 
-def run_restore(frame: Frame, request: RestoreRequest) -> RestoreEnd:
+def run_restore(settings: Settings, request: RestoreRequest) -> RestoreEnd:
     """Bring data back and read it again. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import run_restore
 
-    job = _job(frame, request)
-    wish = _wish(job, request)
-    report = _on_its_disk(frame, job, run_restore, wish)
-    frame.subscriber.ended(report)
-    datasets = report.outcome is Outcome.DONE and not wish.to.path.startswith("/")
-    return RestoreEnd(report=report, links=_links(frame, job, wish) if datasets else None)
+    job = _job(settings, request)
+    restore_request = _restore_options(job, request)
+    report = _on_its_disk(settings, job, run_restore, restore_request)
+    settings.subscriber.ended(report)
+    datasets = report.outcome is Outcome.DONE and not restore_request.to.path.startswith("/")
+    return RestoreEnd(report=report, links=_links(settings, job, restore_request) if datasets else None)
 
 
 def _on_its_disk(
-    frame: Frame, job: "Job", deed: "Callable[[Job, Tools, Wish], RunReport]", wish: "Wish"
+    settings: Settings,
+    job: "Job",
+    action: "Callable[[Job, RunContext, RestoreOptions], RunReport]",
+    restore_request: "RestoreOptions",
 ) -> "RunReport":
     """Restore data; for copies on removable disks, from the disk that is attached."""
-    with opened(frame) as desk:
+    with open_session(settings) as session:
         if not job.target.rotates:
-            return desk.do(job, deed, wish)
-        with visits_of(frame, desk, frame.configuration()) as visits:
+            return session.do(job, action, restore_request)
+        with open_visits(settings, session, settings.configuration()) as visits:
 
             def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
                 if absent is not None:
                     raise absent
-                return desk.do(placed, deed, wish)
+                return session.do(placed, action, restore_request)
 
             return visits.run(job, do) if visits else do(job, None)
 
 
-def _links(frame: Frame, job: "Job", wish: "Wish") -> "tuple[Link, ...]":
+def _links(settings: Settings, job: "Job", restore_request: "RestoreOptions") -> "tuple[TargetNextBase, ...]":
     """Return the base of each target's next run; only for data that were restored to their original place."""
-    from orchestrator.app.next_base import links
+    from orchestrator.app.next_base import find_next_bases
 
-    home = job.source / os.fsdecode(wish.path) if wish.path else job.source
-    return links(frame, wish.to) if wish.to == home else ()
+    home = job.source / os.fsdecode(restore_request.path) if restore_request.path else job.source
+    return find_next_bases(settings, restore_request.to) if restore_request.to == home else ()
 
 
-def _job(frame: Frame, request: RestoreRequest) -> "Job":
+def _job(settings: Settings, request: RestoreRequest) -> "Job":
     if (request.job is None) is (request.origin is None):
         raise WrongRequest("tell either a job or --from")
     if request.job is not None:
-        return frame.configuration().job(request.job)
-    return compose.job_found_at(_place("--from", str(request.origin)), log=frame.log)
+        return settings.configuration().job(request.job)
+    return compose.job_from_target(_place("--from", str(request.origin)), log=settings.log)
 
 
 def _place(option: str, text: str) -> "Location":
-    from orchestrator.config.models import parse_anywhere
+    from orchestrator.config.models import parse_any_location
 
     try:
-        return parse_anywhere(text if "://" in text else os.path.abspath(text))
+        return parse_any_location(text if "://" in text else os.path.abspath(text))
     except ValueError as error:
         raise WrongRequest(f"{option} {text!r}: expected {error}") from None
 
 
-def _wish(job: "Job", request: RestoreRequest) -> "Wish":
-    from orchestrator.runner.restore.request import Wish
+def _restore_options(job: "Job", request: RestoreRequest) -> "RestoreOptions":
+    from orchestrator.runner.restore.request import RestoreOptions
 
     to = request.to
     if to is None:
@@ -149,21 +156,21 @@ def _wish(job: "Job", request: RestoreRequest) -> "Wish":
         raise WrongRequest("tell either --point or --at")
     datasets = not job.target.location.path.startswith("/")
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
-    return Wish(
+    return RestoreOptions(
         to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content
     )  # fmt: skip
 
 
 def _dataset(text: str) -> "Location":
     """Parse the dataset that --to names, here or on a host."""
-    from orchestrator.config.models import parse_anywhere
-    from orchestrator.config.parse_job import as_dataset, wrong_dataset
+    from orchestrator.config.models import parse_any_location
+    from orchestrator.config.parse_job import dataset_location, dataset_mistake
 
     try:
-        found = as_dataset(parse_anywhere(text.rstrip("/")))
+        found = dataset_location(parse_any_location(text.rstrip("/")))
     except ValueError as error:
         raise WrongRequest(f"--to {text!r}: expected {error}") from None
-    if wrong := wrong_dataset(found):
+    if wrong := dataset_mistake(found):
         raise WrongRequest(f"--to: {wrong[0]}: expected {wrong[1]}")
     return found
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.session import Desk, opened, visits_of
-from orchestrator.app.settings import Frame
+from orchestrator.app.session import Session, open_session, open_visits
+from orchestrator.app.settings import Settings
 from orchestrator.app.subscriber import unheard
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome, RunReport
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
-    from orchestrator.app.disk_visits import Visits
+    from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.drill_result import DrillEnd
+    from orchestrator.domain.drill_result import DrillRunResult
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
 
@@ -26,7 +26,7 @@ class RunEnd:
     """A run as it ended, and the restore tests after it. `heals`: which jobs have what a pool lost, one line each."""
 
     report: RunReport
-    drills: "tuple[DrillEnd, ...]"
+    drills: "tuple[DrillRunResult, ...]"
     heals: tuple[str, ...]
 
 
@@ -39,7 +39,7 @@ class RunsEnd:
 
 
 def run_jobs(
-    frame: Frame,
+    settings: Settings,
     names: Sequence[str],
     *,
     why: str,
@@ -51,62 +51,67 @@ def run_jobs(
 
     `hears`: is told of each run once it has ended, and the restore test after it.
     """
-    from orchestrator.app.run_observers import Around
+    from orchestrator.app.run_observers import RunObservers
 
-    known = frame.configuration()
+    known = settings.configuration()
     declared = tuple(known.job(name) for name in dict.fromkeys(names))
-    around, ends = Around(frame.where, known.jobs, frame.say), list[RunEnd]()
+    around, ends = RunObservers(settings.where, known.jobs, settings.say), list[RunEnd]()
     with (
-        opened(frame) as desk,
-        visits_of(frame, desk, known, read_again=True) as visits,
-        _asked(frame, desk, known, declared, why=None if owed else why) as asked,
+        open_session(settings) as session,
+        open_visits(settings, session, known, read_again=True) as visits,
+        _jobs_to_run(settings, session, known, declared, why=None if owed else why) as asked,
     ):
         for one, reason in asked:
             begun = around.begins(one)
-            ends.append(_run(desk, visits, known, one, reason, allowed))
+            ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
-                frame.subscriber.ended(report)
+                settings.subscriber.ended(report)
             hears(ends[-1])
             around.ended(one, ends[-1].report, begun)
-            if desk.stopped:
+            if session.stopped:
                 break
     not_begun = () if owed else tuple(one.name for one in declared[len(ends) :])
     return RunsEnd(runs=tuple(ends), not_begun=not_begun)
 
 
-def _asked(
-    frame: Frame, desk: "Desk", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
+def _jobs_to_run(
+    settings: Settings, session: "Session", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
 ) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":
     """Return the jobs to run, each with its reason. `why` None: those with a due run, of these jobs or of all."""
     from contextlib import nullcontext
 
     if why is not None:
         return nullcontext([(one, why) for one in declared])
-    from orchestrator.app.run_due import owed_runs
+    from orchestrator.app.run_due import take_due_runs
 
-    parallel, names = compose.machine(frame.where).clock.parallel, [one.name for one in declared]
-    return owed_runs(frame.where, known.jobs, names, desk.history, parallel=parallel)
+    parallel, names = compose.read_machine_config(settings.where).clock.parallel, [one.name for one in declared]
+    return take_due_runs(settings.where, known.jobs, names, session.history, parallel=parallel)
 
 
 def _run(
-    desk: "Desk", visits: "Visits | None", known: "Configuration", job: "Job", why: str, allowed: frozenset[str]
+    session: "Session",
+    visits: "DiskVisits | None",
+    known: "Configuration",
+    job: "Job",
+    why: str,
+    allowed: frozenset[str],
 ) -> RunEnd:
     """Run the job, and the restore test that is due after it, while the disk is here."""
     from orchestrator.runner.run import run_job
 
-    drills: list[DrillEnd] = []
+    drills: list[DrillRunResult] = []
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
-        report = desk.do(placed, run_job, why=why, allowed=allowed, absent=absent)
-        if placed.drill.asked and report.outcome.well and not desk.stopped:
+        report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent)
+        if placed.drill.asked and report.outcome.well and not session.stopped:
             from orchestrator.runner.drill.drill import drill_when_due
 
-            drills.extend(filter(None, [desk.do(placed, drill_when_due)]))
+            drills.extend(filter(None, [session.do(placed, drill_when_due)]))
         return report
 
     report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
     if not job.copies and report.outcome is Outcome.FAILED:
-        from orchestrator.planners.repair_sources import heal_pool
+        from orchestrator.planners.repair_sources import explain_pool_repair
 
-        heals = tuple(heal_pool(report.evidence, known.jobs, job.source))
+        heals = tuple(explain_pool_repair(report.evidence, known.jobs, job.source))
     return RunEnd(report=report, drills=tuple(drills), heals=heals)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import DeclarationError
-from orchestrator.domain.machine import anybody_listens, has_own_ears
+from orchestrator.domain.machine import has_late_hook, has_subscribers
 
 if TYPE_CHECKING:
     from orchestrator.app.heartbeat import StartPing
     from orchestrator.domain.job import Job
-    from orchestrator.domain.machine import Machine
+    from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.run import RunReport
 
 Say = Callable[[str], None]
 
 
-class Around:
+class RunObservers:
     """The pings, notices and metrics around runs. `jobs`: all declared ones. A wrong poolferry.toml is logged, not fatal."""
 
     def __init__(self, where: compose.Directories, jobs: "Sequence[Job]", say: Say) -> None:
@@ -27,17 +27,17 @@ class Around:
         self._jobs = jobs
         self._say = say
         # Who has neither imports nothing of it.
-        self._machine = self._read() if compose.has_machine(where) or has_own_ears(jobs) else None
+        self._machine = self._read() if compose.has_machine_config(where) or has_late_hook(jobs) else None
 
-    def _read(self) -> "Machine":
+    def _read(self) -> "MachineConfig":
         try:
-            return compose.machine(self._where)
+            return compose.read_machine_config(self._where)
         except DeclarationError as error:
             for mistake in error.mistakes:
                 self._say(f"{mistake} (nobody is told of this run)")
-        from orchestrator.domain.machine import Machine
+        from orchestrator.domain.machine import MachineConfig
 
-        return Machine()
+        return MachineConfig()
 
     def begins(self, job: "Job") -> "StartPing | None":
         """Send the start ping of a run that is about to begin; return it, or None when no notices are configured."""
@@ -52,11 +52,11 @@ class Around:
         if self._machine is None:
             return
         if self._machine.notice:
-            from orchestrator.app.heartbeat import queue_end
+            from orchestrator.app.heartbeat import queue_end_ping
 
             if begun is not None:
                 begun.over()
-            queue_end(self._where, job, report, self._machine, self._say)
+            queue_end_ping(self._where, job, report, self._machine, self._say)
         self.changed()
 
     def changed(self) -> None:
@@ -67,7 +67,7 @@ class Around:
             from orchestrator.app.metrics import write_metrics
 
             write_metrics(self._where, self._jobs, self._machine, compose.now(), say=self._say)
-        if anybody_listens(self._jobs, self._machine):
-            from orchestrator.app.notify import tell_what_changed
+        if has_subscribers(self._jobs, self._machine):
+            from orchestrator.app.notify import notify_changes
 
-            tell_what_changed(self._where, self._jobs, self._machine, compose.now(), say=self._say)
+            notify_changes(self._where, self._jobs, self._machine, compose.now(), say=self._say)

@@ -10,23 +10,23 @@ from types import FrameType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from orchestrator import compose
-from orchestrator.app.settings import Frame
-from orchestrator.process.stop import Stop
+from orchestrator.app.settings import Settings
+from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from orchestrator.app.disk_visits import Visits
-    from orchestrator.app.subscriber import Progress
+    from orchestrator.app.disk_visits import DiskVisits
+    from orchestrator.app.subscriber import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
-    from orchestrator.runner.context import Tools
-    from orchestrator.runner.disk.visit import Read, Reread
+    from orchestrator.runner.context import RunContext
+    from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult
 
 
-_WORDS = {
+_SIGNAL_TEXTS = {
     signal.SIGTERM: "asked to end (SIGTERM)",
     signal.SIGINT: "interrupted (Ctrl-C)",
     signal.SIGHUP: "the terminal went away (SIGHUP)",
@@ -34,7 +34,7 @@ _WORDS = {
 
 
 @contextlib.contextmanager
-def heard_by(stop: Stop) -> Iterator[list[int]]:
+def stop_on_signals(stop: StopRequest) -> Iterator[list[int]]:
     """Turn signals into requests to `stop` while inside; repeated signals count as one. Yields the received signals.
 
     A signal that is ignored stays so: nohup and shells in the background rely on that.
@@ -42,11 +42,11 @@ def heard_by(stop: Stop) -> Iterator[list[int]]:
 
     def heard(number: int, _: FrameType | None) -> None:
         found.append(number)
-        stop.request(_WORDS[signal.Signals(number)])
+        stop.request(_SIGNAL_TEXTS[signal.Signals(number)])
 
     found: list[int] = []
     before = {}
-    for number in _WORDS:
+    for number in _SIGNAL_TEXTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, heard)
     try:
@@ -60,53 +60,53 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Desk:
+class Session:
     """Open history, progress and signals, for what does something."""
 
-    def __init__(self, frame: Frame, history: "History", shown: "Progress") -> None:
+    def __init__(self, settings: Settings, history: "History", shown: "ProgressOutput") -> None:
         self.history = history
-        self._frame = frame
+        self._frame = settings
         self._shown = shown
         self.stopped = False
 
     def do(
-        self, job: "Job", deed: "Callable[Concatenate[Job, Tools, P], T]", *arguments: P.args, **more: P.kwargs
+        self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """Call `deed` with the job and its tools, while signals request it to stop.
+        """Call `action` with the job and its tools, while signals request it to stop.
 
         Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
         """
         if job.target.rotates and "absent" not in more:
-            raise compose.unplaced(job)
+            raise compose.explain_missing_disk(job)
 
-        stop = compose.stop_for(job)
-        with heard_by(stop) as heard, self._shown, compose.connections(job) as ssh_options:
-            tools = compose.make_tools(
-                job, self._frame.where, self.history, tell=self._shown.tell, log=self._shown.log, stop=stop,
+        stop = compose.make_stop_request(job)
+        with stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
+            tools = compose.make_run_context(
+                job, self._frame.where, self.history, notify=self._shown.notify, log=self._shown.log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
             )  # fmt: skip
-            done = deed(job, tools, *arguments, **more)
+            done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         return done
 
 
-class opened:  # noqa: N801 - used as a word: `with opened(frame) as desk`
+class open_session:  # noqa: N801 - used as a word: `with opened(frame) as desk`
     """A session that is open as long as it is needed."""
 
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
+    def __init__(self, settings: Settings) -> None:
+        self._frame = settings
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> Session:
         self._history = compose.open_history(self._frame.where)
-        return Desk(self._frame, self._history, self._frame.subscriber.progress())
+        return Session(self._frame, self._history, self._frame.subscriber.progress())
 
     def __exit__(self, *_: object) -> None:
         self._history.close()
 
 
-def visits_of(
-    frame: Frame, desk: "Desk", known: "Configuration", *, read_again: bool = False
-) -> "AbstractContextManager[Visits | None]":
+def open_visits(
+    settings: Settings, session: "Session", known: "Configuration", *, read_again: bool = False
+) -> "AbstractContextManager[DiskVisits | None]":
     """Return a context for visits of removable disks, if there are any: those attached are detached at the end.
 
     `read_again`: before that, copies are read again as far as their set's budget goes.
@@ -115,28 +115,28 @@ def visits_of(
         from contextlib import nullcontext
 
         return nullcontext()
-    from orchestrator.app.disk_visits import Visits, dock
-    from orchestrator.planners.identify_disk import Visited
-    from orchestrator.views.visits import SetStanding, visited_lines
+    from orchestrator.app.disk_visits import DiskVisits, make_visit_context
+    from orchestrator.planners.identify_disk import VisitResult
+    from orchestrator.views.visits import SetStatus, visit_lines
 
-    def show(ended: Visited, following: SetStanding) -> None:
-        for line in visited_lines(ended, following):
-            frame.say(line)
+    def show(ended: VisitResult, following: SetStatus) -> None:
+        for line in visit_lines(ended, following):
+            settings.say(line)
 
-    return Visits(
-        frame.where, known, lambda: dock(frame.where, desk.history, say=frame.say, log=frame.log), show,
-        read=reader(frame, desk) if read_again else None,
+    return DiskVisits(
+        settings.where, known, lambda: make_visit_context(settings.where, session.history, say=settings.say, log=settings.log), show,
+        read=make_budget_reader(settings, session) if read_again else None,
     )  # fmt: skip
 
 
-def reader(frame: Frame, desk: "Desk") -> "Read":
+def make_budget_reader(settings: Settings, session: "Session") -> "BudgetReader":
     """Return a function that reads copies again, within a budget, and reports the result."""
 
-    def read(job: "Job", /, *, budget: "Bytes") -> "Reread":
-        from orchestrator.runner.verify.read_budget import reread_job
+    def read(job: "Job", /, *, budget: "Bytes") -> "BudgetReadResult":
+        from orchestrator.runner.verify.read_budget import read_within_budget
 
-        done = desk.do(job, reread_job, budget=budget)
-        frame.subscriber.ended(done.report)
+        done = session.do(job, read_within_budget, budget=budget)
+        settings.subscriber.ended(done.report)
         return done
 
     return read

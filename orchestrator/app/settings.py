@@ -10,10 +10,10 @@ from orchestrator.app.subscriber import Subscriber
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
-    from orchestrator.history.views import Views
+    from orchestrator.history.views import HistoryReader
 
 
-class Frame:
+class Settings:
     """`config`, `state`: the directories as they were typed, if they were. `subscriber`: hears what is done."""
 
     def __init__(
@@ -26,20 +26,20 @@ class Frame:
     @property
     def where(self) -> compose.Directories:
         """Return the directories of configuration and state."""
-        return compose.directories(self.config, self.state, os.environ, root=os.geteuid() == 0)
+        return compose.find_directories(self.config, self.state, os.environ, root=os.geteuid() == 0)
 
     def configuration(self) -> "Configuration":
         """Return all jobs and places. Raises: DeclarationError."""
-        return compose.configuration(self.where)
+        return compose.read_configuration(self.where)
 
     def jobs(self, names: Sequence[str]) -> "tuple[Job, ...]":
         """Return the jobs of these names, each once; without a name all. Raises: DeclarationError."""
         known = self.configuration()
         return tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
 
-    def views(self) -> "Views":
+    def views(self) -> "HistoryReader":
         """Open the history for reading. Raises: HistoryError."""
-        return compose.open_views(self.where)
+        return compose.open_history_reader(self.where)
 
     def say(self, line: str) -> None:
         """A line that is no result, for who hears."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from orchestrator.app.settings import Frame, WrongRequest
+from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 
 COPIES = "/backup/home"
@@ -37,13 +37,13 @@ class SyncoidImport:
     lines: tuple[SyncoidLine, ...]
 
 
-def write_starter(frame: Frame, source: str | None, target: str | None) -> StarterFiles:
+def write_starter(settings: Settings, source: str | None, target: str | None) -> StarterFiles:
     """Write a commented configuration; what is there already stays as it is."""
-    from orchestrator.config.starter_files import starting_files
+    from orchestrator.config.starter_files import starter_files
 
     usual = "/home" if os.geteuid() == 0 else os.path.expanduser("~")
-    files = starting_files(_absolute(source or usual), _absolute(target or COPIES))
-    folder = frame.where.config
+    files = starter_files(_absolute(source or usual), _absolute(target or COPIES))
+    folder = settings.where.config
     left = _left_alone(folder, files)
     written = []
     for name, text in files.items():
@@ -53,7 +53,7 @@ def write_starter(frame: Frame, source: str | None, target: str | None) -> Start
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
             written.append(path)
-    following = (frame.repeat("check --system"), frame.repeat("plan home"), frame.repeat("run home"))
+    following = (settings.repeat("check --system"), settings.repeat("plan home"), settings.repeat("run home"))
     return StarterFiles(folder=folder, written=tuple(written), existing=tuple(left), following=following)
 
 

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:  # what only looks needs none of it
-    from orchestrator.domain.events import Event
+    from orchestrator.domain.events import RunEvent
     from orchestrator.domain.run import RunReport
-    from orchestrator.planners.throughput import Count
+    from orchestrator.planners.throughput import ThroughputCounter
 
 
-class Progress(Protocol):
+class ProgressOutput(Protocol):
     """A receiver of run events; workers call it from threads of their own. `watched`: a person sees it move."""
 
     watched: bool
 
-    def tell(self, event: "Event") -> None:
+    def notify(self, event: "RunEvent") -> None:
         """Show one event."""
         ...
 
@@ -32,7 +32,7 @@ class Silence:
 
     watched = False
 
-    def tell(self, event: "Event") -> None:
+    def notify(self, event: "RunEvent") -> None:
         """Show one event."""
 
     def log(self, line: str) -> None:
@@ -57,7 +57,7 @@ class Subscriber:
     def ended(self, report: "RunReport") -> None:
         """A run, a verification, a restore or a restore test has ended; others may follow."""
 
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressOutput:
         """Return who hears the events of the runs to come."""
         return Silence()
 
@@ -66,8 +66,8 @@ def unheard(_: object) -> None:
     """Hears what is told, and does nothing with it."""
 
 
-def count_bytes(monotonic: Callable[[], float]) -> "Count":
+def count_bytes(monotonic: Callable[[], float]) -> "ThroughputCounter":
     """Return what tells speed and remaining time from the events of a run."""
-    from orchestrator.planners.throughput import Count
+    from orchestrator.planners.throughput import ThroughputCounter
 
-    return Count(monotonic)
+    return ThroughputCounter(monotonic)

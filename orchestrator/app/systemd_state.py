@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.plan import Effect, alone
-from orchestrator.engines.contract import Advice
+from orchestrator.domain.plan import Effect, single_command
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.process.executor import Reader
 
-USUAL = ("/etc/poolferry", "/var/lib/poolferry")
+USUAL_FOLDERS = ("/etc/poolferry", "/var/lib/poolferry")
 SHIPPED = "/usr/bin/poolferry"
 DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
 TIMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
-RULES = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
+RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 SERVICE, TIMER = "poolferry.service", "poolferry-owed.timer"
-_ASKED = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
+_PROPERTIES = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
 _BOOTED = "/run/systemd/system"  # source: sd_booted(3)
 UNITS_AT, RULES_AT = "/etc/systemd/system", "/etc/udev/rules.d"
 _PROGRAM = re.compile(r'(?m)^ExecStart=("[^"]+"|\S+) ')
@@ -30,7 +30,7 @@ _SETUP = "`poolferry setup systemd` writes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class SystemdUnit:
     """A unit in systemd's view. `text`: its file, empty when there is none; `more`: the files that add to it."""
 
     state: str
@@ -50,12 +50,12 @@ class Unit:
         return self.state in ("enabled", "enabled-runtime", "linked")
 
 
-def units_known(reader: Reader) -> dict[str, Unit]:
+def survey_units(reader: Reader) -> dict[str, SystemdUnit]:
     """Return the daemon's unit and the alternative timer, by name; none where systemd does not run."""
     if not os.path.isdir(_BOOTED):
         return {}
-    argv = ("systemctl", "show", f"--property={','.join(_ASKED)}", SERVICE, TIMER)
-    result = reader.read(alone(*argv, effect=Effect.READS))
+    argv = ("systemctl", "show", f"--property={','.join(_PROPERTIES)}", SERVICE, TIMER)
+    result = reader.read(single_command(*argv, effect=Effect.READS))
     return parse_units(result.stdout.decode(errors="replace"), _text) if result.well else {}
 
 
@@ -67,14 +67,14 @@ def _text(path: str) -> str:
         return ""
 
 
-def parse_units(told: str, text: Callable[[str], str]) -> dict[str, Unit]:
+def parse_units(told: str, text: Callable[[str], str]) -> dict[str, SystemdUnit]:
     """Parse the output of `systemctl show` about several units. `text`: reads a file, empty for none."""
     found = {}
     for block in told.split("\n\n"):
         keys = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if keys:
             path, more = keys.get("FragmentPath", ""), keys.get("DropInPaths", "").split()
-            found[keys.get("Id", "")] = Unit(
+            found[keys.get("Id", "")] = SystemdUnit(
                 state=keys.get("UnitFileState", ""), active=keys.get("ActiveState", ""), more=tuple(map(text, more)),
                 stale=keys.get("NeedDaemonReload") == "yes", text=text(path) if path else "",
             )  # fmt: skip
@@ -82,7 +82,7 @@ def parse_units(told: str, text: Callable[[str], str]) -> dict[str, Unit]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class Installation:
     """This installation: the shipped units, the command, its directories, and the jobs' needs of systemd."""
 
     shipped: Mapping[str, str]
@@ -93,7 +93,7 @@ class Here:
     disks: bool
 
 
-def unit_advice(found: Mapping[str, Unit], here: Here, rule: str) -> tuple[Advice, ...]:
+def check_units(found: Mapping[str, SystemdUnit], here: Installation, rule: str) -> tuple[SystemCheckResult, ...]:
     """Return the advice about the units. `found`: empty where systemd does not run; `rule`: the installed udev rule."""
     if not (here.scheduled or any(unit.there for unit in found.values())):
         return ()
@@ -101,18 +101,18 @@ def unit_advice(found: Mapping[str, Unit], here: Here, rule: str) -> tuple[Advic
     there = [(name, unit) for name, unit in found.items() if unit.there]
     said = [advice for name, unit in there for advice in _of_text(name, unit, here)]
     said += _of_state(service, timer)
-    if here.disks and rule != here.shipped[RULES]:
+    if here.disks and rule != here.shipped[RULES_FILE]:
         told = "is not that of this version" if rule else "is missing, so no disk is noticed when it is plugged in"
-        said.append(_hm(f"udev's rule {RULES} {told}: {_SETUP} it"))
+        said.append(_hm(f"udev's rule {RULES_FILE} {told}: {_SETUP} it"))
     return tuple(said)
 
 
-def rule_installed() -> str:
+def read_installed_rule() -> str:
     """Return the text of the installed udev rule; empty: there is none."""
-    return _text(os.path.join(RULES_AT, RULES))
+    return _text(os.path.join(RULES_AT, RULES_FILE))
 
 
-def _of_text(name: str, unit: Unit, here: Here) -> Iterator[Advice]:
+def _of_text(name: str, unit: SystemdUnit, here: Installation) -> Iterator[SystemCheckResult]:
     called = _PROGRAM.search(unit.text)
     program = called[1].strip('"').replace("$$", "$") if called else here.program
     texts = unit_texts({name: here.shipped[name]}, program=program, config=here.config, state=here.state)
@@ -129,15 +129,15 @@ def _of_text(name: str, unit: Unit, here: Here) -> Iterator[Advice]:
         yield _hm(f"{name} was changed since systemd read it: systemctl daemon-reload")
 
 
-def _of_state(service: Unit | None, timer: Unit | None) -> Iterator[Advice]:
+def _of_state(service: SystemdUnit | None, timer: SystemdUnit | None) -> Iterator[SystemCheckResult]:
     keeps = [
         (name, unit) for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and (unit.there and unit.enabled)
     ]
     if not keeps:
-        cure = f"systemctl enable --now {SERVICE}"
+        hint = f"systemctl enable --now {SERVICE}"
         which = next((name for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and unit.there), None)
         if which is None:
-            yield _hm(f"no unit keeps the jobs' times: {_SETUP} them, then {cure}")
+            yield _hm(f"no unit keeps the jobs' times: {_SETUP} them, then {hint}")
         else:
             yield _hm(
                 f"{which} is installed and not enabled, so nothing runs after the next boot: systemctl enable --now {which}"
@@ -146,17 +146,17 @@ def _of_state(service: Unit | None, timer: Unit | None) -> Iterator[Advice]:
         yield _hm(f"both {SERVICE} and {TIMER} are enabled, and one is enough: systemctl disable --now {TIMER}")
     for name, unit in keeps:
         if unit.active in ("active", "activating", "reloading"):
-            yield Advice(good=True, subject=_SUBJECT, text=f"{name} is enabled and {unit.active}")
+            yield SystemCheckResult(good=True, subject=_SUBJECT, text=f"{name} is enabled and {unit.active}")
         else:
             yield _bad(f"{name} is enabled, but {unit.active or 'not running'}: systemctl status {name}")
 
 
-def _hm(text: str) -> Advice:
-    return Advice(good=False, subject=_SUBJECT, text=text, hinders=False)
+def _hm(text: str) -> SystemCheckResult:
+    return SystemCheckResult(good=False, subject=_SUBJECT, text=text, hinders=False)
 
 
-def _bad(text: str) -> Advice:
-    return Advice(good=False, subject=_SUBJECT, text=text)
+def _bad(text: str) -> SystemCheckResult:
+    return SystemCheckResult(good=False, subject=_SUBJECT, text=text)
 
 
 # Installing.
@@ -178,7 +178,7 @@ def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[s
     chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
     units = {name: shipped[name] for name in chosen}
     texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
-    return texts, {RULES: shipped[RULES]}
+    return texts, {RULES_FILE: shipped[RULES_FILE]}
 
 
 def install_units(where: compose.Directories, request: UnitRequest) -> tuple[str, ...]:
@@ -196,12 +196,12 @@ def _reload() -> None:
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.process.executor import Writer
 
-    Writer().stream(alone("udevadm", "control", "--reload", effect=Effect.WRITES))
-    result = Writer().stream(alone("systemctl", "daemon-reload", effect=Effect.WRITES))
+    Writer().stream(single_command("udevadm", "control", "--reload", effect=Effect.WRITES))
+    result = Writer().stream(single_command("systemctl", "daemon-reload", effect=Effect.WRITES))
     if not result.well:
         raise OrchestratorError(
             f"the units are written, but systemd did not read them: {' '.join(result.last_words)}",
-            cure="systemctl daemon-reload",
+            hint="systemctl daemon-reload",
         )
 
 
@@ -244,17 +244,17 @@ def unit_texts(shipped: Mapping[str, str], *, program: str, config: str, state: 
 
 
 def _unit(text: str, program: str, config: str, state: str) -> str:
-    text = text.replace(f"={SHIPPED} ", f"={quoted(program)} ")
+    text = text.replace(f"={SHIPPED} ", f"={quote_path(program)} ")
     told = []
-    if config != USUAL[0]:
+    if config != USUAL_FOLDERS[0]:
         told.append(f'Environment="POOLFERRY_CONFIG={_escaped(config)}"')
-    if state != USUAL[1]:  # systemd makes only what lies below /var/lib
+    if state != USUAL_FOLDERS[1]:  # systemd makes only what lies below /var/lib
         told.append(f'Environment="POOLFERRY_STATE={_escaped(state)}"')
         text = _STATE.sub("", text)
     return text.replace("[Service]\n", "\n".join(["[Service]", *told, ""]), 1)
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """Quote a path for a command line of a unit. Source: systemd.service(5): $ begins a variable."""
     path = _escaped(path).replace("$", "$$")
     return f'"{path}"' if re.search(r"[\s'\"]", path) else path

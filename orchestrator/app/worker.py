@@ -10,20 +10,20 @@ import threading
 from collections.abc import Callable, Mapping
 
 from orchestrator import compose
-from orchestrator.domain.due import Owed
+from orchestrator.domain.due import DueRun
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import show_duration
-from orchestrator.domain.vitals import Vitals
-from orchestrator.planners.watchdog import lives, patience
-from orchestrator.process.executor import Result, Writer
-from orchestrator.process.stop import Stop
-from orchestrator.process.terminate import Manners
-from orchestrator.process.vitals import vitals
+from orchestrator.domain.vitals import ProcessActivity
+from orchestrator.planners.watchdog import shows_activity, silence_limit
+from orchestrator.process.executor import PipelineResult, Writer
+from orchestrator.process.stop import StopRequest
+from orchestrator.process.terminate import TerminationPolicy
+from orchestrator.process.vitals import process_activity
 
 # A run ends its own programs first, which takes it 15 s at worst, and then writes down how it ended.
 _ALL = slice(None)
-MANNERS = Manners(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
+MANNERS = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
 _PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
 
@@ -33,24 +33,24 @@ _BOOTED, _BUS = "/run/systemd/system", "/run/dbus/system_bus_socket"  # source: 
 Say = Callable[[str], None]
 
 
-class Running:
+class RunProcess:
     """A run in progress. `result` None: it has not ended yet."""
 
-    def __init__(self, job: Job, owed: Owed, where: compose.Directories, environment: Mapping[str, str]) -> None:
+    def __init__(self, job: Job, due_run: DueRun, where: compose.Directories, environment: Mapping[str, str]) -> None:
         self.job = job
-        self.owed = owed
-        self.result: Result | None = None
+        self.due = due_run
+        self.result: PipelineResult | None = None
         self.stuck = False
-        self._stop = Stop()
+        self._stop = StopRequest()
         self._command = Command(
             argv=(
                 sys.executable, "-P", "-m", "orchestrator", "--config", where.config, "--state", where.state,
-                "run", "--why", owed.why, "--", job.name,
+                "run", "--why", due_run.why, "--", job.name,
             ),
             effect=Effect.WRITES,
             environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),
         )  # fmt: skip
-        self._watch = _Watch(self)
+        self._watch = _StallWatch(self)
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
@@ -72,8 +72,8 @@ class Running:
         return self.result is not None
 
     def _go(self, say: Say, ended: Callable[[], None]) -> None:
-        words = _Lines(self.job.name, say)
-        said = _Lines(self.job.name, say)
+        words = _PrefixedLines(self.job.name, say)
+        said = _PrefixedLines(self.job.name, say)
         watch = self._watch
         watch.say = say
         try:
@@ -82,7 +82,7 @@ class Running:
                 on_tick=watch.look, on_start=watch.begin,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a thread that dies in silence would leave the job waiting for ever
-            self.result = Result(exits=(None,), last_words=(f"{type(error).__name__}: {error}",))
+            self.result = PipelineResult(exits=(None,), last_words=(f"{type(error).__name__}: {error}",))
             say(f"{self.job.name}: this is a mistake in poolferry: {type(error).__name__}: {error}")
         words.end()
         said.end()
@@ -95,7 +95,7 @@ class Running:
 
     def outcome(self) -> str:
         """Return how the process ended, with its last words."""
-        result = self.result or Result(exits=(None,))
+        result = self.result or PipelineResult(exits=(None,))
         code, words = result.exits[0], "".join(result.last_words).strip().splitlines()
         told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
         return told + (f": {words[-1]}" if words else "")
@@ -105,15 +105,15 @@ def _unheard(_: str) -> None:
     pass
 
 
-class _Watch:
+class _StallWatch:
     """A check for signs of life twice a minute, which ends a run that has shown none for too long."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunProcess) -> None:
         self.first: tuple[int, ...] = ()
         self.say: Say = _unheard
         self._running = running
-        self._patience = patience(running.job)
-        self._seen: tuple[Vitals, ...] = ()
+        self._patience = silence_limit(running.job)
+        self._seen: tuple[ProcessActivity, ...] = ()
         self._looked = self._lived = compose.monotonic()
 
     def begin(self, processes: tuple[int, ...]) -> None:
@@ -124,8 +124,8 @@ class _Watch:
         now = compose.monotonic()
         if now - self._looked < min(LOOK_S, self._patience / 4) or self._running.stuck:
             return
-        seen = tuple(each for process in self.first for each in vitals(process))
-        if lives(self._seen, seen, now - self._looked):
+        seen = tuple(each for process in self.first for each in process_activity(process))
+        if shows_activity(self._seen, seen, now - self._looked):
             self._lived = now
         self._seen, self._looked = seen, now
         if now - self._lived >= self._patience:
@@ -135,7 +135,7 @@ class _Watch:
             self._running.end(f"stuck: nothing moved for {long}")
 
 
-class _Lines:
+class _PrefixedLines:
     """Whole lines of a run's output, each with the job's name before it."""
 
     def __init__(self, name: str, say: Say) -> None:
@@ -158,7 +158,7 @@ class _Lines:
         self._say(text if text.startswith(f"{self._name}: ") else f"{self._name}: {text}")
 
 
-class Awake:
+class SleepInhibitor:
     """One lock of logind, held as long as a run needs it.
 
     Why a program of its own beside the runs, and not around each: where it fails, or is not allowed, the run goes on.
@@ -167,20 +167,20 @@ class Awake:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._stop: Stop | None = None
+        self._stop: StopRequest | None = None
         self._useful = bool(what) and all(os.path.exists(path) for path in (INHIBITOR, _BOOTED, _BUS))
 
     def need(self, wanted: bool) -> None:
         """Take the lock when the machine is needed from now on; else release it."""
         if wanted and self._stop is None and self._useful:
-            self._stop = Stop()
+            self._stop = StopRequest()
             threading.Thread(target=self._hold, args=(self._stop,), name="awake", daemon=True).start()
         elif not wanted and self._stop is not None:
             self._stop.request("nothing runs any more")
             self._stop = None
 
-    def _hold(self, stop: Stop) -> None:
+    def _hold(self, stop: StopRequest) -> None:
         argv = (
             INHIBITOR, f"--what={self._what}", "--mode=block", "--who=poolferry", "--why=a backup is running", "sleep", "infinity",
         )  # fmt: skip
-        Writer().stream(alone(*argv, effect=Effect.WRITES), stop=stop)
+        Writer().stream(single_command(*argv, effect=Effect.WRITES), stop=stop)

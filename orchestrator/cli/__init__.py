@@ -6,18 +6,18 @@ terminal/ holds what is no command: the words as they are read, and what goes ou
 import sys
 
 from orchestrator.cli.terminal import output as door
-from orchestrator.cli.terminal.errors import explained
-from orchestrator.cli.terminal.fast_path import plain_run, plain_scan
+from orchestrator.cli.terminal.errors import report_errors
+from orchestrator.cli.terminal.fast_path import parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; return its exit code. Nothing else leaves this function, no exception either."""
     given = sys.argv[1:] if arguments is None else arguments
-    door.set_up()
-    plain, plugged_in = plain_run(given), plain_scan(given)
+    door.set_up_output()
+    plain, plugged_in = parse_plain_run(given), parse_plain_scan(given)
     terminal = plain.terminal if plain else Terminal(json="--json" in given)
-    with explained(terminal) as end:
+    with report_errors(terminal) as end:
         if plain:
             from orchestrator.cli.terminal.runs import run_and_show
 
@@ -30,6 +30,6 @@ def main(arguments: list[str] | None = None) -> int:
             from orchestrator.cli.terminal.root import call
 
             end.code = call(given, terminal)
-    with explained(terminal) as flushed:
-        door.flush()
+    with report_errors(terminal) as flushed:
+        door.flush_output()
     return end.code or flushed.code

@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("check", cls=Command, section="set-up", short_help="Check the configuration.")
+@click.command("check", cls=CliCommand, section="set-up", short_help="Check the configuration.")
 @click.option("--system", is_flag=True, help="look at programs, sources and targets too")
 @pass_terminal
 def check(terminal: Terminal, *, system: bool) -> int:

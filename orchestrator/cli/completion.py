@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("completion", cls=Command, section="set-up", short_help="Print the completion script of a shell.")
+@click.command("completion", cls=CliCommand, section="set-up", short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 @pass_terminal

@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("daemon", cls=Command, section="set-up", short_help="The clock: run jobs at their time.")
+@click.command("daemon", cls=CliCommand, section="set-up", short_help="The clock: run jobs at their time.")
 @pass_terminal
 def daemon(terminal: Terminal) -> int:
     """Run jobs at their time, one into each place, until SIGTERM; SIGHUP reads the configuration anew."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("drill", cls=Command, section="restore", short_help="Restore a sample into scratch, and compare.")
-@click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
+@click.command("drill", cls=CliCommand, section="restore", short_help="Restore a sample into scratch, and compare.")
+@click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @click.option("--whole", is_flag=True, help="all of the newest point, no sample")
 @click.option(
     "--prove", is_flag=True, help="damage what came back on purpose: it must be found; copies are not touched"
@@ -22,13 +22,18 @@ def drill(terminal: Terminal, job: Sequence[str], *, whole: bool, prove: bool, s
     A drill that fails ends with 1, and status is failing until one ends well. --prove shows that a drill can fail.
     """
     from orchestrator.app.copy_checks import drill_jobs
-    from orchestrator.views.copies import cure_lines, cure_values
+    from orchestrator.views.copies import repair_source_lines, repair_source_values
     from orchestrator.views.drills import drill_value
 
     ends = drill_jobs(
-        terminal, job, whole=whole, proves=prove, seed=seed, hears=lambda cures: terminal.show(cure_lines(cures))
+        terminal,
+        job,
+        whole=whole,
+        proves=prove,
+        seed=seed,
+        hears=lambda cures: terminal.show(repair_source_lines(cures)),
     )
-    values = [{**drill_value(each.end), "heal": cure_values(each.cures)} for each in ends]
+    values = [{**drill_value(each.end), "heal": repair_source_values(each.cures)} for each in ends]
     terminal.answer_json(lambda: values[0] if len(set(job)) == 1 else {"drills": values})
     return exit_code(each.end.report.outcome for each in ends)
 

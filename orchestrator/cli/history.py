@@ -3,12 +3,12 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("history", cls=Command, section="every day")
-@click.argument("job", required=False, shell_complete=complete_job)
+@click.command("history", cls=CliCommand, section="every day")
+@click.argument("job", required=False, shell_complete=complete_job_name)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="how many runs at most")
 @pass_terminal
 def history(terminal: Terminal, job: str | None, limit: int) -> int:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 _FILE = click.Path(dir_okay=False, exists=True, allow_dash=True)
 
 
-@click.command("import-syncoid", cls=Command, section="set-up", short_help="Write job files for syncoid and sanoid.")
+@click.command("import-syncoid", cls=CliCommand, section="set-up", short_help="Write job files for syncoid and sanoid.")
 @click.option(
     "--sanoid-conf",
     "conf",

@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("init", cls=Command, section="set-up", short_help="Write a commented starting configuration.")
+@click.command("init", cls=CliCommand, section="set-up", short_help="Write a commented starting configuration.")
 @click.option("--source", metavar="PLACE", help="what to copy: a directory or ssh://user@host/directory")
 @click.option("--target", metavar="PLACE", help="where the copies go: a directory or ssh://user@host/directory")
 @pass_terminal

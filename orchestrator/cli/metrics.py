@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("metrics", cls=Command, section="looking closer", short_help="Numbers for Prometheus.")
+@click.command("metrics", cls=CliCommand, section="looking closer", short_help="Numbers for Prometheus.")
 @click.option(
     "--textfile",
     type=click.Path(dir_okay=False),

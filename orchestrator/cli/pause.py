@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal, read_span
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal, read_span
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("pause", cls=Command, section="every day", short_help="Let a job rest.")
-@click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
+@click.command("pause", cls=CliCommand, section="every day", short_help="Let a job rest.")
+@click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @click.option("--for", "span", default=None, metavar="SPAN", help="for so long, such as 3d; else until it is resumed")
 @click.option("--why", default="", metavar="TEXT", help="what to remember")
 @pass_terminal
 def pause(terminal: Terminal, job: Sequence[str], span: str | None, why: str) -> int:
     """Begin no run of these jobs; what goes on goes on, and what comes due is made up for by one run afterwards."""
-    from orchestrator.app.local_clock import calendar
+    from orchestrator.app.local_clock import local_calendar
     from orchestrator.app.schedule_report import pause_jobs
-    from orchestrator.views.format import iso
+    from orchestrator.views.format import format_iso
 
     try:
         names, until = pause_jobs(terminal, job, read_span(span), why)
     except OverflowError as error:
         raise click.UsageError(f"--for {span}: expected {error}") from None
-    told = f" until {calendar().show(until)}" if until else f" until `{terminal.repeat(f'resume {names[0]}')}`"
-    value = {"paused": list(names), "until": iso(until), "why": why}
+    told = f" until {local_calendar().show(until)}" if until else f" until `{terminal.repeat(f'resume {names[0]}')}`"
+    value = {"paused": list(names), "until": format_iso(until), "why": why}
     terminal.answer(value, [f"{name}: rests{told}" for name in names])
     return 0
 

@@ -3,14 +3,14 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
 @click.command(
-    "pins", cls=Command, section="looking closer", short_help="Holds and bookmarks of ours, and who wants them."
+    "pins", cls=CliCommand, section="looking closer", short_help="Holds and bookmarks of ours, and who wants them."
 )
-@click.option("--job", metavar="JOB", shell_complete=complete_job, help="only the pools of this job")
+@click.option("--job", metavar="JOB", shell_complete=complete_job_name, help="only the pools of this job")
 @click.option("--let-go", is_flag=True, help="release and drop those that nobody wants any more")
 @pass_terminal
 def pins(terminal: Terminal, job: str | None, *, let_go: bool) -> int:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import ALLOW, ASIDE, Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import ALLOW, ASIDE, CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("plan", cls=Command, section="every day", short_help="Look and decide; change nothing.")
-@click.argument("job", shell_complete=complete_job)
+@click.command("plan", cls=CliCommand, section="every day", short_help="Look and decide; change nothing.")
+@click.argument("job", shell_complete=complete_job_name)
 @ALLOW
 @ASIDE
 @pass_terminal

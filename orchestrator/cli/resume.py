@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("resume", cls=Command, section="every day", short_help="Let a job run again.")
-@click.argument("job", nargs=-1, required=True, shell_complete=complete_job)
+@click.command("resume", cls=CliCommand, section="every day", short_help="Let a job run again.")
+@click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @pass_terminal
 def resume(terminal: Terminal, job: Sequence[str]) -> int:
     """Let jobs run again that were told to rest."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import ALLOW, ASIDE, Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import ALLOW, ASIDE, CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("run", cls=Command, section="every day")
-@click.argument("job", nargs=-1, shell_complete=complete_job)
+@click.command("run", cls=CliCommand, section="every day")
+@click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @ALLOW
 @ASIDE
 @click.option(
@@ -25,7 +25,7 @@ def run(terminal: Terminal, job: Sequence[str], allow: Sequence[str], aside: boo
     from orchestrator.cli.terminal.runs import run_and_show
 
     allowed = allowed_guards(terminal, job, (*allow, "aside") if aside else allow)
-    return run_and_show(terminal, job, why=why, allowed=allowed, owed=owed)
+    return run_and_show(terminal, job, why=why, allowed=allowed, due_run=owed)
 
 
 COMMAND = run

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("schedule", cls=Command, section="every day", short_help="When each job runs, and what is owed.")
-@click.argument("job", nargs=-1, shell_complete=complete_job)
+@click.command("schedule", cls=CliCommand, section="every day", short_help="When each job runs, and what is owed.")
+@click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def schedule(terminal: Terminal, job: Sequence[str]) -> int:
     """What each schedule means, its next three runs in local time, what is owed now, and why it waits."""
     from orchestrator.app.schedule_report import survey_schedule
-    from orchestrator.views.schedule import promises_lines, promises_value
+    from orchestrator.views.schedule import schedule_lines, schedule_value
 
     found = survey_schedule(terminal, job, compose.now())
-    terminal.answer(promises_value(found), lambda: promises_lines(found))
+    terminal.answer(schedule_value(found), lambda: schedule_lines(found))
     return 0
 
 

@@ -3,21 +3,21 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("show", cls=Command, section="every day", short_help="One run: steps, commands, errors.")
-@click.argument("run", shell_complete=complete_job)
+@click.command("show", cls=CliCommand, section="every day", short_help="One run: steps, commands, errors.")
+@click.argument("run", shell_complete=complete_job_name)
 @pass_terminal
 def show(terminal: Terminal, run: str) -> int:
     """One run with its attempts, steps, commands and errors. RUN: its number, or a job's name for its newest run."""
     from orchestrator.app.past import show_run
-    from orchestrator.views.run_history import story_lines, story_value
+    from orchestrator.views.run_history import run_details_lines, run_details_value
 
     found = show_run(terminal, run)
-    value = story_value(found.story, found.drilled)
-    terminal.answer(value, lambda: story_lines(found.story, now=compose.now(), drilled=found.drilled))
+    value = run_details_value(found.story, found.drilled)
+    terminal.answer(value, lambda: run_details_lines(found.story, now=compose.now(), drilled=found.drilled))
     return 0
 
 

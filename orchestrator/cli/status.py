@@ -6,14 +6,14 @@ import click
 
 from orchestrator import compose
 from orchestrator.cli.terminal import output as door
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 _LATE = 4
 
 
-@click.command("status", cls=Command, section="every day", short_help="How each job stands.")
-@click.argument("job", nargs=-1, shell_complete=complete_job)
+@click.command("status", cls=CliCommand, section="every day", short_help="How each job stands.")
+@click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def status(terminal: Terminal, job: Sequence[str]) -> int:
     """How each job stands: the age of its newest proved copy against its limit, and its next run in local time."""
@@ -23,9 +23,9 @@ def status(terminal: Terminal, job: Sequence[str]) -> int:
     now = compose.now()
     found = survey_jobs(terminal, job, now)
     if terminal.json:
-        door.answer_value(overview_value(found, now))
+        door.print_json(overview_value(found, now))
     else:
-        door.answer_painted(overview_lines(found, now, door.paint))
+        door.print_painted_lines(overview_lines(found, now, door.paint))
     return 0 if found.well else _LATE
 
 

@@ -2,12 +2,20 @@
 
 import click
 
-from orchestrator.cli.terminal.options import AT, POINT, Command, complete_job, pass_terminal, read_instant, read_span
+from orchestrator.cli.terminal.options import (
+    AT,
+    POINT,
+    CliCommand,
+    complete_job_name,
+    pass_terminal,
+    read_instant,
+    read_span,
+)
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("try", cls=Command, section="restore", short_help="Scratch copies of a restore point.")
-@click.argument("job", shell_complete=complete_job)
+@click.command("try", cls=CliCommand, section="restore", short_help="Scratch copies of a restore point.")
+@click.argument("job", shell_complete=complete_job_name)
 @POINT
 @AT
 @click.option("--path", metavar="DATASET", default="", help="only this dataset below the source's root")

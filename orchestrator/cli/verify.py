@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import POINT, Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("verify", cls=Command, section="restore", short_help="Read copies again and compare.")
-@click.argument("job", nargs=-1, shell_complete=complete_job)
+@click.command("verify", cls=CliCommand, section="restore", short_help="Read copies again and compare.")
+@click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @POINT
 @click.option("--source", is_flag=True, help="read the source too: tells damage there from changes")
 @click.option("--content", is_flag=True, help="of datasets too, read every file on both sides, not only guids")
@@ -20,12 +20,17 @@ def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source:
     Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
     """
     from orchestrator.app.copy_checks import verify_jobs
-    from orchestrator.views.copies import cure_lines, cure_values, verified_value
+    from orchestrator.views.copies import repair_source_lines, repair_source_values, verification_value
 
     found = verify_jobs(
-        terminal, job, point=point, source=source, content=content, hears=lambda cures: terminal.show(cure_lines(cures))
+        terminal,
+        job,
+        point=point,
+        source=source,
+        content=content,
+        hears=lambda cures: terminal.show(repair_source_lines(cures)),
     )
-    values = [{**verified_value(each.verified), "heal": cure_values(each.cures)} for each in found.ends]
+    values = [{**verification_value(each.verified), "heal": repair_source_values(each.cures)} for each in found.ends]
     terminal.answer_json(lambda: values[0] if len(found.jobs) == 1 else {"verified": values})
     return exit_code(each.verified.report.outcome for each in found.ends)
 

@@ -4,8 +4,16 @@ import os.path
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from orchestrator.config.decode import nearest, one_of
-from orchestrator.config.parse_job import Draft, machine, normal, relation, spelled, wrong_dataset, wrong_path
+from orchestrator.config.decode import list_choices, nearest_name
+from orchestrator.config.parse_job import (
+    JobDraft,
+    dataset_mistake,
+    machine_key,
+    normalize_path,
+    path_mistake,
+    path_relation,
+    show_location,
+)
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.network import is_public
 from orchestrator.domain.place import Location, Place
@@ -18,7 +26,9 @@ Sets = Mapping[str, "RotationSet | None"]
 Root = tuple[tuple[str, int] | None, str]
 
 
-def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, names: Iterable[str]) -> dict[str, Place]:
+def check_all_jobs(
+    drafts: Sequence[JobDraft], places: Places | None, *, sets: Sets, names: Iterable[str]
+) -> dict[str, Place]:
     """Return the place of each job by the job's name; record each mistake.
 
     `places` None: targets.toml could not be read. `names`: of all jobs, those included whose files could not be read.
@@ -38,7 +48,7 @@ def judge_all(drafts: Sequence[Draft], places: Places | None, *, sets: Sets, nam
     return found
 
 
-def _lands(draft: Draft, places: Places, sets: Sets) -> Place | None:
+def _lands(draft: JobDraft, places: Places, sets: Sets) -> Place | None:
     """Return a job's place with the location of its copy in it; for a job that copies nothing, its source."""
     engine, source = draft.engine, draft.keys.get("source")
     if engine and engine.stays:
@@ -50,30 +60,30 @@ def _lands(draft: Draft, places: Places, sets: Sets) -> Place | None:
     return replace(place, location=engine.lands(options, source, place.location))
 
 
-def _source(draft: Draft) -> Location | None:
+def _source(draft: JobDraft) -> Location | None:
     source: Location | None = draft.keys.get("source")
     if not source or not draft.engine:
         return None
-    wrong = wrong_dataset(source) if draft.engine.datasets else wrong_path(source)
+    wrong = dataset_mistake(source) if draft.engine.datasets else path_mistake(source)
     if wrong:
-        draft.sheet.say(("source",), *wrong)
+        draft.toml_file.say(("source",), *wrong)
     return None if wrong else source
 
 
-def _target(draft: Draft, places: Places, sets: Sets) -> Place | None:
+def _target(draft: JobDraft, places: Places, sets: Sets) -> Place | None:
     name = draft.keys.get("target")
     if name is None:
         return None
     if name not in places:
         if name in sets:
             return _rotating(draft, sets[name])
-        draft.sheet.say(("target",), f'there is no place "{name}"', _meant(name, [*places, *sets]))
+        draft.toml_file.say(("target",), f'there is no place "{name}"', _meant(name, [*places, *sets]))
         return None
     place = places[name]
     if not place or not draft.engine or place.location.path.startswith("/") is not draft.engine.datasets:
         return place
     kinds = ("a path", "a dataset") if draft.engine.datasets else ("a dataset", "a path")
-    draft.sheet.say(
+    draft.toml_file.say(
         ("target",),
         f'place "{name}" is {kinds[0]}',
         f"{kinds[1]}, which is what the engine {draft.engine.name} copies to",
@@ -81,7 +91,7 @@ def _target(draft: Draft, places: Places, sets: Sets) -> Place | None:
     return None
 
 
-def _rotating(draft: Draft, rotation: "RotationSet | None") -> Place | None:
+def _rotating(draft: JobDraft, rotation: "RotationSet | None") -> Place | None:
     """Return the set as a target when each of its disks holds what the engine copies to; else None."""
     if rotation is None or draft.engine is None:
         return None
@@ -92,54 +102,54 @@ def _rotating(draft: Draft, rotation: "RotationSet | None") -> Place | None:
         if (disk.content == "zfs") is not datasets:
             what = f'disk "{disk.name}" of the set "{rotation.name}" holds {disk.content}'
             wanted = "disks with pools" if datasets else "disks with ext4, xfs or btrfs"
-            draft.sheet.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
+            draft.toml_file.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
             return None
     return set_place(rotation, draft.name, datasets=datasets)
 
 
 def _meant(name: str, places: Collection[str]) -> str:
-    near = nearest(name, places)
+    near = nearest_name(name, places)
     return (
         f'"{near}", the nearest name'
         if near
-        else f"one of targets.toml: {one_of(places)}"
+        else f"one of targets.toml: {list_choices(places)}"
         if places
         else "[place.NAME]"
     )
 
 
-def _judge_apart(draft: Draft, source: Location, place: Place) -> None:
+def _judge_apart(draft: JobDraft, source: Location, place: Place) -> None:
     """Check that source and target are apart. Why real paths too: a link can lead a target into its source."""
-    if machine(source) != machine(place.location):
+    if machine_key(source) != machine_key(place.location):
         return
-    how = relation(normal(place.location.path), normal(source.path))
-    real = relation(_root(place.location)[1], _root(source)[1])
+    how = path_relation(normalize_path(place.location.path), normalize_path(source.path))
+    real = path_relation(_root(place.location)[1], _root(source)[1])
     if how or real:
         links = "" if how else " (through a link)"
-        where = f"{spelled(place.location)} {how or real} the source"
-        draft.sheet.say(("target",), where + links, f"a place apart from {spelled(source)}")
+        where = f"{show_location(place.location)} {how or real} the source"
+        draft.toml_file.say(("target",), where + links, f"a place apart from {show_location(source)}")
 
 
 def _root(location: Location) -> Root:
     """Return the machine and the path there without links, as far as this machine can follow them."""
     local = location.host is None and location.path.startswith("/")
-    return machine(location), os.path.realpath(location.path) if local else normal(location.path)
+    return machine_key(location), os.path.realpath(location.path) if local else normalize_path(location.path)
 
 
-def _judge_options(draft: Draft, source: Location, place: Place) -> None:
+def _judge_options(draft: JobDraft, source: Location, place: Place) -> None:
     engine = draft.engine
     options = draft.sections[engine.name] if engine else None
     verify = draft.sections.get("verify")
     if engine and engine.check and options is not None and verify is not None:
         for key, what, wanted in engine.check(options, source, place.location, verify):
-            draft.sheet.say(tuple(key.split(".")), what, wanted)
+            draft.toml_file.say(tuple(key.split(".")), what, wanted)
     snapshots = draft.sections.get("snapshots")
     if engine and engine.rules and snapshots:
         for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
-            draft.sheet.say(tuple(key.split(".")), what, wanted)
+            draft.toml_file.say(tuple(key.split(".")), what, wanted)
 
 
-def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
+def _judge_transport(draft: JobDraft, source: Location, place: Place) -> None:
     """Check the transport as far as the files show it; only a survey finds the address behind a host name."""
     pipe, host = draft.sections.get("pipe"), source.host or place.location.host
     unused = draft.engine is not None and "pipe.transport" in draft.engine.without
@@ -147,10 +157,10 @@ def _judge_transport(draft: Draft, source: Location, place: Place) -> None:
         return
     if host and is_public(host.name):
         what = f"{host.name} is a public address, and mbuffer's connection is open to all on the way"
-        draft.sheet.say(("pipe", "transport"), what, '"ssh", or the consent public-transport = true')
+        draft.toml_file.say(("pipe", "transport"), what, '"ssh", or the consent public-transport = true')
 
 
-def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
+def _judge_owners(drafts: Sequence[JobDraft], found: Mapping[str, Place]) -> None:
     """Check that one place belongs to one job: neither two jobs in one place, nor one inside another's."""
     owners: dict[Root, str] = {}
     for draft in drafts:
@@ -158,18 +168,18 @@ def _judge_owners(drafts: Sequence[Draft], found: Mapping[str, Place]) -> None:
             root = _root(place.location)
             owner = owners.setdefault(root, draft.name)
             if owner != draft.name:
-                draft.sheet.say(
-                    ("target",), f'job "{owner}" writes to {spelled(place.location)} too', "a place of its own"
+                draft.toml_file.say(
+                    ("target",), f'job "{owner}" writes to {show_location(place.location)} too', "a place of its own"
                 )
     by_name = {draft.name: draft for draft in drafts}
     for (host, path), name in owners.items():
         for above in _above(path):
             if outer := owners.get((host, above)):
                 what = f'{path} lies inside {above}, where job "{outer}" writes'
-                by_name[name].sheet.say(("target",), what, "a place of its own")
+                by_name[name].toml_file.say(("target",), what, "a place of its own")
 
 
-def _judge_rules(drafts: Sequence[Draft]) -> None:
+def _judge_rules(drafts: Sequence[JobDraft]) -> None:
     """Check that one dataset has one set of rules: a second one would remove what the first keeps."""
     ruled: dict[Root, tuple[str, bool]] = {}
     for draft in drafts:
@@ -177,11 +187,11 @@ def _judge_rules(drafts: Sequence[Draft]) -> None:
         if not source or not rules:
             continue
         for (host, path), (name, below) in ruled.items():
-            how = relation(path, source.path) if host == machine(source) else None
+            how = path_relation(path, source.path) if host == machine_key(source) else None
             if how == "is" or (how == "holds" and below) or (how == "lies inside" and rules.recursive):
                 told = f'job "{name}" has rules for the snapshots of {path} too'
-                draft.sheet.say(("snapshots",), told, "one [snapshots] for a dataset and what lies below it")
-        ruled.setdefault((machine(source), source.path), (draft.name, rules.recursive))
+                draft.toml_file.say(("snapshots",), told, "one [snapshots] for a dataset and what lies below it")
+        ruled.setdefault((machine_key(source), source.path), (draft.name, rules.recursive))
 
 
 def _above(path: str) -> list[str]:
@@ -189,17 +199,19 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(1, len(parts))]
 
 
-def _judge_after(drafts: Sequence[Draft], names: Iterable[str]) -> None:
+def _judge_after(drafts: Sequence[JobDraft], names: Iterable[str]) -> None:
     waits: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
     waits |= {draft.name: draft.keys.get("after", ()) for draft in drafts}
     for draft in drafts:
         for name in waits[draft.name]:
             if name not in waits:
-                near = nearest(name, waits.keys() - {draft.name})
+                near = nearest_name(name, waits.keys() - {draft.name})
                 wanted = f'"{near}", the nearest name' if near else "the name of another job"
-                draft.sheet.say(("after",), f'there is no job "{name}"', wanted)
+                draft.toml_file.say(("after",), f'there is no job "{name}"', wanted)
         if way := _way_back(draft.name, waits):
-            draft.sheet.say(("after",), f"waits for itself: {' → '.join(way)}", "jobs that do not wait for this one")
+            draft.toml_file.say(
+                ("after",), f"waits for itself: {' → '.join(way)}", "jobs that do not wait for this one"
+            )
 
 
 def _way_back(name: str, waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

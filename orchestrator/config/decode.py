@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
-from orchestrator.domain.errors import Mistake
+from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.fast_dataclass import MISSING, Field, fields
-from orchestrator.domain.job import Key
+from orchestrator.domain.job import ConfigKey
 from orchestrator.domain.names import show_name
 
 if TYPE_CHECKING:
-    from orchestrator.config.locate import Lines
+    from orchestrator.config.locate import KeyLines
 
 
 Path = tuple[str, ...]
@@ -24,7 +24,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN_AT_MOST = 60
 
 
-class Sheet:
+class TomlFile:
     """A file's text and top table, and its mistakes. `file`: the path as the user would type it."""
 
     __slots__ = ("_lines", "file", "mistakes", "table", "text")
@@ -33,30 +33,30 @@ class Sheet:
         self.file = file
         self.text = text
         self.table = table
-        self.mistakes: list[Mistake] = []
-        self._lines: Lines | None = None
+        self.mistakes: list[ConfigMistake] = []
+        self._lines: KeyLines | None = None
 
     def say(self, path: Path, what: str, expected: str) -> None:
         """Record a mistake of this key; if the key is missing, of the table that lacks it."""
         line = self._located().of(path)
         self.mistakes.append(
-            Mistake(file=show_name(self.file), line=line, key=dotted(path), what=what, expected=expected)
+            ConfigMistake(file=show_name(self.file), line=line, key=dotted_key(path), what=what, expected=expected)
         )
 
-    def _located(self) -> "Lines":
+    def _located(self) -> "KeyLines":
         if self._lines is None:
-            from orchestrator.config.locate import locate  # a file without mistakes never needs it
+            from orchestrator.config.locate import locate_keys  # a file without mistakes never needs it
 
-            self._lines = locate(self.text)
+            self._lines = locate_keys(self.text)
         return self._lines
 
 
-def dotted(path: Path) -> str:
+def dotted_key(path: Path) -> str:
     """Return the key as written: parts joined by dots, those with other than letters, digits, - and _ in quotes."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{show_name(part)}"' for part in path)
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a written value as a message shows it."""
     match value:
         case bool():
@@ -75,13 +75,13 @@ def shown(value: object) -> str:
     return "a date or time without quotes"
 
 
-def one_of(names: Iterable[str]) -> str:
+def list_choices(names: Iterable[str]) -> str:
     """ "a", "b" or "c", as a message lists them."""
     quoted = [f'"{name}"' for name in names]
     return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the name that was probably meant; None when none is near."""
     from difflib import get_close_matches  # only mistakes need it
 
@@ -90,7 +90,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 _POSITION = r" \(at (?:line (\d+), column \d+|end of document)\)"
-_CURES = {
+_HINTS = {
     "Invalid value": "a text in quotes, a number, true, false, or a list in [ ]",
     "Illegal character": "a text that ends in the line it begins in, and no control characters",
     "Unescaped": "every \\ written twice, or the text in ' '",
@@ -100,7 +100,7 @@ _CURES = {
 }
 
 
-def parse_sheet(file: str, content: bytes, *, least: str) -> Sheet | Mistake:
+def parse_toml_file(file: str, content: bytes, *, least: str) -> TomlFile | ConfigMistake:
     """Parse a file, or return why it fails: bytes that are no UTF-8, broken TOML, a repeated key, an empty file.
 
     `least`: what such a file must hold, for the message of an empty one.
@@ -118,33 +118,35 @@ def parse_sheet(file: str, content: bytes, *, least: str) -> Sheet | Mistake:
         return _mistake(file, 1, "brackets are nested too deep", "lists of lists at most")
     except ValueError as error:
         return _twice(file, text, str(error)) or _broken(file, text, str(error))
-    return Sheet(file, text, table) if table else _mistake(file, 1, "the file is empty", least)
+    return TomlFile(file, text, table) if table else _mistake(file, 1, "the file is empty", least)
 
 
-def _twice(file: str, text: str, message: str) -> Mistake | None:
+def _twice(file: str, text: str, message: str) -> ConfigMistake | None:
     """Return the mistake of a key or section that is written twice, if tomllib's message means one."""
     if not message.startswith(("Cannot", "Duplicate")):
         return None
-    from orchestrator.config.locate import locate
+    from orchestrator.config.locate import locate_keys
 
-    lines = locate(text)
+    lines = locate_keys(text)
     if not lines.twice:
         return None
     path, line = lines.twice[0]
-    return _mistake(file, line, f"is written a second time, after line {lines.of(path)}", "each key once", dotted(path))
+    return _mistake(
+        file, line, f"is written a second time, after line {lines.of(path)}", "each key once", dotted_key(path)
+    )
 
 
-def _broken(file: str, text: str, message: str) -> Mistake:
+def _broken(file: str, text: str, message: str) -> ConfigMistake:
     """Return the mistake of broken TOML, in the line that tomllib's message names."""
     position = re.search(_POSITION, message)
     line = int(position[1]) if position and position[1] else text.rstrip("\n").count("\n") + 1
     what = re.sub(_POSITION, "", message)
-    cure = next((cure for start, cure in _CURES.items() if what.startswith(start)), "")
-    return _mistake(file, line, f"is no valid TOML ({what[:1].lower()}{what[1:]})", cure)
+    hint = next((hint for start, hint in _HINTS.items() if what.startswith(start)), "")
+    return _mistake(file, line, f"is no valid TOML ({what[:1].lower()}{what[1:]})", hint)
 
 
-def _mistake(file: str, line: int, what: str, expected: str, key: str = "") -> Mistake:
-    return Mistake(file=show_name(file), line=line, key=key, what=what, expected=expected)
+def _mistake(file: str, line: int, what: str, expected: str, key: str = "") -> ConfigMistake:
+    return ConfigMistake(file=show_name(file), line=line, key=key, what=what, expected=expected)
 
 
 T = TypeVar("T")
@@ -163,30 +165,30 @@ _DECLARED: dict[type[Any], dict[str, "Field[Any]"]] = {}
 _UNTOUCHED: dict[type[Any], Any] = {}
 
 
-class _Unfit(Exception):
+class _InvalidValue(Exception):
     """A value that its key cannot accept: the value, and what was expected."""
 
 
-def written_name(field: "Field[Any]") -> str:
+def key_of_field(field: "Field[Any]") -> str:
     """Return the key of this field as it is written in a file."""
     return field.name.replace("_", "-")
 
 
-def declared(model: type[Any]) -> dict[str, "Field[Any]"]:
+def declared_fields(model: type[Any]) -> dict[str, "Field[Any]"]:
     """Return the fields that a file sets, by written key. Cached, as each file asks for the same models again."""
     if model not in _DECLARED:
-        _DECLARED[model] = {written_name(field): field for field in fields(model) if "key" in field.metadata}
+        _DECLARED[model] = {key_of_field(field): field for field in fields(model) if "key" in field.metadata}
     return _DECLARED[model]
 
 
-def kind_of(field: "Field[Any]") -> type[Any]:
+def field_type(field: "Field[Any]") -> type[Any]:
     """Return str, int, float, bool or tuple; str for each field with its own `parse`, unless it is a list."""
     wanted: Any = field.type
     if get_origin(wanted) in (Union, UnionType):
         wanted = next(each for each in get_args(wanted) if each is not NoneType)
     if (get_origin(wanted) or wanted) is tuple:
         return tuple
-    rule: Key = field.metadata["key"]
+    rule: ConfigKey = field.metadata["key"]
     if rule.parse:
         return str
     if wanted not in EXPECTED:
@@ -195,79 +197,84 @@ def kind_of(field: "Field[Any]") -> type[Any]:
     return kind
 
 
-def fill(sheet: Sheet, model: type[T], table: Table, at: Path, hint: Hint) -> T | None:
-    """Build the declared value, with defaults for wrong keys; None if a required one is. `hint`: see `read_keys`."""
+def decode_section(toml_file: TomlFile, model: type[T], table: Table, at: Path, hint: Hint) -> T | None:
+    """Build the declared value, with defaults for wrong keys; None if a required one is. `hint`: see `decode_keys`."""
     if not table and (untouched := _untouched(model)) is not None:
         return untouched
-    values = read_keys(sheet, model, table, at, hint)
-    required = [field.name for field in declared(model).values() if field.default is MISSING]
+    values = decode_keys(toml_file, model, table, at, hint)
+    required = [field.name for field in declared_fields(model).values() if field.default is MISSING]
     return model(**values) if all(name in values for name in required) else None
 
 
 def _untouched(model: type[T]) -> T | None:
     """Return the shared default value of a section that nobody wrote; None when it has required keys."""
     if model not in _UNTOUCHED:
-        needs = any(field.default is MISSING for field in declared(model).values())
+        needs = any(field.default is MISSING for field in declared_fields(model).values())
         _UNTOUCHED[model] = None if needs else model()
     found: T | None = _UNTOUCHED[model]
     return found
 
 
-def read_keys(sheet: Sheet, model: type[Any], table: Table, at: Path, hint: Hint) -> dict[str, Any]:
+def decode_keys(toml_file: TomlFile, model: type[Any], table: Table, at: Path, hint: Hint) -> dict[str, Any]:
     """Read the values of all valid keys, by field name. `hint`: the advice for a key of another table."""
-    known = declared(model)
+    known = declared_fields(model)
     for name in table.keys() - known.keys():
-        near = nearest(name, known)
-        sheet.say((*at, name), "unknown key", hint(name) or (f'"{near}", the nearest name' if near else one_of(known)))
+        near = nearest_name(name, known)
+        toml_file.say(
+            (*at, name), "unknown key", hint(name) or (f'"{near}", the nearest name' if near else list_choices(known))
+        )
     values: dict[str, Any] = {}
     for name, field in known.items():
-        rule: Key = field.metadata["key"]
+        rule: ConfigKey = field.metadata["key"]
         if name in table:
             try:
-                values[field.name] = _value(table[name], kind_of(field), rule)
-            except _Unfit as unfit:
-                sheet.say((*at, name), *unfit.args)
+                values[field.name] = _value(table[name], field_type(field), rule)
+            except _InvalidValue as unfit:
+                toml_file.say((*at, name), *unfit.args)
         elif field.default is MISSING:
-            sheet.say((*at, name), "is missing", rule.says + _such_as(rule, kind_of(field)))
+            toml_file.say((*at, name), "is missing", rule.says + _such_as(rule, field_type(field)))
     return values
 
 
-def _value(written: object, kind: type[Any], rule: Key) -> object:
+def _value(written: object, kind: type[Any], rule: ConfigKey) -> object:
     """Return the value of one key. Raises: _Unfit."""
     if kind is tuple:
         if not isinstance(written, list):
-            raise _Unfit(f"{shown(written)} does not fit", expected(tuple, rule))
+            raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(tuple, rule))
         return tuple(_single(each, tuple, rule) for each in written)
     return _single(written, kind, rule)
 
 
-def _single(written: object, kind: type[Any], rule: Key) -> object:
+def _single(written: object, kind: type[Any], rule: ConfigKey) -> object:
     if isinstance(written, str) and (not written.strip() or "\x00" in written):
-        raise _Unfit("is empty" if not written.strip() else f"{shown(written)} holds a zero byte", expected(kind, rule))
+        raise _InvalidValue(
+            "is empty" if not written.strip() else f"{show_value(written)} holds a zero byte",
+            describe_expected(kind, rule),
+        )
     value = _parsed(written, rule) if rule.parse else _plain(written, kind, rule)
     if rule.choices and value not in rule.choices:
-        raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
+        raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(kind, rule))
     if rule.least is not None and isinstance(value, int | float) and value < rule.least:
-        raise _Unfit(f"{shown(written)} is too small", expected(kind, rule))
+        raise _InvalidValue(f"{show_value(written)} is too small", describe_expected(kind, rule))
     return value
 
 
-def _parsed(written: object, rule: Key) -> object:
+def _parsed(written: object, rule: ConfigKey) -> object:
     if rule.parse and (_is_number(written) or isinstance(written, str)):
         try:
             return rule.parse(str(written))
         except ValueError as error:
-            raise _Unfit(f"{shown(written)} does not fit", str(error)) from None
+            raise _InvalidValue(f"{show_value(written)} does not fit", str(error)) from None
         except OverflowError:
-            raise _Unfit(f"{shown(written)} is too large", expected(str, rule)) from None
-    raise _Unfit(f"{shown(written)} does not fit", expected(str, rule))
+            raise _InvalidValue(f"{show_value(written)} is too large", describe_expected(str, rule)) from None
+    raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(str, rule))
 
 
-def _plain(written: object, kind: type[Any], rule: Key) -> object:
+def _plain(written: object, kind: type[Any], rule: ConfigKey) -> object:
     wanted = {float: int | float, tuple: str}.get(kind, kind)
     if isinstance(written, wanted) and (kind not in (int, float) or _is_number(written)):
         return written
-    raise _Unfit(f"{shown(written)} does not fit", expected(kind, rule))
+    raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(kind, rule))
 
 
 def _is_number(written: object) -> bool:
@@ -275,10 +282,10 @@ def _is_number(written: object) -> bool:
     return isinstance(written, int | float) and not isinstance(written, bool) and abs(written) < float("inf")
 
 
-def expected(kind: type[Any], rule: Key) -> str:
+def describe_expected(kind: type[Any], rule: ConfigKey) -> str:
     """Describe what a key accepts: what its `parse` says of an empty text, its choices, or its kind."""
     if rule.choices:
-        return one_of(rule.choices)
+        return list_choices(rule.choices)
     if rule.parse:
         try:
             rule.parse("")
@@ -288,7 +295,7 @@ def expected(kind: type[Any], rule: Key) -> str:
     return f"{EXPECTED[kind]}{least}{_such_as(rule, kind)}"
 
 
-def _such_as(rule: Key, kind: type[Any]) -> str:
+def _such_as(rule: ConfigKey, kind: type[Any]) -> str:
     quote = '"' if kind is str else ""
     example = rule.example or ('["one", "two"]' if kind is tuple else "")
     return f", such as {quote}{example}{quote}" if example else ""

@@ -6,8 +6,8 @@ A file whose keys run programs, choose ssh's options, or send something away is 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.config.decode import parse_sheet
-from orchestrator.domain.errors import Mistake
+from orchestrator.config.decode import parse_toml_file
+from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.kit import KitReview, SetAside
 from orchestrator.domain.names import JOB_NAME, show_name
 
@@ -26,8 +26,8 @@ def review_kit(files: Mapping[str, bytes], trusted: frozenset[str]) -> KitReview
         if name is None:
             left_out.append(show_name(path))
             continue
-        sheet = parse_sheet(path, content, least="")
-        table: dict[str, Any] = {} if isinstance(sheet, Mistake) else sheet.table
+        toml_file = parse_toml_file(path, content, least="")
+        table: dict[str, Any] = {} if isinstance(toml_file, ConfigMistake) else toml_file.table
         acts = tuple(_acts(path, table))
         if path.startswith(_JOBS):
             copies.append(f"{name}: {_shown(table.get('source'))} to {_shown(table.get('target'))}")

@@ -4,12 +4,12 @@ import os
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from orchestrator.config.cross_checks import judge_all
-from orchestrator.config.decode import Sheet, parse_sheet
+from orchestrator.config.cross_checks import check_all_jobs
+from orchestrator.config.decode import TomlFile, parse_toml_file
 from orchestrator.config.models import Configuration
 from orchestrator.config.ownership import called_files, writable_by_others
-from orchestrator.config.parse_job import Engines, finish, read_job, read_places
-from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.config.parse_job import Engines, complete_job, parse_job, parse_places
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.names import JOB_NAME, show_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TARGETS = "targets.toml"
 
 
-def load(directory: str, engines: Engines) -> Configuration:
+def load_configuration(directory: str, engines: Engines) -> Configuration:
     """Load all jobs and places. Raises: DeclarationError with the mistakes of all files, ordered by file and line.
 
     Jobs that stay with their source name no target: where there are only such, targets.toml may be missing.
@@ -27,27 +27,28 @@ def load(directory: str, engines: Engines) -> Configuration:
     held = _names_in(directory)
     if not held & {TARGETS, "jobs"}:
         raise _refused([_mistake(directory, "there is no configuration", 'a directory that "poolferry init" filled')])
-    mistakes: list[Mistake] = []
+    mistakes: list[ConfigMistake] = []
     file = os.path.join(directory, TARGETS)
     missing = TARGETS not in held
-    targets = None if missing else _sheet(file, "a [place.NAME] with its path", mistakes)
+    targets = None if missing else _read_toml_file(file, "a [place.NAME] with its path", mistakes)
     sheets = {
-        name: _sheet(file, "engine, source and target", mistakes) for name, file in _job_files(directory, mistakes)
+        name: _read_toml_file(file, "engine, source and target", mistakes)
+        for name, file in _job_files(directory, mistakes)
     }
-    drafts = [read_job(sheet, name, engines) for name, sheet in sheets.items() if sheet]
+    drafts = [parse_job(toml_file, name, engines) for name, toml_file in sheets.items() if toml_file]
     wanting = [draft.name for draft in drafts if not (draft.engine and draft.engine.stays)]
     if missing and (wanting or not drafts):
         mistakes.append(_mistake(file, "there is no such file", _a_place_for(wanting)))
-    places = read_places(targets) if targets else {} if missing and not wanting else None
+    places = parse_places(targets) if targets else {} if missing and not wanting else None
     sets = _sets(targets, places or {}) if targets else {}
-    found = judge_all(drafts, places, sets=sets, names=sheets)
-    mistakes += [mistake for sheet in (targets, *sheets.values()) if sheet for mistake in sheet.mistakes]
+    found = check_all_jobs(drafts, places, sets=sets, names=sheets)
+    mistakes += [mistake for toml_file in (targets, *sheets.values()) if toml_file for mistake in toml_file.mistakes]
     seen: set[str] = set()
     files = [each.file for each in (targets, *sheets.values()) if each]
     mistakes += writable_by_others((directory, *files, os.path.join(directory, "hooks")), seen)
     if mistakes:
         raise _refused(mistakes)
-    jobs = tuple(finish(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts)
+    jobs = tuple(complete_job(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts)
     called = [path for job in jobs for path in called_files(job, directory)]
     if mistakes := list(writable_by_others(called, seen)):
         raise _refused(mistakes)
@@ -64,12 +65,12 @@ def _a_place_for(jobs: Collection[str]) -> str:
     return f'a file with a [place.NAME]{copied}; "poolferry init" writes one'
 
 
-def _refused(mistakes: Iterable[Mistake]) -> DeclarationError:
+def _refused(mistakes: Iterable[ConfigMistake]) -> DeclarationError:
     return DeclarationError(tuple(sorted(mistakes, key=lambda each: (each.file, each.line or 0, each.key, each.what))))
 
 
-def _mistake(file: str, what: str, expected: str) -> Mistake:
-    return Mistake(file=show_name(file), line=None, key="", what=what, expected=expected)
+def _mistake(file: str, what: str, expected: str) -> ConfigMistake:
+    return ConfigMistake(file=show_name(file), line=None, key="", what=what, expected=expected)
 
 
 def _names_in(directory: str) -> set[str]:
@@ -84,7 +85,7 @@ def _names_in(directory: str) -> set[str]:
         raise _refused([_mistake(directory, f"cannot be read: {error.strerror}", wanted)]) from None
 
 
-def _job_files(directory: str, mistakes: list[Mistake]) -> list[tuple[str, str]]:
+def _job_files(directory: str, mistakes: list[ConfigMistake]) -> list[tuple[str, str]]:
     """Return each job's name with its file. Hidden files are ignored, as editors leave theirs there."""
     folder = os.path.join(directory, "jobs")
     try:
@@ -103,25 +104,25 @@ def _job_files(directory: str, mistakes: list[Mistake]) -> list[tuple[str, str]]
     return [(file.removesuffix(".toml"), os.path.join(folder, file)) for file in files]
 
 
-def _sheet(path: str, least: str, mistakes: list[Mistake]) -> Sheet | None:
+def _read_toml_file(path: str, least: str, mistakes: list[ConfigMistake]) -> TomlFile | None:
     """Read a file's content; return None and record the mistake when that fails."""
     try:
         with open(path, "rb") as file:
-            held = parse_sheet(path, file.read(), least=least)
+            held = parse_toml_file(path, file.read(), least=least)
     except FileNotFoundError:
         held = _mistake(path, "there is no such file", "a file that stays while it is read")
     except OSError as error:
         held = _mistake(path, f"cannot be read: {error.strerror}", "a file that this user may read")
-    if isinstance(held, Mistake):
+    if isinstance(held, ConfigMistake):
         mistakes.append(held)
         return None
     return held
 
 
-def _sets(targets: Sheet, places: Iterable[str]) -> "dict[str, RotationSet | None]":
+def _sets(targets: TomlFile, places: Iterable[str]) -> "dict[str, RotationSet | None]":
     """Read the rotation sets. Why imported late: most configurations have none, and each run reads this file."""
     if not targets.table.keys() & {"set", "disk"}:
         return {}
-    from orchestrator.config.sets import read_sets
+    from orchestrator.config.sets import parse_sets
 
-    return read_sets(targets, places)
+    return parse_sets(targets, places)

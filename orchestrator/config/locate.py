@@ -25,7 +25,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
-class Lines:
+class KeyLines:
     """Line numbers of a text's keys, starting at 1; `twice`: each key that is written again, with its line."""
 
     __slots__ = ("_first", "_whole", "twice")
@@ -64,27 +64,27 @@ class Lines:
         self.note(path, line)
 
 
-def locate(text: str) -> Lines:
+def locate_keys(text: str) -> KeyLines:
     """Find the line of every key and table of a valid text; of a broken one, of those before the break.
 
     Keys within lists of tables are told without an index: the first one counts.
     """
-    return _Scan(text).run()
+    return _TomlScan(text).run()
 
 
-class _Scan:
+class _TomlScan:
     """One pass over one text. `latest`: the key whose value is read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        self.lines = Lines()
+        self.lines = KeyLines()
         self.lists: set[Path] = set()
         self.headers: set[Path] = set()
         self.latest: Path = ()
 
-    def run(self) -> Lines:
+    def run(self) -> KeyLines:
         table: Path | None = ()
         while self._next():
             if self._next() == "[":

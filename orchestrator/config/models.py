@@ -6,36 +6,36 @@ from datetime import time
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
-from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import (
-    Drill,
-    Guard,
+    DrillRules,
+    GuardLimits,
     Job,
-    Keep,
-    Pipe,
-    Retrying,
-    Snapshots,
-    Verify,
-    key,
+    KeepRules,
+    PipeOptions,
+    RetryRules,
+    SnapshotRules,
+    VerifyRules,
+    config_key,
     parse_clock,
     parse_window,
 )
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 
 if TYPE_CHECKING:  # most configurations have none, and each run reads this
     from orchestrator.domain.rotation import RotationSet
 
-Check = Callable[[Any, Location, Location, Verify], Iterable[tuple[str, str, str]]]
+Check = Callable[[Any, Location, Location, VerifyRules], Iterable[tuple[str, str, str]]]
 """Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
 
-Rules = Callable[[Snapshots, Location, Location | None], Iterable[tuple[str, str, str]]]
+Rules = Callable[[SnapshotRules, Location, Location | None], Iterable[tuple[str, str, str]]]
 """[snapshots], the source and the copy, if there is one, to keys that do not fit together, as in Check."""
 
 SECTIONS: dict[str, type[Any]] = {
-    "keep": Keep, "snapshots": Snapshots, "verify": Verify, "guard": Guard, "pipe": Pipe, "retry": Retrying, "drill": Drill,
+    "keep": KeepRules, "snapshots": SnapshotRules, "verify": VerifyRules, "guard": GuardLimits, "pipe": PipeOptions, "retry": RetryRules, "drill": DrillRules,
 }  # fmt: skip
 
 
@@ -73,7 +73,7 @@ class Configuration:
         if found is None:
             file = os.path.join(self.directory, "jobs")
             raise DeclarationError(
-                (Mistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names(name)),)
+                (ConfigMistake(file=file, line=None, key="", what=f'no job "{name}"', expected=self._names(name)),)
             )
         return found
 
@@ -89,7 +89,7 @@ class Configuration:
         return "one of " + ", ".join(names) + (f"; did you mean {near[0]}?" if near else "")
 
 
-def parse_anywhere(text: str) -> Location:
+def parse_any_location(text: str) -> Location:
     """Parse like `parse_location`, with our own message for a host that urllib refuses. Raises: ValueError."""
     if "://" not in text:
         return parse_location(text)  # most places are paths, and urllib costs each start 3 ms
@@ -106,59 +106,63 @@ def parse_anywhere(text: str) -> Location:
 class JobKeys:
     """The keys of a job file before its first section."""
 
-    engine: str = key("the way of copying", example="rsync")
-    source: Location = key(
+    engine: str = config_key("the way of copying", example="rsync")
+    source: Location = config_key(
         'what to copy: an absolute path, or "ssh://user@host[:port]/path" for another machine',
-        parse=parse_anywhere, example="/srv/photos",
+        parse=parse_any_location, example="/srv/photos",
     )  # fmt: skip
-    target: str | None = key(
+    target: str | None = config_key(
         "where the copies go: the name of a place or of a rotation set in targets.toml; none for jobs that only take snapshots",
         default=None, example="backup",
     )  # fmt: skip
-    schedule: str | None = key(
+    schedule: str | None = config_key(
         "when to run, as five cron fields in local time; without any of schedule, every, daily and on: only by hand",
         default=None, parse=parse_schedule, example="30 2 * * *",
     )  # fmt: skip
-    every: str | None = key(
+    every: str | None = config_key(
         "run again so long after the last run began", default=None, parse=parse_every, example="15m"
     )
-    daily: str | None = key("run each day at this local time", default=None, parse=parse_daily, example="02:30")
-    on: str | None = key(
+    daily: str | None = config_key("run each day at this local time", default=None, parse=parse_daily, example="02:30")
+    on: str | None = config_key(
         'run when this happens; "attach": the target was plugged in', default=None, choices=("attach",)
     )
-    late_after: Seconds | None = key(
+    late_after: Seconds | None = config_key(
         "the job is late when its newest proved copy is older than this", default=None, parse=parse_span, example="26h"
     )
-    after: tuple[str, ...] = key("run only when these jobs have ended well", default=(), example='["mail-store"]')
-    stop_at: time | None = key(
+    after: tuple[str, ...] = config_key(
+        "run only when these jobs have ended well", default=(), example='["mail-store"]'
+    )
+    stop_at: time | None = config_key(
         "stop a run at this local time; the next one goes on from there",
         default=None,
         parse=parse_clock,
         example="06:30",
     )
-    window: Window | None = key(
+    window: TimeWindow | None = config_key(
         "the daemon begins runs only in this span of each day, and stops them at its end; the next span goes on from there",
         default=None, parse=parse_window, example="22:00-06:00",
     )  # fmt: skip
-    min_interval: Seconds | None = key(
+    min_interval: Seconds | None = config_key(
         'with on = "attach": not again within so long after the last run began',
         default=None, parse=parse_span, example="20h",
     )  # fmt: skip
-    priority: int = key("which of several jobs that are due begins first: the higher number", default=0, example="10")
+    priority: int = config_key(
+        "which of several jobs that are due begins first: the higher number", default=0, example="10"
+    )
 
 
-WHEN = ("schedule", "every", "daily", "on")
+SCHEDULE_KEYS = ("schedule", "every", "daily", "on")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceKeys:
     """The keys of one [place.NAME] in targets.toml: exactly one of the two."""
 
-    path: Location | None = key(
+    path: Location | None = config_key(
         'a directory that this place has for itself: an absolute path, or "ssh://user@host[:port]/path"',
-        default=None, parse=parse_anywhere, example="/backup/photos",
+        default=None, parse=parse_any_location, example="/backup/photos",
     )  # fmt: skip
-    dataset: Location | None = key(
+    dataset: Location | None = config_key(
         'a dataset, for engines that copy datasets: its name, or "ssh://user@host[:port]/pool/data"',
-        default=None, parse=parse_anywhere, example="vault/replicas",
+        default=None, parse=parse_any_location, example="vault/replicas",
     )  # fmt: skip

@@ -8,14 +8,14 @@ import shlex
 import stat
 from collections.abc import Iterable, Iterator
 
-from orchestrator.domain.errors import Mistake
+from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 
 _KEY_OPTION = "identityfile="
 
 
-def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[Mistake]:
+def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
     """Yield a mistake for each of these files, and each folder above them, that somebody else may change.
 
     Both ways to a file count: the one that is written, and the one that links lead to. What is missing is no mistake here.
@@ -39,7 +39,7 @@ def _upwards(path: str) -> Iterator[str]:
         path = above
 
 
-def _judge(path: str, *, above: bool) -> Iterator[Mistake]:
+def _judge(path: str, *, above: bool) -> Iterator[ConfigMistake]:
     try:
         found = os.lstat(path)
     except OSError:
@@ -64,9 +64,9 @@ def _judge(path: str, *, above: bool) -> Iterator[Mistake]:
         yield _mistake(path, f"others may write it (mode {mode:04o})", f"chmod {''.join(loose)}-w", user)
 
 
-def _mistake(path: str, what: str, command: str, user: int) -> Mistake:
+def _mistake(path: str, what: str, command: str, user: int) -> ConfigMistake:
     expected = f"{_name(user)} alone to write it: {command} {shlex.quote(show_name(path))}"
-    return Mistake(file=show_name(path), line=None, key="", what=what, expected=expected)
+    return ConfigMistake(file=show_name(path), line=None, key="", what=what, expected=expected)
 
 
 def _owner(number: int) -> str:

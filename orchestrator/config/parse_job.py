@@ -12,38 +12,52 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.config.decode import Path, Sheet, Table, declared, fill, nearest, one_of, read_keys, shown
-from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
+from orchestrator.config.decode import (
+    Path,
+    Table,
+    TomlFile,
+    declared_fields,
+    decode_keys,
+    decode_section,
+    list_choices,
+    nearest_name,
+    show_value,
+)
+from orchestrator.config.models import SCHEDULE_KEYS, SECTIONS, EngineSection, JobKeys, PlaceKeys
 from orchestrator.config.times import parse_span
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import EVENTS, Hooks, Job, Snapshots
+from orchestrator.domain.job import EVENTS, Job, JobHooks, SnapshotRules
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.place import Location, Place
 
 Argv = tuple[str, ...]
 SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
-TIMEOUT = "end a hook that runs longer"
-EVENT = f"what to call at this event: {SHAPES}"
+TIMEOUT_HELP = "end a hook that runs longer"
+EVENT_HELP = f"what to call at this event: {SHAPES}"
 
 
-def read_hooks(sheet: Sheet, table: Table) -> Hooks:
+def parse_hooks(toml_file: TomlFile, table: Table) -> JobHooks:
     """Read the declared hooks, in the order written; record each mistake."""
     calls: list[tuple[str, tuple[Argv, ...]]] = []
-    timeout = Hooks().timeout
+    timeout = JobHooks().timeout
     for name, written in table.items():
         if name == "timeout":
             try:
                 timeout = parse_span(written if isinstance(written, str) else "")
             except ValueError as error:
-                sheet.say(("hooks", name), f"{shown(written)} does not fit", str(error))
+                toml_file.say(("hooks", name), f"{show_value(written)} does not fit", str(error))
         elif name not in EVENTS:
-            near = nearest(name, (*EVENTS, "timeout"))
-            sheet.say(("hooks", name), "unknown event", f'"{near}", the nearest name' if near else one_of(EVENTS))
+            near = nearest_name(name, (*EVENTS, "timeout"))
+            toml_file.say(
+                ("hooks", name), "unknown event", f'"{near}", the nearest name' if near else list_choices(EVENTS)
+            )
         elif commands := _commands(written):
             calls.append((name, commands))
         else:
-            sheet.say(("hooks", name), "is empty" if written in ("", []) else f"{shown(written)} does not fit", SHAPES)
-    return Hooks(calls=tuple(calls), timeout=timeout)
+            toml_file.say(
+                ("hooks", name), "is empty" if written in ("", []) else f"{show_value(written)} does not fit", SHAPES
+            )
+    return JobHooks(calls=tuple(calls), timeout=timeout)
 
 
 def _commands(written: object) -> tuple[Argv, ...]:
@@ -64,43 +78,49 @@ def _argv(parts: list[object]) -> Argv:
 _DATASET = r"[A-Za-z][A-Za-z0-9_.: -]*(/[A-Za-z0-9_.:-][A-Za-z0-9_.: -]*)*"
 
 
-def as_dataset(location: Location) -> Location:
+def dataset_location(location: Location) -> Location:
     """Return the location with the dataset's own name: on a host a URL puts a slash before it."""
     return Location(path=location.path.lstrip("/"), host=location.host) if location.host else location
 
 
-def wrong_path(location: Location) -> tuple[str, str] | None:
+def path_mistake(location: Location) -> tuple[str, str] | None:
     """Return the mistake and the expected value for a location that is no absolute path; else None."""
     if location.path.startswith("/"):
         return None
-    return f'"{spelled(location)}" is no absolute path', 'a path that begins with "/" (~ and $NAME are not replaced)'
+    return (
+        f'"{show_location(location)}" is no absolute path',
+        'a path that begins with "/" (~ and $NAME are not replaced)',
+    )
 
 
-def wrong_target(location: Location) -> tuple[str, str] | None:
+def target_mistake(location: Location) -> tuple[str, str] | None:
     """Return the mistake and the expected value for a path that can hold no copies; else None."""
-    if normal(location.path) == "/":
-        return f'"{spelled(location)}" is the top of everything', "a directory that holds the copies and nothing else"
-    return wrong_path(location)
+    if normalize_path(location.path) == "/":
+        return (
+            f'"{show_location(location)}" is the top of everything',
+            "a directory that holds the copies and nothing else",
+        )
+    return path_mistake(location)
 
 
-def wrong_dataset(location: Location) -> tuple[str, str] | None:
+def dataset_mistake(location: Location) -> tuple[str, str] | None:
     """Return the mistake and the expected value for a location that is no dataset; else None."""
     if re.fullmatch(_DATASET, location.path):
         return None
-    return f'"{spelled(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
+    return f'"{show_location(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
 
 
-def normal(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Return the path without doubled slashes, "." and ".."; a dataset's name as it is."""
     return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
-def machine(location: Location) -> tuple[str, int] | None:
+def machine_key(location: Location) -> tuple[str, int] | None:
     """Return a key of the machine; None is this one. The user is not part of it: two users see one tree."""
     return (location.host.name.lower(), location.host.port or 22) if location.host else None
 
 
-def relation(one: str, other: str) -> str | None:
+def path_relation(one: str, other: str) -> str | None:
     """Return how one normal path relates to another on the same machine: "is", "lies inside", "holds", or None."""
     if one == other:
         return "is"
@@ -109,7 +129,7 @@ def relation(one: str, other: str) -> str | None:
     return "holds" if other.startswith(one.rstrip("/") + "/") else None
 
 
-def spelled(location: Location) -> str:
+def show_location(location: Location) -> str:
     """Return the location as a message shows it."""
     return show_name(str(location))
 
@@ -118,127 +138,131 @@ Engines = Mapping[str, EngineSection]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class JobDraft:
     """The valid part of a job file. `keys`: the valid keys before the first section; `sections`: what follows."""
 
     name: str
-    sheet: Sheet
+    toml_file: TomlFile
     engine: EngineSection | None
     keys: Mapping[str, Any]
     sections: Mapping[str, Any]
 
 
-def read_job(sheet: Sheet, name: str, engines: Engines) -> Draft:
+def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
     """Read the draft of one job; record each mistake."""
-    written = sheet.table.get("engine")
+    written = toml_file.table.get("engine")
     named = written if isinstance(written, str) else ""
     engine = engines.get(named)
     models = SECTIONS | ({engine.name: engine.options} if engine else {})
     own = {*models, "hooks", *engines, named}
-    head = {key: written for key, written in sheet.table.items() if key not in own or key in declared(JobKeys)}
-    keys = read_keys(sheet, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
+    head = {
+        key: written for key, written in toml_file.table.items() if key not in own or key in declared_fields(JobKeys)
+    }
+    keys = decode_keys(toml_file, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
     if engine and engine.datasets and "source" in keys:
-        keys["source"] = as_dataset(keys["source"])
-    _judge_engine(sheet, keys, engine, engines)
-    _judge_schedule(sheet)
-    _judge_target(sheet, engine)
-    _judge_sections(sheet, engine)
-    sections = {key: _read_section(sheet, key, model, models) for key, model in models.items()}
-    _judge_snapshots(sheet, sections, engine)
-    hooks = read_hooks(sheet, _table(sheet, "hooks"))
-    return Draft(name=name, sheet=sheet, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
+        keys["source"] = dataset_location(keys["source"])
+    _judge_engine(toml_file, keys, engine, engines)
+    _judge_schedule(toml_file)
+    _judge_target(toml_file, engine)
+    _judge_sections(toml_file, engine)
+    sections = {key: _read_section(toml_file, key, model, models) for key, model in models.items()}
+    _judge_snapshots(toml_file, sections, engine)
+    hooks = parse_hooks(toml_file, _table(toml_file, "hooks"))
+    return JobDraft(name=name, toml_file=toml_file, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
 
 
-def _judge_engine(sheet: Sheet, keys: Mapping[str, Any], engine: EngineSection | None, engines: Engines) -> None:
+def _judge_engine(toml_file: TomlFile, keys: Mapping[str, Any], engine: EngineSection | None, engines: Engines) -> None:
     if "engine" in keys and not engine:
-        sheet.say(("engine",), f"there is no engine {shown(keys['engine'])}", one_of(engines))
-    for name in sheet.table.keys() & engines.keys() if engine else ():
+        toml_file.say(("engine",), f"there is no engine {show_value(keys['engine'])}", list_choices(engines))
+    for name in toml_file.table.keys() & engines.keys() if engine else ():
         if engine and name != engine.name:
-            sheet.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
+            toml_file.say((name,), f'the engine of this job is "{engine.name}"', f"[{engine.name}], or no such section")
 
 
-def _judge_sections(sheet: Sheet, engine: EngineSection | None) -> None:
+def _judge_sections(toml_file: TomlFile, engine: EngineSection | None) -> None:
     for name in engine.without if engine else ():
         section, _, key = name.partition(".")
-        table = sheet.table.get(section)
-        if engine and not key and section in sheet.table:
-            sheet.say((section,), f"means nothing to the engine {engine.name}", "no such section")
+        table = toml_file.table.get(section)
+        if engine and not key and section in toml_file.table:
+            toml_file.say((section,), f"means nothing to the engine {engine.name}", "no such section")
         if engine and key and isinstance(table, dict) and key in table:
             why = "carries no data" if engine.stays else "makes its own connections"
-            sheet.say((section, key), f"the engine {engine.name} {why}", "no such key")
+            toml_file.say((section, key), f"the engine {engine.name} {why}", "no such key")
 
 
-def _judge_target(sheet: Sheet, engine: EngineSection | None) -> None:
-    if engine and engine.stays and "target" in sheet.table:
-        sheet.say(("target",), f"the engine {engine.name} works on the source alone", "no target")
-    elif "target" not in sheet.table and not (engine and engine.stays):
-        sheet.say(
+def _judge_target(toml_file: TomlFile, engine: EngineSection | None) -> None:
+    if engine and engine.stays and "target" in toml_file.table:
+        toml_file.say(("target",), f"the engine {engine.name} works on the source alone", "no target")
+    elif "target" not in toml_file.table and not (engine and engine.stays):
+        toml_file.say(
             ("target",), "is missing", 'where the copies go: the name of a place in targets.toml, such as "backup"'
         )
 
 
-def _judge_snapshots(sheet: Sheet, sections: dict[str, Any], engine: EngineSection | None) -> None:
+def _judge_snapshots(toml_file: TomlFile, sections: dict[str, Any], engine: EngineSection | None) -> None:
     """Check the [snapshots] section. Why it needs a rule: without one sanoid would keep no snapshot at all."""
     snapshots = sections["snapshots"]
-    if "snapshots" not in sheet.table:
+    if "snapshots" not in toml_file.table:
         sections["snapshots"] = None
     elif engine and not engine.datasets:
-        sheet.say(
+        toml_file.say(
             ("snapshots",), f"the engine {engine.name} copies paths", "no such section: only datasets have snapshots"
         )
-    elif isinstance(snapshots, Snapshots) and snapshots.nothing:
-        sheet.say(("snapshots",), "keeps nothing", "how many stay, such as daily = 14")
+    elif isinstance(snapshots, SnapshotRules) and snapshots.nothing:
+        toml_file.say(("snapshots",), "keeps nothing", "how many stay, such as daily = 14")
 
 
-def _judge_schedule(sheet: Sheet) -> None:
+def _judge_schedule(toml_file: TomlFile) -> None:
     """Check the schedule keys. Why the later ones are wrong: the first in the file is taken as the intended one."""
-    first, *more = [key for key in sheet.table if key in WHEN] or [""]
+    first, *more = [key for key in toml_file.table if key in SCHEDULE_KEYS] or [""]
     for key in more:
-        sheet.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
-    if "min-interval" in sheet.table and "on" not in sheet.table:
-        sheet.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
-    if "window" in sheet.table and "stop-at" in sheet.table:
-        sheet.say(("stop-at",), '"window" tells already when runs stop', "only one of window and stop-at")
+        toml_file.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
+    if "min-interval" in toml_file.table and "on" not in toml_file.table:
+        toml_file.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
+    if "window" in toml_file.table and "stop-at" in toml_file.table:
+        toml_file.say(("stop-at",), '"window" tells already when runs stop', "only one of window and stop-at")
 
 
-def _table(sheet: Sheet, name: str) -> Table:
-    written = sheet.table.get(name, {})
+def _table(toml_file: TomlFile, name: str) -> Table:
+    written = toml_file.table.get(name, {})
     if isinstance(written, dict):
         return written
-    sheet.say((name,), f"{shown(written)} does not fit", f"a section: [{name}] on a line of its own")
+    toml_file.say((name,), f"{show_value(written)} does not fit", f"a section: [{name}] on a line of its own")
     return {}
 
 
-def _read_section(sheet: Sheet, name: str, model: type[Any], models: Mapping[str, type[Any]]) -> Any:
+def _read_section(toml_file: TomlFile, name: str, model: type[Any], models: Mapping[str, type[Any]]) -> Any:
     others = {key: other for key, other in models.items() if key != name}
-    return fill(sheet, model, _table(sheet, name), (name,), lambda key: _before(key) or _home(key, others))
+    return decode_section(
+        toml_file, model, _table(toml_file, name), (name,), lambda key: _before(key) or _home(key, others)
+    )
 
 
 def _before(key: str) -> str | None:
-    return "it before the first section" if key in declared(JobKeys) else None
+    return "it before the first section" if key in declared_fields(JobKeys) else None
 
 
 def _home(key: str, models: Mapping[str, type[Any]]) -> str | None:
     """Return the section to which a misplaced key belongs; None when no section knows it."""
-    return next((f"it below [{name}]" for name, model in models.items() if key in declared(model)), None)
+    return next((f"it below [{name}]" for name, model in models.items() if key in declared_fields(model)), None)
 
 
 def _section(key: str, head: Table, names: set[str]) -> str | None:
     """Return the section that was meant by an unknown one; None when the key holds no section."""
     if not isinstance(head[key], dict):
         return None
-    near = nearest(key, names)
+    near = nearest_name(key, names)
     return f"[{near}], the nearest name" if near else ", ".join(f"[{name}]" for name in sorted(names) if name)
 
 
-def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
+def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
     """Build the job of a draft without mistakes. `place`: with the location of this job's copy."""
     keys, sections = draft.keys, dict(draft.sections)
     options = sections.pop(engine.name)
     schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)
     return Job(
         name=draft.name,
-        file=draft.sheet.file,
+        file=draft.toml_file.file,
         engine=engine.name,
         source=keys["source"],
         target=place,
@@ -255,49 +279,51 @@ def finish(draft: Draft, engine: EngineSection, place: Place) -> Job:
 
 
 PLACE = '[place.NAME] with path = "/where/copies/go"'
-KINDS = ("place", "set", "disk")
+TARGET_TABLES = ("place", "set", "disk")
 
 
-def read_places(sheet: Sheet) -> dict[str, Place | None] | None:
+def parse_places(toml_file: TomlFile) -> dict[str, Place | None] | None:
     """Read every named place, None where its declaration is wrong; None: there is no place and no set at all. Record mistakes."""
-    for name in sheet.table:
-        if name not in KINDS:
-            near = nearest(name, KINDS)
+    for name in toml_file.table:
+        if name not in TARGET_TABLES:
+            near = nearest_name(name, TARGET_TABLES)
             meant = near and f"[{near}.NAME]"
-            sheet.say((name,), "unknown key", _below_a_place(name) or meant or PLACE)
-    table = sheet.table.get("place", {})
-    if table == {} and sheet.table.get("set"):
+            toml_file.say((name,), "unknown key", _below_a_place(name) or meant or PLACE)
+    table = toml_file.table.get("place", {})
+    if table == {} and toml_file.table.get("set"):
         return {}
     if not isinstance(table, dict) or not table:
-        if table or not sheet.mistakes:
-            sheet.say(("place",), f"{shown(table)} does not fit" if table else "there is no place", PLACE)
+        if table or not toml_file.mistakes:
+            toml_file.say(("place",), f"{show_value(table)} does not fit" if table else "there is no place", PLACE)
         return None
-    return {name: _place(sheet, name, written) for name, written in table.items()}
+    return {name: _place(toml_file, name, written) for name, written in table.items()}
 
 
 def _below_a_place(name: str) -> str | None:
     return "it below [place.NAME]" if name in ("path", "dataset") else None
 
 
-def _place(sheet: Sheet, name: str, written: object) -> Place | None:
+def _place(toml_file: TomlFile, name: str, written: object) -> Place | None:
     at = ("place", name)
     if not isinstance(written, dict):
-        sheet.say(at, f"{shown(written)} does not fit", f'[place.{name}] with path = "/where/copies/go"')
+        toml_file.say(at, f"{show_value(written)} does not fit", f'[place.{name}] with path = "/where/copies/go"')
         return None
     if not JOB_NAME.fullmatch(name):
-        sheet.say(at, "is no name for a place", "letters, digits, dots, - and _, the first a letter or a digit")
-    keys = fill(sheet, PlaceKeys, written, at, lambda _: None)
+        toml_file.say(at, "is no name for a place", "letters, digits, dots, - and _, the first a letter or a digit")
+    keys = decode_section(toml_file, PlaceKeys, written, at, lambda _: None)
     if len(written.keys() & {"path", "dataset"}) != 1:
         both = "path" in written
-        sheet.say(at, "has both a path and a dataset" if both else "has no path", 'one of path = "…" and dataset = "…"')
+        toml_file.say(
+            at, "has both a path and a dataset" if both else "has no path", 'one of path = "…" and dataset = "…"'
+        )
         return None
-    location = keys and (keys.path or (keys.dataset and as_dataset(keys.dataset)))
-    return _sound(sheet, at, name, location, dataset="dataset" in written) if location else None
+    location = keys and (keys.path or (keys.dataset and dataset_location(keys.dataset)))
+    return _sound(toml_file, at, name, location, dataset="dataset" in written) if location else None
 
 
-def _sound(sheet: Sheet, at: Path, name: str, location: Location, *, dataset: bool) -> Place | None:
-    wrong = wrong_dataset(location) if dataset else wrong_target(location)
+def _sound(toml_file: TomlFile, at: Path, name: str, location: Location, *, dataset: bool) -> Place | None:
+    wrong = dataset_mistake(location) if dataset else target_mistake(location)
     if wrong:
-        sheet.say((*at, "dataset" if dataset else "path"), *wrong)
+        toml_file.say((*at, "dataset" if dataset else "path"), *wrong)
         return None
     return Place(name=name, location=location)

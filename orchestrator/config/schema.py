@@ -5,17 +5,17 @@ from collections.abc import Iterable, Mapping
 from datetime import time
 from typing import Any
 
-from orchestrator.config.channels import KIND
-from orchestrator.config.decode import declared, kind_of
+from orchestrator.config.channels import CHANNEL_TYPE_HELP
+from orchestrator.config.decode import declared_fields, field_type
 from orchestrator.config.machine import SECTIONS as MACHINE
-from orchestrator.config.models import SECTIONS, WHEN, EngineSection, JobKeys, PlaceKeys
-from orchestrator.config.parse_job import EVENT, TIMEOUT
+from orchestrator.config.models import SCHEDULE_KEYS, SECTIONS, EngineSection, JobKeys, PlaceKeys
+from orchestrator.config.parse_job import EVENT_HELP, TIMEOUT_HELP
 from orchestrator.config.sets import IDENTITY
 from orchestrator.config.sets import SECTIONS as ROTATION
 from orchestrator.domain.fast_dataclass import MISSING, Field
-from orchestrator.domain.job import EVENTS, Hooks, Key, Limit
+from orchestrator.domain.job import EVENTS, ConfigKey, JobHooks, Limit
 from orchestrator.domain.names import JOB_NAME
-from orchestrator.domain.notice import KINDS
+from orchestrator.domain.notice import CHANNEL_TYPES
 from orchestrator.domain.units import Bytes
 
 Schema = dict[str, Any]
@@ -25,7 +25,7 @@ _TEXT: Schema = {"type": "string", "pattern": r"\S"}
 _SAMPLES: dict[type[Any], object] = {int: 4, float: 1.5, bool: True, tuple: ["one", "two"], str: "text"}
 
 
-def schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
+def make_schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
     """Return the schema of each kind of file, by the file it is for."""
     return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema(), "poolferry.toml": machine_schema()}
 
@@ -40,7 +40,7 @@ def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
         name: _table(engine.options, _first_line(engine.options)) for name, engine in engines.items()
     }
     head["properties"]["hooks"] = _hooks()
-    one = [{"required": [key]} for key in WHEN]
+    one = [{"required": [key]} for key in SCHEDULE_KEYS]
     head["oneOf"] = [*one, {"not": {"anyOf": one}}]
     head["allOf"] = [_only(engine, engines) for engine in engines.values()]
     return {"$schema": DRAFT, "title": "poolferry job", **head}
@@ -49,7 +49,7 @@ def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
 def targets_schema() -> Schema:
     """Build the schema of targets.toml."""
     place = _table(PlaceKeys, "A place that one job keeps its copies in.")
-    place["oneOf"] = [{"required": [key]} for key in declared(PlaceKeys)]
+    place["oneOf"] = [{"required": [key]} for key in declared_fields(PlaceKeys)]
     named = {"propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"}, "minProperties": 1}
     kinds = {name: _table(model, _first_line(model)) for name, model in ROTATION.items()}
     kinds["disk"]["properties"]["identity"]["pattern"] = IDENTITY
@@ -94,7 +94,7 @@ def machine_schema() -> Schema:
                 "type": "object",
                 "description": "Through which channels people are told, by name, each as [notice.NAME].",
                 "propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"},
-                "additionalProperties": {"oneOf": [_channel(kind) for kind in KINDS]},
+                "additionalProperties": {"oneOf": [_channel(kind) for kind in CHANNEL_TYPES]},
             },
         },
         "additionalProperties": False,
@@ -102,8 +102,8 @@ def machine_schema() -> Schema:
 
 
 def _channel(kind: str) -> Schema:
-    table = _table(KINDS[kind], _first_line(KINDS[kind]))
-    named: Schema = {"description": KIND, "type": "string", "const": kind, "examples": [kind]}
+    table = _table(CHANNEL_TYPES[kind], _first_line(CHANNEL_TYPES[kind]))
+    named: Schema = {"description": CHANNEL_TYPE_HELP, "type": "string", "const": kind, "examples": [kind]}
     return {
         **table,
         "properties": {"kind": named, **table["properties"]},
@@ -113,7 +113,7 @@ def _channel(kind: str) -> Schema:
 
 def written_default(field: "Field[Any]") -> object:
     """Return a key's default as a person would write it; None when there is none to write."""
-    rule: Key = field.metadata["key"]
+    rule: ConfigKey = field.metadata["key"]
     value = field.default
     if value is MISSING or value is None:
         return None
@@ -130,8 +130,8 @@ def written_default(field: "Field[Any]") -> object:
 
 def example_of(field: "Field[Any]") -> object:
     """Return a value that this key accepts: the declared example, else one that fits its kind."""
-    rule: Key = field.metadata["key"]
-    kind = kind_of(field)
+    rule: ConfigKey = field.metadata["key"]
+    kind = field_type(field)
     if rule.example:
         return rule.example if kind is str else json.loads(rule.example)
     if rule.choices:
@@ -147,7 +147,7 @@ def _measure(number: float, *, size: bool) -> str:
 
 
 def _table(model: type[Any], says: str) -> Schema:
-    fields = declared(model)
+    fields = declared_fields(model)
     required = [name for name, field in fields.items() if field.default is MISSING]
     return {
         "description": says,
@@ -159,8 +159,8 @@ def _table(model: type[Any], says: str) -> Schema:
 
 
 def _key(field: "Field[Any]") -> Schema:
-    rule: Key = field.metadata["key"]
-    kind = kind_of(field)
+    rule: ConfigKey = field.metadata["key"]
+    kind = field_type(field)
     single: Schema = _TEXT if kind in (str, tuple) else {"type": _TYPES[kind]}
     if rule.parse and _takes_numbers(rule):
         single = {"type": ["string", "number"], "pattern": r"\S"}
@@ -174,7 +174,7 @@ def _key(field: "Field[Any]") -> Schema:
     return {"description": rule.says, **shape, **told, "examples": [example_of(field)]}
 
 
-def _takes_numbers(rule: Key) -> bool:
+def _takes_numbers(rule: ConfigKey) -> bool:
     try:
         return rule.parse is not None and bool(rule.parse("7") or True)
     except ValueError:
@@ -185,10 +185,11 @@ def _hooks() -> Schema:
     argv = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     calls = [_TEXT, argv, {"type": "array", "items": argv, "minItems": 1}]
     events: Schema = {
-        event: {"description": EVENT, "anyOf": calls, "examples": [["/usr/local/bin/tell", event]]} for event in EVENTS
+        event: {"description": EVENT_HELP, "anyOf": calls, "examples": [["/usr/local/bin/tell", event]]}
+        for event in EVENTS
     }
-    timeout = _measure(float(Hooks().timeout), size=False)
-    events["timeout"] = {"description": TIMEOUT, **_TEXT, "default": timeout, "examples": ["5m"]}
+    timeout = _measure(float(JobHooks().timeout), size=False)
+    events["timeout"] = {"description": TIMEOUT_HELP, **_TEXT, "default": timeout, "examples": ["5m"]}
     return {
         "description": "Executables to call.",
         "type": "object",

@@ -71,16 +71,16 @@ environment, and with the same as one JSON object on its standard input. Exit 0 
 """
 
 
-def starting_files(source: str, target: str) -> Mapping[str, str]:
+def starter_files(source: str, target: str) -> Mapping[str, str]:
     """Return the text of each file by its path in the configuration's directory, for a first job."""
     return {
-        "targets.toml": _TARGETS.replace("{target}", quoted(target)),
-        "jobs/home.toml": _JOB.replace("{source}", quoted(source)),
+        "targets.toml": _TARGETS.replace("{target}", quote_location(target)),
+        "jobs/home.toml": _JOB.replace("{source}", quote_location(source)),
         "hooks/README.md": _HOOKS,
     }
 
 
-def quoted(location: str) -> str:
+def quote_location(location: str) -> str:
     """Return a path or URL as a TOML text. Why a URL for some paths: TOML holds Unicode, names hold any bytes."""
     if location.startswith("/") and ("://" in location or any("\ud800" <= char <= "\udfff" for char in location)):
         location = "file://" + quote_from_bytes(location.encode("utf-8", "surrogateescape"))

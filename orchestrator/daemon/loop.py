@@ -6,20 +6,20 @@ from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
-from orchestrator.app.config_cache import Kept, config_for_runs, mark, read_anew
-from orchestrator.app.due_check import Memory, Seen, look, next_slot, unrecorded
-from orchestrator.app.pidfile import Presence, alone_here
-from orchestrator.app.worker import Awake, Running
-from orchestrator.daemon.notifier import Teller
-from orchestrator.daemon.sd_notify import Manager
-from orchestrator.daemon.wakeup import Bell, Heard, signals
-from orchestrator.domain.due import Absence, Away, Owed
+from orchestrator.app.config_cache import LoadedConfig, config_fingerprint, config_for_runs, reload_config
+from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due, next_scheduled_time, retry_unrecorded
+from orchestrator.app.pidfile import DaemonPresence, hold_daemon_lock
+from orchestrator.app.worker import RunProcess, SleepInhibitor
+from orchestrator.daemon.notifier import Notifier
+from orchestrator.daemon.sd_notify import ServiceManager
+from orchestrator.daemon.wakeup import SignalRequests, Wakeup, listen_to_signals
+from orchestrator.domain.due import Downtime, DowntimeCause, DueRun
 from orchestrator.domain.errors import HistoryError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.machine import INHIBITS
-from orchestrator.domain.schedule import Cron, Daily, parse_normal
+from orchestrator.domain.schedule import CronSchedule, DailySchedule, parse_normal_schedule
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.schedule.clockwork import EVERY_S, Clockwork
+from orchestrator.schedule.clockwork import EVERY_S, ScheduleTimers
 
 LOOK_S = 25.0
 DRAIN_S = 70.0
@@ -33,19 +33,23 @@ class Daemon:
     def __init__(self, where: compose.Directories, say: Say) -> None:
         self._where = where
         self._say = say
-        self._bell = Bell()
-        self._manager = Manager()
-        self._running: dict[str, Running] = {}
+        self._bell = Wakeup()
+        self._manager = ServiceManager()
+        self._running: dict[str, RunProcess] = {}
         self._abandoned: set[str] = set()
         self._ticked = compose.monotonic()
         self._looked = compose.now()
-        self._seen: Seen | None = None
+        self._seen: DueCheckResult | None = None
         self._soon: tuple[datetime, str] | None = None  # the next slot of all, and whose
 
     def live(self) -> int:
         """Run until a signal ends the daemon. Raises: DeclarationError · HistoryError · NotNow: another one runs."""
-        with alone_here(self._where.state), compose.open_history(self._where) as history, signals(self._bell) as heard:
-            self._history, self._book = history, history.owing
+        with (
+            hold_daemon_lock(self._where.state),
+            compose.open_history(self._where) as history,
+            listen_to_signals(self._bell) as heard,
+        ):
+            self._history, self._book = history, history.due_runs
             self._begin()
             while not heard.end:
                 if heard.reload:
@@ -58,21 +62,21 @@ class Daemon:
 
     def _begin(self) -> None:
         now = compose.now()
-        self._memory = Memory(self._book)
-        self._kept = read_anew(self._where, None)
+        self._memory = JobHistoryCache(self._book)
+        self._kept = reload_config(self._where, None)
         self._changed = self._kept.mark
         self._complain()
         self._heal()
-        who = compose.identity()
-        self._presence = Presence(self._book, boot=who.boot, pid=who.pid, now=now)
-        self._calendar, self._zone = timekeeping.calendar(), timekeeping.zone_mark()
-        self._clockwork = Clockwork(self._bell.ring, self._tick)
-        self._awake = Awake(INHIBITS[self._kept.machine.clock.inhibit])
-        self._teller = Teller(self._where, self._say)
+        who = compose.process_identity()
+        self._presence = DaemonPresence(self._book, boot=who.boot, pid=who.pid, now=now)
+        self._calendar, self._zone = timekeeping.local_calendar(), timekeeping.zone_fingerprint()
+        self._clockwork = ScheduleTimers(self._bell.ring, self._tick)
+        self._awake = SleepInhibitor(INHIBITS[self._kept.machine.clock.inhibit])
+        self._teller = Notifier(self._where, self._say)
         self._teller.take(self._kept)
         self._take(self._kept)
         for absence in self._presence.absences:
-            self._say(_told(absence, self._calendar.show))
+            self._say(_describe_start(absence, self._calendar.show))
         self._see(now)  # first what came of the runs before, which may put off the next try
         self._book.try_at_once()
         self._manager.ready()
@@ -84,8 +88,8 @@ class Daemon:
 
     def _reload(self) -> None:
         self._manager.reloading()
-        self._kept = read_anew(self._where, self._kept)
-        self._changed = mark(self._where.config)
+        self._kept = reload_config(self._where, self._kept)
+        self._changed = config_fingerprint(self._where.config)
         self._complain()
         self._take(self._kept)
         self._teller.take(self._kept)
@@ -104,12 +108,12 @@ class Daemon:
         if self._kept.no_copy:
             self._say(f"no copy of the configuration could be kept, so mind how you change it: {self._kept.no_copy}")
 
-    def _take(self, kept: Kept) -> None:
+    def _take(self, kept: LoadedConfig) -> None:
         jobs = kept.configuration.jobs
-        schedules = {parse_normal(job.schedule) for job in jobs if job.schedule}
-        timed = tuple(each for each in schedules if isinstance(each, Cron | Daily))
+        schedules = {parse_normal_schedule(job.schedule) for job in jobs if job.schedule}
+        timed = tuple(each for each in schedules if isinstance(each, CronSchedule | DailySchedule))
         self._clockwork.ring_at(timed, self._calendar)
-        gone = {*self._book.anchors(), *self._book.owed()} - {job.name for job in jobs}
+        gone = {*self._book.anchors(), *self._book.due()} - {job.name for job in jobs}
         if gone:
             self._book.forget(gone)
         self._memory.forget()
@@ -117,13 +121,13 @@ class Daemon:
 
     def _notice_changes(self) -> None:
         """Report once a change of the configuration files that is not loaded yet, or of the time zone."""
-        now = mark(self._where.config)
+        now = config_fingerprint(self._where.config)
         if now != self._changed:
             self._changed = now
             self._say("the configuration has changed since it was read; SIGHUP (systemctl reload) takes it in")
-        zone = timekeeping.zone_mark()
+        zone = timekeeping.zone_fingerprint()
         if zone != self._zone:
-            self._zone, self._calendar = zone, timekeeping.calendar()
+            self._zone, self._calendar = zone, timekeeping.local_calendar()
             self._say("the machine's time zone has changed")
             self._take(self._kept)
 
@@ -134,44 +138,44 @@ class Daemon:
         try:
             absence = self._presence.look(now)
             if absence is not None:
-                self._say(_told(absence, self._calendar.show))
+                self._say(_describe_start(absence, self._calendar.show))
             self._clockwork.wake()
             self._notice_changes()
             ended = self._collect(now)
             seen = self._see(now)
-            for owed in seen.turn.begin:
-                self._start(owed)
+            for due_run in seen.turn.begin:
+                self._start(due_run)
             self._tell(seen, now, changed=bool(ended or seen.fresh or seen.over or seen.turn.begin))
         except HistoryError as error:
-            self._say(f"{error.why}; {error.cure}")
+            self._say(f"{error.why}; {error.hint}")
             self._manager.status(error.why)
         if compose.monotonic() - self._ticked < _STILL:
             self._manager.alive()
 
-    def _see(self, now: datetime) -> Seen:
-        seen = look(
+    def _see(self, now: datetime) -> DueCheckResult:
+        seen = check_due(
             self._kept.configuration.jobs, self._book, self._memory, now=now, calendar=self._calendar, book=self._book,
             parallel=self._kept.machine.clock.parallel, running=tuple(self._running), abandoned=self._abandoned,
             absences=self._presence.absences,
         )  # fmt: skip
         for over in seen.over:
             self._say(f"{over.job}: owes nothing more: {over.why}")
-        for owed in seen.fresh:
-            self._say(f"{owed.job}: owes a run: {owed.why}")
+        for due_run in seen.fresh:
+            self._say(f"{due_run.job}: owes a run: {due_run.why}")
         if seen.over or seen.fresh:
             self._memory.forget()
         self._seen = seen
         return seen
 
-    def _start(self, owed: Owed) -> None:
-        job = self._kept.configuration.job(owed.job)
+    def _start(self, due_run: DueRun) -> None:
+        job = self._kept.configuration.job(due_run.job)
         where = replace(self._where, config=config_for_runs(self._where, self._kept))
-        running = Running(job, owed, where, os.environ)
+        running = RunProcess(job, due_run, where, os.environ)
         self._running[job.name] = running
         self._awake.need(True)
         running.begin(self._say, self._bell.ring)
 
-    def _collect(self, now: datetime) -> list[Running]:
+    def _collect(self, now: datetime) -> list[RunProcess]:
         """Handle and return the runs that have ended; repair and retry those that died without a record."""
         ended = [running for running in self._running.values() if running.result is not None]
         if not ended:
@@ -184,41 +188,47 @@ class Daemon:
             if left := running.left_behind():
                 self._say(f"{name}: {left}; it is left behind, and other places go on")
                 self._abandoned.add(name)
-            owed = self._book.owed().get(name)
-            past = self._memory.past((name,), {name: owed}).get(name) if owed else None
-            again = unrecorded(owed, past, running.outcome(), now) if owed and past else None
+            due_run = self._book.due().get(name)
+            past = self._memory.past((name,), {name: due_run}).get(name) if due_run else None
+            again = retry_unrecorded(due_run, past, running.outcome(), now) if due_run and past else None
             if again is not None:
                 self._say(f"{name}: {again.told}; it is tried again at {self._calendar.show(again.not_before or now)}")
-                self._book.write(owed=(again,))
+                self._book.write(due_runs=(again,))
         self._memory.forget()
         if not self._running:
             self._awake.need(False)
         return ended
 
     def _heal(self) -> None:
-        for run in self._history.heal(compose.alive, compose.now()):
+        for run in self._history.heal(compose.is_process_alive, compose.now()):
             self._say(f"run {run} had died without an end; it is recorded as interrupted")
 
     # What others are told
 
-    def _tell(self, seen: Seen, now: datetime, *, changed: bool) -> None:
+    def _tell(self, seen: DueCheckResult, now: datetime, *, changed: bool) -> None:
         names = ", ".join(self._running) or "nothing"
         waits = (
             f"; {show_count(len(seen.turn.waiting), 'owed run waits', 'owed runs wait')}" if seen.turn.waiting else ""
         )
         if changed or self._soon is None or self._soon[0] <= now or now < self._looked:
-            slots = [(slot, job.name) for job in self._kept.configuration.jobs if (slot := self._next(job.name, now))]
+            slots = [
+                (scheduled_at, job.name)
+                for job in self._kept.configuration.jobs
+                if (scheduled_at := self._next(job.name, now))
+            ]
             self._soon = min(slots, default=None)
         self._looked = now
         soon = f"; next {self._soon[1]} at {self._calendar.show(self._soon[0])}" if self._soon else ""
         broken = "the configuration has mistakes; " if self._kept.mistakes else ""
         self._manager.status(f"{broken}running: {names}{waits}{soon}")
-        awake = max((each.ended for each in self._presence.absences if each.away is not Away.SET), default=None)
-        self._teller.tell(now, awake, changed=changed)
+        awake = max(
+            (each.ended for each in self._presence.absences if each.away is not DowntimeCause.SET), default=None
+        )
+        self._teller.notify(now, awake, changed=changed)
 
     def _next(self, name: str, now: datetime) -> datetime | None:
         job = self._kept.configuration.job(name)
-        return next_slot(job, self._seen.past.get(name) if self._seen else None, self._calendar, now)
+        return next_scheduled_time(job, self._seen.past.get(name) if self._seen else None, self._calendar, now)
 
     def _patience(self) -> float:
         """Return how long to wait for a wakeup: until something is due, and always less than the watchdog allows."""
@@ -230,7 +240,7 @@ class Daemon:
 
     # The end
 
-    def _drain(self, heard: Heard) -> None:
+    def _drain(self, heard: SignalRequests) -> None:
         self._manager.stopping()
         self._say(f"ends ({heard.end})" + (f"; asks {', '.join(self._running)} to end too" if self._running else ""))
         for running in self._running.values():
@@ -246,6 +256,6 @@ class Daemon:
         self._presence.end(compose.now())
 
 
-def _told(absence: Absence, show: Callable[[datetime], str]) -> str:
+def _describe_start(absence: Downtime, show: Callable[[datetime], str]) -> str:
     long = show_duration((absence.ended - absence.begun) / timedelta(seconds=1))
     return f"{absence.away} from {show(absence.begun)} to {show(absence.ended)} ({long})"

@@ -13,7 +13,7 @@ _PATIENCE = 10.0  # seconds that one request may take
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Served:
+class MetricsServer:
     """A listening server, until it is closed."""
 
     def __init__(self, server: socketserver.BaseServer, socket_file: str | None) -> None:
@@ -32,13 +32,13 @@ class Served:
                 os.unlink(self._file)
 
 
-def serve_metrics(listen: str, text: Callable[[], bytes]) -> Served:
+def serve_metrics(listen: str, text: Callable[[], bytes]) -> MetricsServer:
     """Start to answer. `listen`: as in [metrics]; `text`: the numbers, called for each request in a thread of ours.
 
     A unix socket is for its owner and group. Raises: OSError when it cannot listen there.
     """
 
-    class Answer(_Answer):
+    class Answer(_MetricsHandler):
         numbers = staticmethod(text)
 
     if listen.startswith("unix:"):
@@ -46,17 +46,17 @@ def serve_metrics(listen: str, text: Callable[[], bytes]) -> Served:
         _remove_stale(path)
         server: socketserver.BaseServer = _UnixServer(path, Answer)
         os.chmod(path, 0o660)
-        return Served(server, path)
+        return MetricsServer(server, path)
     address, _, port = listen.rpartition(":")
-    return Served(_server_of(address.strip("[]"))((address.strip("[]"), int(port)), Answer), None)
+    return MetricsServer(_server_of(address.strip("[]"))((address.strip("[]"), int(port)), Answer), None)
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class _TcpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
 
-class _ServerSix(_Server):
+class _Tcp6Server(_TcpServer):
     address_family = socket.AF_INET6
 
 
@@ -64,8 +64,8 @@ class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 
-def _server_of(address: str) -> type[_Server]:
-    return _ServerSix if ":" in address else _Server
+def _server_of(address: str) -> type[_TcpServer]:
+    return _Tcp6Server if ":" in address else _TcpServer
 
 
 def _remove_stale(path: str) -> None:
@@ -77,7 +77,7 @@ def _remove_stale(path: str) -> None:
         os.unlink(path)
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _MetricsHandler(BaseHTTPRequestHandler):
     """The handler of GET /metrics, and of nothing else."""
 
     timeout = _PATIENCE

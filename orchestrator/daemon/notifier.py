@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.machine import anybody_listens
+from orchestrator.domain.machine import has_subscribers
 
 if TYPE_CHECKING:
-    from orchestrator.app.config_cache import Kept
-    from orchestrator.daemon.metrics_server import Served
+    from orchestrator.app.config_cache import LoadedConfig
+    from orchestrator.daemon.metrics_server import MetricsServer
 
 Say = Callable[[str], None]
 OFTEN_S = 300.0  # also when nothing has happened: a job becomes late by time alone
 
 
-class Teller:
+class Notifier:
     """Sender of notices and metrics, after a change and else every five minutes. One round at a time: later changes wait."""
 
     def __init__(self, where: compose.Directories, say: Say) -> None:
         self._where = where
         self._say = say
-        self._kept: Kept | None = None
+        self._kept: LoadedConfig | None = None
         self._thread: threading.Thread | None = None
         self._told = float("-inf")
         self._missed = False
-        self._served: Served | None = None
+        self._served: MetricsServer | None = None
 
-    def take(self, kept: "Kept") -> None:
+    def take(self, kept: "LoadedConfig") -> None:
         """Use this configuration from now on."""
         before, self._kept = self._kept, kept
         if before is None or before.machine.metrics.listen != kept.machine.metrics.listen:
@@ -53,10 +53,10 @@ class Teller:
 
         return metrics_text(self._where, self._kept.configuration.jobs if self._kept else (), compose.now())
 
-    def tell(self, now: datetime, awake: datetime | None, *, changed: bool) -> None:
+    def notify(self, now: datetime, awake: datetime | None, *, changed: bool) -> None:
         """Start a round of notices and metrics, when something has changed or the interval has passed."""
         kept, instant = self._kept, compose.monotonic()
-        if kept is None or not (_anybody(kept) or kept.machine.metrics.textfile):
+        if kept is None or not (_has_receivers(kept) or kept.machine.metrics.textfile):
             return
         self._missed |= changed
         busy = self._thread is not None and self._thread.is_alive()
@@ -72,12 +72,12 @@ class Teller:
         if self._thread is not None:
             self._thread.join(5)
 
-    def _go(self, kept: "Kept", now: datetime, awake: datetime | None) -> None:
+    def _go(self, kept: "LoadedConfig", now: datetime, awake: datetime | None) -> None:
         try:
-            if _anybody(kept):
-                from orchestrator.app.notify import tell_what_changed
+            if _has_receivers(kept):
+                from orchestrator.app.notify import notify_changes
 
-                tell_what_changed(self._where, kept.configuration.jobs, kept.machine, now, say=self._say, awake=awake)
+                notify_changes(self._where, kept.configuration.jobs, kept.machine, now, say=self._say, awake=awake)
             if kept.machine.metrics.textfile:
                 from orchestrator.app.metrics import write_metrics
 
@@ -86,6 +86,6 @@ class Teller:
             self._say(f"what changed could not be told: {error}")
 
 
-def _anybody(kept: "Kept") -> bool:
+def _has_receivers(kept: "LoadedConfig") -> bool:
     """Return True when any receiver of notices is configured."""
-    return anybody_listens(kept.configuration.jobs, kept.machine)
+    return has_subscribers(kept.configuration.jobs, kept.machine)

@@ -7,7 +7,7 @@ import time
 SHARE = 2  # of the watchdog's patience, so that one late ping is none too few
 
 
-class Manager:
+class ServiceManager:
     """The service manager that started us, if it listens."""
 
     def __init__(self) -> None:

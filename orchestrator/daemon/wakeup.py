@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 
-class Bell:
+class Wakeup:
     """The loop's wakeup, safe in any thread or signal handler: it takes no lock. Several before one check are one."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Bell:
                 os.eventfd_read(self._bell)
 
 
-class Heard:
+class SignalRequests:
     """Requests received by signals."""
 
     def __init__(self) -> None:
@@ -36,17 +36,17 @@ class Heard:
 
 
 @contextlib.contextmanager
-def signals(bell: Bell) -> Iterator[Heard]:
+def listen_to_signals(wakeup: Wakeup) -> Iterator[SignalRequests]:
     """Handle signals while inside: SIGTERM and SIGINT request the end, SIGHUP a reload of the configuration."""
-    found = Heard()
+    found = SignalRequests()
 
     def ends(number: int, _: FrameType | None) -> None:
         found.end = signal.Signals(number).name
-        bell.ring()
+        wakeup.ring()
 
     def reloads(_: int, __: FrameType | None) -> None:
         found.reload = True
-        bell.ring()
+        wakeup.ring()
 
     handlers = {signal.SIGTERM: ends, signal.SIGINT: ends, signal.SIGHUP: reloads}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

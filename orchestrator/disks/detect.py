@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from orchestrator.disks.errors import explain
-from orchestrator.domain.device import Device
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.plan import Effect, Pipeline, alone
-from orchestrator.domain.rotation import BELOW, POOL, Disk
+from orchestrator.domain.plan import Effect, Pipeline, single_command
+from orchestrator.domain.rotation import LUKS_NODE_SUFFIX, POOL_PREFIX, Disk
 from orchestrator.domain.units import Seconds
-from orchestrator.process.executor import Reader, broken
+from orchestrator.process.executor import Reader, pipeline_failure
 
 # NAME is not read. Why: the list is a tree, and a disk tells its parts, only where it is asked for.
 _COLUMNS = "NAME,KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS,HCTL"
@@ -27,17 +27,17 @@ UNKNOWN = "data of no known kind"
 
 def tree_pipeline() -> Pipeline:
     """Return the command to list all block devices, each with what was made on it."""
-    return alone("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
+    return single_command("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
 
 
 def probe_pipeline(path: str) -> Pipeline:
     """Return the command to read what lies on a device: udev's data may be older than a person's last action."""
-    return alone("blkid", "-p", "-o", "export", path, effect=Effect.READS)
+    return single_command("blkid", "-p", "-o", "export", path, effect=Effect.READS)
 
 
 def signatures_pipeline(path: str) -> Pipeline:
     """Return the command to read every signature on a device."""
-    return alone("wipefs", "--no-act", "--json", path, effect=Effect.READS)
+    return single_command("wipefs", "--no-act", "--json", path, effect=Effect.READS)
 
 
 def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
@@ -48,12 +48,12 @@ def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
     """
     starts = dict.fromkeys((0, max(0, size - _END)))
     return tuple(
-        alone("cmp", "-s", "-n", str(_END), "-i", f"{start}:0", path, "/dev/zero", effect=Effect.READS)
+        single_command("cmp", "-s", "-n", str(_END), "-i", f"{start}:0", path, "/dev/zero", effect=Effect.READS)
         for start in starts
     )
 
 
-def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ...]:
+def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[BlockDevice, ...]:
     """Return every block device that is here; removable ones, and those of which udev reports nothing, are read.
 
     `also`: paths of more that are read. Raises: OutsideError.
@@ -61,20 +61,20 @@ def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[Device, ..
     return tuple(_fresh(device, reader) if _to_be_read(device, also) else device for device in list_devices(reader))
 
 
-def list_devices(reader: Reader) -> tuple[Device, ...]:
+def list_devices(reader: Reader) -> tuple[BlockDevice, ...]:
     """Return every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
-        raise explain(broken(tree_pipeline(), listed))
+        raise explain(pipeline_failure(tree_pipeline(), listed))
     return parse_tree(listed.stdout)
 
 
-def _to_be_read(device: Device, also: Sequence[str]) -> bool:
+def _to_be_read(device: BlockDevice, also: Sequence[str]) -> bool:
     unknown = not device.kind and not device.above
     return bool(device.size) and not device.parts and (device.external or unknown or device.path in also)
 
 
-def _fresh(device: Device, reader: Reader) -> Device:
+def _fresh(device: BlockDevice, reader: Reader) -> BlockDevice:
     """Return the device with what lies on it now. Why not by blkid alone: to it an unreadable device is a blank one."""
     probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
     if probed.well:
@@ -103,16 +103,16 @@ def parse_signatures(text: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each["type"] for each in found))
 
 
-def parse_tree(text: bytes) -> tuple[Device, ...]:
+def parse_tree(text: bytes) -> tuple[BlockDevice, ...]:
     """Parse lsblk's JSON into devices. A partition takes a missing bus and serial from its disk."""
-    found: dict[str, Device] = {}
+    found: dict[str, BlockDevice] = {}
     for node in json.loads(text)["blockdevices"]:
         for device in _walk(node, None):
             found.setdefault(device.name, device)
     return tuple(found.values())
 
 
-def _walk(node: Mapping[str, Any], parent: Device | None) -> Iterator[Device]:
+def _walk(node: Mapping[str, Any], parent: BlockDevice | None) -> Iterator[BlockDevice]:
     below = node.get("children", [])
     parts = tuple(child["kname"] for child in below if child["type"] == "part")
     above = [child for child in below if child["type"] != "part"]
@@ -126,9 +126,9 @@ def _walk(node: Mapping[str, Any], parent: Device | None) -> Iterator[Device]:
             yield from _walk(child, own)
 
 
-def _device(node: Mapping[str, Any], whole: Device | None, parts: tuple[str, ...]) -> Device:
+def _device(node: Mapping[str, Any], whole: BlockDevice | None, parts: tuple[str, ...]) -> BlockDevice:
     external = node["tran"] == "usb" or bool(node["hotplug"]) or bool(node["rm"])
-    return Device(
+    return BlockDevice(
         name=node["kname"], path=node["path"], disk=whole.disk if whole else node["kname"], size=int(node["size"]),
         kind=node["fstype"] or "", uuid=(node["uuid"] or "").lower(), sub="", label=node["label"] or "",
         read_only=bool(node["ro"]), external=(external or (whole is not None and whole.external)) and node["type"] != "rom",
@@ -157,7 +157,7 @@ def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
     return found
 
 
-def with_probe(device: Device, told: Mapping[str, str]) -> Device:
+def with_probe(device: BlockDevice, told: Mapping[str, str]) -> BlockDevice:
     """Return the device with what blkid reports of it."""
     return replace(
         device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
@@ -165,14 +165,14 @@ def with_probe(device: Device, told: Mapping[str, str]) -> Device:
     )  # fmt: skip
 
 
-def held(disks: Iterable[Disk]) -> dict[str, bool]:
+def pools_without_disk(disks: Iterable[Disk]) -> dict[str, bool]:
     """Return the names of disks whose pool lies on a mapped device now, and whether its export is under way.
 
     Why not of lsblk: it leaves out what lost its disk.
     """
     there = [disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk))]
     exports = set(_exports()) if there else set[str]()
-    return {name: f"{POOL}{name}" in exports for name in there}
+    return {name: f"{POOL_PREFIX}{name}" in exports for name in there}
 
 
 def _exports() -> Iterator[str]:
@@ -186,12 +186,12 @@ def _exports() -> Iterator[str]:
 
 def node_path(disk: Disk) -> str:
     """Return the path of the lowest mapped device below a disk's pool."""
-    return f"/dev/mapper/{POOL}{disk.name}{BELOW if disk.inside else ''}"
+    return f"/dev/mapper/{POOL_PREFIX}{disk.name}{LUKS_NODE_SUFFIX if disk.inside else ''}"
 
 
-def find_path(path: str, reader: Reader) -> tuple[Device | None, tuple[Device, ...]]:
+def find_path(path: str, reader: Reader) -> tuple[BlockDevice | None, tuple[BlockDevice, ...]]:
     """Find the device of that path, or of a link to it, and all present ones; None: not found. Raises: OutsideError."""
-    pipeline = alone("readlink", "-f", path, effect=Effect.READS)
+    pipeline = single_command("readlink", "-f", path, effect=Effect.READS)
     found = reader.read(pipeline, timeout=_PATIENCE)
     real = found.stdout.decode("utf-8", "surrogateescape").strip() if found.well else path
     devices = survey_devices(reader, (path, real))

@@ -3,8 +3,8 @@
 from types import ModuleType
 
 from orchestrator.disks import filesystem, pool
-from orchestrator.domain.device import Device
-from orchestrator.domain.rotation import Disk, Marker, Use
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
 from orchestrator.process.executor import Reader, Writer
 
 
@@ -12,24 +12,24 @@ def _of(disk: Disk) -> ModuleType:
     return pool if disk.content == "zfs" else filesystem
 
 
-def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
     """Read the marker on the disk without changing the disk; None: there is none. Raises: OrchestratorError."""
     if disk.content == "zfs":
         return pool.peek(disk, device, writer)
     return filesystem.peek(disk, device, writer)
 
 
-def attach(disk: Disk, device: Device, writer: Writer) -> None:
+def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Make a verified disk usable. Raises: OrchestratorError; then all is as before."""
     _of(disk).attach(disk, device, writer)
 
 
-def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
     """Write the marker; it is on the medium when this returns. Raises: OrchestratorError."""
     _of(disk).mark(disk, marker, writer, notes)
 
 
-def use(disk: Disk, device: Device, reader: Reader) -> Use:
+def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
     """Return whether copies may be written to a disk that is here."""
     if disk.content == "zfs":
         return pool.use(disk, device, reader)
@@ -42,9 +42,9 @@ def prepare(disk: Disk, path: str, writer: Writer) -> None:
         pool.prepare(disk, path.rpartition("/")[0], writer)
 
 
-def is_held(disk: Disk, reader: Reader) -> bool:
+def is_still_imported(disk: Disk, reader: Reader) -> bool:
     """Return True when something of a disk that is gone cannot be removed."""
-    return disk.content == "zfs" and pool.is_held(disk, reader)
+    return disk.content == "zfs" and pool.is_still_imported(disk, reader)
 
 
 def detach(disk: Disk, writer: Writer) -> None:

@@ -12,62 +12,63 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.failure_table import FailureRow, find_failure
-from orchestrator.process.pipeline import Broken, StopReason
+from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 
-class Locked(OutsideError):
+class DiskLocked(OutsideError):
     """A disk whose key does not open it."""
 
 
-class Busy(OutsideError):
+class DiskBusy(OutsideError):
     """A disk or pool that cannot be released because it is still in use."""
 
 
-class Damaged(OutsideError):
+class DiskDamaged(OutsideError):
     """A damaged filesystem or pool on a disk, or a disk that is gone."""
 
 
-class NeedsCheck(Damaged):
+class FilesystemNeedsCheck(DiskDamaged):
     """A filesystem that a person must check, because automatic repair was not enough."""
 
 
-class Hangs(Stalled):
+class PoolHangs(Stalled):
     """A pool that could not be released, and that only a restart of the machine removes."""
 
 
-class TooNew(OutsideError):
+class PoolTooNew(OutsideError):
     """A pool with features that this machine's OpenZFS does not know."""
 
 
 # DEVICE: whoever says it puts in the disk's own.
 _CHECK = "`e2fsck -f DEVICE` tells the damage and asks before it repairs any of it; then plug the disk in again; `smartctl -a DEVICE` tells its health"
 _TABLE = (
-    FailureRow(program="cryptsetup", words=r"No key available", error=Locked, why="the key does not open the disk",
-          cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    FailureRow(program="cryptsetup", words=r"Failed to open key file|No such file", error=Locked,
-          why="the file with the disk's key cannot be read", cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    FailureRow(program="zfs", words=r"Key load error|Incorrect key|Failed to open key", error=Locked,
-          why="the key does not open the pool's datasets", cure="look at key-file in targets.toml; poolferry disks scan tries again"),
-    FailureRow(words=r"target is busy|device is busy|pool is busy|is still in use|Device or resource busy", error=Busy,
-          why="somebody still uses the disk", cure="leave the folder or end the program that uses it, then: poolferry disks eject"),
-    FailureRow(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=NeedsCheck,
-          why="its filesystem is damaged in a way that needs a decision", cure=_CHECK),
-    FailureRow(program="mount", words=r"Structure needs cleaning|bad superblock", error=NeedsCheck, why="its filesystem is damaged", cure=_CHECK),
-    FailureRow(program="zpool", words=r"newer version|unsupported (version or )?feature|uses the following feature", error=TooNew,
+    FailureRow(program="cryptsetup", words=r"No key available", error=DiskLocked, why="the key does not open the disk",
+          hint="look at key-file in targets.toml; poolferry disks scan tries again"),
+    FailureRow(program="cryptsetup", words=r"Failed to open key file|No such file", error=DiskLocked,
+          why="the file with the disk's key cannot be read", hint="look at key-file in targets.toml; poolferry disks scan tries again"),
+    FailureRow(program="zfs", words=r"Key load error|Incorrect key|Failed to open key", error=DiskLocked,
+          why="the key does not open the pool's datasets", hint="look at key-file in targets.toml; poolferry disks scan tries again"),
+    FailureRow(words=r"target is busy|device is busy|pool is busy|is still in use|Device or resource busy", error=DiskBusy,
+          why="somebody still uses the disk", hint="leave the folder or end the program that uses it, then: poolferry disks eject"),
+    FailureRow(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=FilesystemNeedsCheck,
+          why="its filesystem is damaged in a way that needs a decision", hint=_CHECK),
+    FailureRow(program="mount", words=r"Structure needs cleaning|bad superblock", error=FilesystemNeedsCheck, why="its filesystem is damaged", hint=_CHECK),
+    FailureRow(program="zpool", words=r"newer version|unsupported (version or )?feature|uses the following feature", error=PoolTooNew,
           why="its pool uses features that this machine's OpenZFS does not have; nothing was upgraded or changed",
-          cure="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
-    FailureRow(program="zpool", words=r"previously in use from another system", error=Damaged,
-          why="the pool was not let go by the machine that used it last", cure="plug it in there and eject it; or poolferry disks readopt"),
+          hint="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
+    FailureRow(program="zpool", words=r"previously in use from another system", error=DiskDamaged,
+          why="the pool was not let go by the machine that used it last", hint="plug it in there and eject it; or poolferry disks readopt"),
     FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no room left",
-          cure="let [keep] remove more points, or enroll a larger disk"),
+          hint="let [keep] remove more points, or enroll a larger disk"),
     FailureRow(words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
-          why="only root may do this", cure="run poolferry as root, or through its service"),
-    FailureRow(words=r"Input/output error|I/O error|can't read superblock|bad superblock|Structure needs cleaning|No such device|currently suspended",
-          error=Damaged, why="the disk does not answer, or was pulled out", cure="plug it in again; if it is plugged in: another cable or port"),
+          why="only root may do this", hint="run poolferry as root, or through its service"),
+    FailureRow(words=r"Input/output error|I/O error|can't read superblock|bad superblock|Structure needs cleaning|"
+          r"No such device|currently suspended",
+          error=DiskDamaged, why="the disk does not answer, or was pulled out", hint="plug it in again; if it is plugged in: another cable or port"),
 )  # fmt: skip
 
 
-def explain(failure: Broken) -> OrchestratorError:
+def explain(failure: PipelineFailed) -> OrchestratorError:
     """Build the error for the output of a failed program."""
     result, evidence = failure.result, failure.evidence
     at = result.culprit or 0
@@ -77,17 +78,17 @@ def explain(failure: Broken) -> OrchestratorError:
     if result.stopped is not None:
         return Stalled(
             f"{program} did not end: the disk does not answer", evidence=evidence,
-            cure="plug the disk in again; other jobs are not harmed by it",
+            hint="plug the disk in again; other jobs are not harmed by it",
         )  # fmt: skip
     words = "\n".join(result.last_words)
     if result.exits[at] == 127 and "command not found" in words:
-        return ProgramMissing(f"{program} is not installed", evidence=evidence, cure=f"install {program}")
+        return ProgramMissing(f"{program} is not installed", evidence=evidence, hint=f"install {program}")
     if found := find_failure(_TABLE, words, program=program):
-        return found.row.error(found.row.why, evidence=evidence, cure=found.row.cure)
+        return found.row.error(found.row.why, evidence=evidence, hint=found.row.hint)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), f"exit {result.exits[at]}")
-    return Unexplained(f"{program}: {last}", evidence=evidence, cure="see the lines of the program")
+    return Unexplained(f"{program}: {last}", evidence=evidence, hint="see the lines of the program")
 
 
-def away(why: str, cure: str) -> NotNow:
+def disk_away(why: str, hint: str) -> NotNow:
     """Build the error for an absent disk of a set: nothing is wrong, poolferry waits for it."""
-    return NotNow(why, cure=cure)
+    return NotNow(why, hint=hint)

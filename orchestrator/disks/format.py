@@ -4,16 +4,16 @@ import re
 from collections.abc import Sequence
 
 from orchestrator.disks.commands import node
-from orchestrator.domain.plan import Effect, Pipeline, alone
-from orchestrator.domain.rotation import ROOM
+from orchestrator.domain.plan import Effect, Pipeline, single_command
+from orchestrator.domain.rotation import MOUNT_ROOT
 
 _LABEL = {"ext4": 16, "xfs": 12, "btrfs": 255}  # the longest label
 
 
-def erase(device: str, parts: Sequence[str]) -> tuple[Pipeline, ...]:
+def erase_device(device: str, parts: Sequence[str]) -> tuple[Pipeline, ...]:
     """Return the commands to erase all signatures, partitions first: what is found later would be the old content."""
     names = (*(f"/dev/{part}" for part in parts), device)
-    return tuple(alone("wipefs", "-a", name, effect=Effect.DESTROYS) for name in names)
+    return tuple(single_command("wipefs", "-a", name, effect=Effect.DESTROYS) for name in names)
 
 
 def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline:
@@ -30,7 +30,7 @@ def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline
             argv = (
                 "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-U", uuid, "-L", label, device,
             )  # fmt: skip
-    return alone(*argv, effect=Effect.DESTROYS)
+    return single_command(*argv, effect=Effect.DESTROYS)
 
 
 def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
@@ -47,7 +47,7 @@ def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
         key_file,
         device,
     )
-    return alone(*argv, effect=Effect.DESTROYS)
+    return single_command(*argv, effect=Effect.DESTROYS)
 
 
 def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
@@ -59,9 +59,9 @@ def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipel
     locked = () if key_file is None else (
         "-O", "encryption=on", "-O", f"keyformat={key_format(key)}", "-O", f"keylocation=file://{key_file}",
     )  # fmt: skip
-    return alone(
+    return single_command(
         "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=continue", "-o", "cachefile=none", "-O", "compression=lz4",
-        "-O", "atime=off", "-O", "canmount=off", "-O", "mountpoint=none", *locked, "-R", f"{ROOM}/{name}", node(name),
+        "-O", "atime=off", "-O", "canmount=off", "-O", "mountpoint=none", *locked, "-R", f"{MOUNT_ROOT}/{name}", node(name),
         f"/dev/mapper/{node(name)}", effect=Effect.DESTROYS,
     )  # fmt: skip
 
@@ -75,14 +75,14 @@ def key_format(key: bytes) -> str:
 
 def pool_guid(name: str) -> Pipeline:
     """Return the command to read the guid of a pool that was made or adopted."""
-    return alone("zpool", "get", "-Hp", "-o", "value", "guid", node(name), effect=Effect.READS)
+    return single_command("zpool", "get", "-Hp", "-o", "value", "guid", node(name), effect=Effect.READS)
 
 
-def be_patient(name: str) -> Pipeline:
+def set_patient_failmode(name: str) -> Pipeline:
     """Return the command to set failmode=continue on an adopted pool, as above."""
-    return alone("zpool", "set", "failmode=continue", node(name), effect=Effect.WRITES)
+    return single_command("zpool", "set", "failmode=continue", node(name), effect=Effect.WRITES)
 
 
 def settle() -> Pipeline:
     """Return the command to wait until udev has seen what was made."""
-    return alone("udevadm", "settle", "--timeout=20", effect=Effect.READS)
+    return single_command("udevadm", "settle", "--timeout=20", effect=Effect.READS)

@@ -4,7 +4,7 @@ Nothing is changed there: mounts are read-only and of this process alone, a pool
 What comes out is an archive of all that may belong to a kit.
 """
 
-from orchestrator.disks.commands import untouched
+from orchestrator.disks.commands import untouched_options
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline
 
@@ -39,7 +39,7 @@ crypto_LUKS) printf "%s is locked\n" "$1" >&2; exit 1;;
 esac; }
 [ -b "$1" ] || { printf "%s is no device that is here\n" "$1" >&2; exit 1; }
 for d in $(lsblk -nrpo PATH "$1"); do look "$d"; done; [ "$n" = 0 ] || pack
-""".replace("CASES", " ".join(f'{kind}) show "$1" {kind} {options};;' for kind, options in untouched().items()))
+""".replace("CASES", " ".join(f'{kind}) show "$1" {kind} {options};;' for kind, options in untouched_options().items()))
 )
 
 

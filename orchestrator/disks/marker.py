@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from orchestrator.domain.plan import Command, Effect, Pipeline, alone
-from orchestrator.domain.rotation import Marker
+from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
+from orchestrator.domain.rotation import DiskMarker
 
 FILE = ".poolferry-disk.json"
 PROPERTY = "org.poolferry:"
@@ -13,13 +13,13 @@ _LARGEST = 64 << 10  # bytes; ours has 300
 _TEXTS = ("disk", "name", "set", "owner", "host")
 
 
-def marker_text(marker: Marker) -> str:
+def marker_text(marker: DiskMarker) -> str:
     """Return the marker file's content, readable for people too."""
     about = "This disk belongs to poolferry, which knows it by this file."
     return json.dumps({"about": about, "format": 1, **_words(marker)}, indent=2) + "\n"
 
 
-def parse_marker(text: bytes) -> Marker | None:
+def parse_marker(text: bytes) -> DiskMarker | None:
     """Parse the marker of a file; None when it is none."""
     try:
         found = json.loads(text)
@@ -28,7 +28,7 @@ def parse_marker(text: bytes) -> Marker | None:
     return _marker(found) if isinstance(found, dict) else None
 
 
-def parse_properties(text: bytes) -> Marker | None:
+def parse_properties(text: bytes) -> DiskMarker | None:
     """Parse the marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None when it is none."""
     lines = (line.partition("\t") for line in text.decode("utf-8", "surrogateescape").splitlines())
     own = {name.removeprefix(PROPERTY): value for name, _, value in lines if name.startswith(PROPERTY)}
@@ -37,17 +37,17 @@ def parse_properties(text: bytes) -> Marker | None:
     return None
 
 
-def _marker(found: Mapping[str, object]) -> Marker | None:
+def _marker(found: Mapping[str, object]) -> DiskMarker | None:
     texts = {name: found.get(name) for name in _TEXTS}
     generation = found.get("generation")
     if not isinstance(generation, int) or isinstance(generation, bool) or generation < 0:
         return None
     if not all(isinstance(text, str) and text for text in texts.values()):
         return None
-    return Marker(**{name: str(text) for name, text in texts.items()}, generation=generation)
+    return DiskMarker(**{name: str(text) for name, text in texts.items()}, generation=generation)
 
 
-def _words(marker: Marker) -> dict[str, object]:
+def _words(marker: DiskMarker) -> dict[str, object]:
     return asdict(marker)
 
 
@@ -57,7 +57,7 @@ def read_file_pipeline(root: str) -> Pipeline:
     Why a program: on a disk that hangs it can be left behind, and we go on.
     """
     first = ("iflag=nofollow,nonblock,fullblock", f"bs={_LARGEST}", "count=1", "status=none")
-    return alone("dd", f"if={root}/{FILE}", *first, effect=Effect.READS)
+    return single_command("dd", f"if={root}/{FILE}", *first, effect=Effect.READS)
 
 
 def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
@@ -68,19 +68,19 @@ def write_file_pipelines(root: str, given: str) -> tuple[Pipeline, ...]:
     new = f"{root}/{FILE}.new"
     copy = Command(argv=("dd", f"of={new}", "oflag=nofollow", "conv=excl,fsync", "status=none"), effect=Effect.WRITES)
     return (
-        alone("rm", "-f", "--", new, effect=Effect.WRITES),
+        single_command("rm", "-f", "--", new, effect=Effect.WRITES),
         Pipeline(stages=(copy,), reads=given),
-        alone("mv", "-fT", "--", new, f"{root}/{FILE}", effect=Effect.WRITES),
-        alone("sync", "-f", f"{root}/{FILE}", effect=Effect.WRITES),
+        single_command("mv", "-fT", "--", new, f"{root}/{FILE}", effect=Effect.WRITES),
+        single_command("sync", "-f", f"{root}/{FILE}", effect=Effect.WRITES),
     )
 
 
 def read_properties_pipeline(pool: str) -> Pipeline:
     """Return the command to read the marker of an imported pool."""
-    return alone("zfs", "get", "-Hp", "-o", "property,value", "all", pool, effect=Effect.READS)
+    return single_command("zfs", "get", "-Hp", "-o", "property,value", "all", pool, effect=Effect.READS)
 
 
-def write_properties_pipeline(pool: str, marker: Marker) -> Pipeline:
+def write_properties_pipeline(pool: str, marker: DiskMarker) -> Pipeline:
     """Return the command to write the marker of an imported pool: all properties at once."""
     told = tuple(f"{PROPERTY}{name}={value}" for name, value in _words(marker).items())
-    return alone("zfs", "set", *told, pool, effect=Effect.WRITES)
+    return single_command("zfs", "set", *told, pool, effect=Effect.WRITES)

@@ -7,19 +7,19 @@ only a reboot would help; led to it again, the pool goes on, and a receive that 
 import re
 
 from orchestrator.disks import commands
-from orchestrator.disks.errors import Hangs
+from orchestrator.disks.errors import PoolHangs
 from orchestrator.disks.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
-from orchestrator.disks.run import attempt, do, look, says, write_out
-from orchestrator.domain.device import Device
+from orchestrator.disks.run import read_if_any, read_output, run_all, run_flush, try_run
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.rotation import Disk, Marker, Use
+from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
 from orchestrator.process.executor import Reader, Writer
 
 _WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property readonly
 
 
-def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
+def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
     """Read the marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as before.
 
     The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
@@ -39,26 +39,26 @@ def peek(disk: Disk, device: Device, writer: Writer) -> Marker | None:
     except BaseException:
         detach(disk, writer)
         raise
-    _close(disk, writer, _READ, commands.works_of(device.name))
+    _close(disk, writer, _READ, commands.io_counters_of(device.name))
     return found
 
 
-def _marker(disk: Disk, reader: Reader) -> Marker | None:
-    found = says(reader, read_properties_pipeline(commands.node(disk.name)))
+def _marker(disk: Disk, reader: Reader) -> DiskMarker | None:
+    found = read_if_any(reader, read_properties_pipeline(commands.node(disk.name)))
     return parse_properties(found) if found is not None else None
 
 
-def is_held(disk: Disk, reader: Reader) -> bool:
+def is_still_imported(disk: Disk, reader: Reader) -> bool:
     """Return True when the pool of an earlier visit is still imported for writing."""
     return _mode(disk, reader) == _WRITTEN
 
 
 def _mode(disk: Disk, reader: Reader) -> bytes | None:
     """Return how the pool is imported; None when it is not."""
-    return says(reader, commands.pool_is_read_only(disk.name))
+    return read_if_any(reader, commands.pool_is_read_only(disk.name))
 
 
-def attach(disk: Disk, device: Device, writer: Writer) -> None:
+def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Import a verified pool. Raises: OrchestratorError; then all is as before.
 
     Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
@@ -69,7 +69,7 @@ def attach(disk: Disk, device: Device, writer: Writer) -> None:
             _make_node(disk, device, writer)
         _import(disk, writer, read_only=False)
     except OrchestratorError:
-        if is_held(disk, writer):
+        if is_still_imported(disk, writer):
             return
         tidy(disk, writer)
         raise
@@ -84,9 +84,9 @@ def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
     """Load the keys. Raises: Locked. Why not always all: replicas that were sent raw have other keys of their own."""
     if disk.key_file is None or disk.inside is not None:
         return
-    root = says(writer, commands.encryption_root(disk.name))
+    root = read_if_any(writer, commands.encryption_root(disk.name))
     own = root is not None and root.decode().strip() == commands.node(disk.name)
-    do(writer, commands.load_keys(disk.name, disk.key_file, below=not own, try_only=try_only))
+    run_all(writer, commands.load_keys(disk.name, disk.key_file, below=not own, try_only=try_only))
 
 
 def _guid(disk: Disk) -> str:
@@ -94,21 +94,21 @@ def _guid(disk: Disk) -> str:
 
 
 def _has_node(disk: Disk, reader: Reader) -> bool:
-    return says(reader, commands.node_table(_lowest(disk))) is not None
+    return read_if_any(reader, commands.node_table(_lowest(disk))) is not None
 
 
-def _make_node(disk: Disk, device: Device, writer: Writer) -> None:
+def _make_node(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Create the mapped device that leads to the disk. Raises: OrchestratorError."""
-    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
-    do(writer, commands.make_node(device.path, sectors, _lowest(disk)))
+    sectors = int(read_output(writer, commands.sectors_pipeline(device.path)))
+    run_all(writer, commands.make_node(device.path, sectors, _lowest(disk)))
 
 
 def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
     """Import the pool; with LUKS the mapped device is below the container. Raises: OrchestratorError, also Locked."""
     if disk.inside is not None:
         path = f"/dev/mapper/{commands.node(_lowest(disk))}"
-        do(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
-    do(writer, commands.import_pool(_guid(disk), disk.name, read_only=read_only))
+        run_all(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
+    run_all(writer, commands.import_pool(_guid(disk), disk.name, read_only=read_only))
 
 
 def _lowest(disk: Disk) -> str:
@@ -116,28 +116,30 @@ def _lowest(disk: Disk) -> str:
     return disk.name if disk.inside is None else commands.below(disk.name)
 
 
-def mark(disk: Disk, marker: Marker, writer: Writer, notes: str) -> None:
+def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
     """Write the marker; it is on the medium when this returns. Raises: OrchestratorError.
 
     Why no sync: `zfs set` waits for the transaction that holds what it sets. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
     """
     del notes
-    do(writer, write_properties_pipeline(commands.node(disk.name), marker))
+    run_all(writer, write_properties_pipeline(commands.node(disk.name), marker))
 
 
-def use(disk: Disk, device: Device, reader: Reader) -> Use:
+def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
     """Return whether the pool is imported, and what OpenZFS reports of one that does not work."""
     del device
-    told = (says(reader, commands.pool_health(disk.name)) or b"").decode().split()
+    told = (read_if_any(reader, commands.pool_health(disk.name)) or b"").decode().split()
     if len(told) < 2 or told[1] == "ONLINE":
-        return Use(attached=told[:1] == [_guid(disk)])
-    return Use(attached=False, ails=f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write")
+        return DiskUsability(attached=told[:1] == [_guid(disk)])
+    return DiskUsability(
+        attached=False, ails=f"the pool of disk {disk.name} is {told[1]}: the disk failed to read or to write"
+    )
 
 
 def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
     """Create the dataset below which a job's copies lie, and its parents; the pool's own exists. Raises: OrchestratorError."""
     if dataset != commands.node(disk.name):
-        do(writer, commands.make_dataset(dataset))
+        run_all(writer, commands.make_dataset(dataset))
 
 
 def detach(disk: Disk, writer: Writer) -> None:
@@ -149,7 +151,7 @@ def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
     """Release in the same way a pool whose import mode is known."""
     _close(disk, writer, mode, _works(disk, writer) if mode else "")
     if _has_node(disk, writer):
-        do(writer, commands.remove_node(_lowest(disk)))
+        run_all(writer, commands.remove_node(_lowest(disk)))
 
 
 def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
@@ -161,32 +163,32 @@ def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
     """
     if mode == _WRITTEN:
         _still_here(disk, writer)
-        write_out(writer, commands.sync_pool(disk.name), works)
+        run_flush(writer, commands.sync_pool(disk.name), works)
         _still_here(disk, writer)
     if mode:
         _export(disk, writer, works)
-    if disk.inside is not None and says(writer, commands.node_table(disk.name)) is not None:
-        do(writer, commands.lock(disk.name))
+    if disk.inside is not None and read_if_any(writer, commands.node_table(disk.name)) is not None:
+        run_all(writer, commands.lock(disk.name))
 
 
 def _still_here(disk: Disk, writer: Writer) -> None:
     """Check that the disk is present. Raises: OrchestratorError where the disk below a writable pool is gone."""
-    table = parse_table(says(writer, commands.node_table(_lowest(disk))) or b"")
-    if table is not None and says(writer, commands.number_is_here(table.device)) is None:
-        raise OrchestratorError(f"disk {disk.name} was pulled out", cure="plug it in again")
+    table = parse_table(read_if_any(writer, commands.node_table(_lowest(disk))) or b"")
+    if table is not None and read_if_any(writer, commands.number_is_here(table.device)) is None:
+        raise OrchestratorError(f"disk {disk.name} was pulled out", hint="plug it in again")
 
 
 def _works(disk: Disk, reader: Reader) -> str:
     """Return the kernel's I/O statistics file of the disk below a pool; empty when it is unknown."""
-    table = parse_table(says(reader, commands.node_table(_lowest(disk))) or b"")
-    return commands.works(table.device) if table else ""
+    table = parse_table(read_if_any(reader, commands.node_table(_lowest(disk))) or b"")
+    return commands.io_counters(table.device) if table else ""
 
 
 def _export(disk: Disk, writer: Writer, works: str) -> None:
     try:
-        write_out(writer, commands.export_pool(disk.name), works)
+        run_flush(writer, commands.export_pool(disk.name), works)
     except Stalled as error:
-        raise Hangs(error.why, evidence=error.evidence, cure="restart this machine") from error
+        raise PoolHangs(error.why, evidence=error.evidence, hint="restart this machine") from error
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
@@ -198,66 +200,66 @@ def abandon(disk: Disk, writer: Writer) -> None:
     """Leave the pool as it is. Why: without the disk an export, or a clear, would hang for ever and ignore a kill."""
 
 
-def come_back(disk: Disk, device: Device, writer: Writer) -> None:
+def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not surely the same.
 
     Why so strict: led to another disk, one pool would be written over another.
     """
-    sectors = int(look(writer, commands.sectors_pipeline(device.path)))
-    table = parse_table(look(writer, commands.node_table(_lowest(disk))))
+    sectors = int(read_output(writer, commands.sectors_pipeline(device.path)))
+    table = parse_table(read_output(writer, commands.node_table(_lowest(disk))))
     if table is None or table.sectors != sectors:
         raise _not_the_same(
             disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"
         )
     label = parse_label(_label(disk, device, writer))
-    ours = parse_vdev(look(writer, commands.vdev_pipeline(disk.name)))
+    ours = parse_vdev(read_output(writer, commands.vdev_pipeline(disk.name)))
     if label is None or label.pool != _guid(disk) or label.vdev != ours or not label.active:
         raise _not_the_same(disk, "its label is not that of the pool that lost it")
-    do(writer, *commands.lead_node(device.path, sectors, _lowest(disk)), commands.clear_pool(disk.name))
+    run_all(writer, *commands.lead_node(device.path, sectors, _lowest(disk)), commands.clear_pool(disk.name))
     if not use(disk, device, writer).attached:
-        told = says(writer, commands.pool_health(disk.name)) or b"nothing"
+        told = read_if_any(writer, commands.pool_health(disk.name)) or b"nothing"
         raise OrchestratorError(
             f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",
-            cure="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
+            hint="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
         )
 
 
-def _label(disk: Disk, device: Device, writer: Writer) -> bytes:
+def _label(disk: Disk, device: BlockDevice, writer: Writer) -> bytes:
     """Return the label on the device that came back; a LUKS container is opened to be read and closed again."""
     if disk.inside is None:
-        return says(writer, commands.label_pipeline(device.path)) or b""
+        return read_if_any(writer, commands.label_pipeline(device.path)) or b""
     name = f"{disk.name}+look"
-    attempt(writer, commands.lock(name))
-    do(writer, commands.unlock(device.path, disk.key_file or "", name, read_only=True))
+    try_run(writer, commands.lock(name))
+    run_all(writer, commands.unlock(device.path, disk.key_file or "", name, read_only=True))
     try:
-        return says(writer, commands.label_pipeline(f"/dev/mapper/{commands.node(name)}")) or b""
+        return read_if_any(writer, commands.label_pipeline(f"/dev/mapper/{commands.node(name)}")) or b""
     finally:
-        do(writer, commands.lock(name))
+        run_all(writer, commands.lock(name))
 
 
 def _not_the_same(disk: Disk, why: str) -> OrchestratorError:
     return OrchestratorError(
         f"a pool of disk {disk.name} that lost its disk is still held, and this is not proved to be the disk: {why}",
-        cure="plug in the disk that was pulled out; if it was used elsewhere since, restart this machine first",
+        hint="plug in the disk that was pulled out; if it was used elsewhere since, restart this machine first",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class DmTable:
     """Target of a mapped device. `device`: the kernel's number of it."""
 
     sectors: int
     device: str
 
 
-def parse_table(text: bytes) -> Table | None:
+def parse_table(text: bytes) -> DmTable | None:
     """Parse the output of `dmsetup table`: "0 2097152 linear 8:16 0"."""
     words = text.decode().split()
-    return Table(sectors=int(words[1]), device=words[3]) if len(words) == 5 and words[2] == "linear" else None
+    return DmTable(sectors=int(words[1]), device=words[3]) if len(words) == 5 and words[2] == "linear" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class VdevLabel:
     """ZFS label on a device. `active`: nobody exported the pool since it was imported."""
 
     pool: str
@@ -268,12 +270,12 @@ class Label:
 _LABEL = re.compile(r"^ {4}(pool_guid|guid|state): (\d+)$", re.MULTILINE)
 
 
-def parse_label(text: bytes) -> Label | None:
+def parse_label(text: bytes) -> VdevLabel | None:
     """Parse the output of `zdb -l`; None when there is no label."""
     told = dict(_LABEL.findall(text.decode("utf-8", "surrogateescape")))
     if not {"pool_guid", "guid", "state"} <= told.keys():
         return None
-    return Label(pool=told["pool_guid"], vdev=told["guid"], active=told["state"] == "0")
+    return VdevLabel(pool=told["pool_guid"], vdev=told["guid"], active=told["state"] == "0")
 
 
 def parse_vdev(text: bytes) -> str:

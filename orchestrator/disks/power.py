@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from orchestrator.disks.run import attempts
+from orchestrator.disks.run import try_all
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.rotation import Disk
 from orchestrator.process.executor import Writer
 
@@ -18,7 +18,7 @@ BLOCK = "/sys/block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Socket:
+class UsbPort:
     """USB connection of a disk. `port`: the folder of its USB device; `number`: its kernel number; `host`: its SCSI host."""
 
     port: str
@@ -26,19 +26,19 @@ class Socket:
     host: str
 
 
-def socket_of(disk: str, block: str = BLOCK) -> Socket | None:
+def socket_of(disk: str, block: str = BLOCK) -> UsbPort | None:
     """Return the USB connection of a disk by its kernel name; None when it is not on USB."""
     path = os.path.realpath(os.path.join(block, disk))
     host = next((part for part in path.split("/") if part.startswith("host") and part[4:].isdigit()), "")
     while path != "/":
         number = _read(os.path.join(path, "devnum"))
         if number:
-            return Socket(port=path, number=number, host=host) if host else None
+            return UsbPort(port=path, number=number, host=host) if host else None
         path = os.path.dirname(path)
     return None
 
 
-def fell_asleep(disk: Disk, socket: Socket, notes: str = NOTES) -> None:
+def note_asleep(disk: Disk, socket: UsbPort, notes: str = NOTES) -> None:
     """Record that a disk was switched off. Why no error: without the record it is only woken by hand."""
     try:
         os.makedirs(notes, mode=0o755, exist_ok=True)
@@ -48,13 +48,13 @@ def fell_asleep(disk: Disk, socket: Socket, notes: str = NOTES) -> None:
         return
 
 
-def asleep(disk: Disk, notes: str = NOTES) -> tuple[Socket, datetime] | None:
+def find_asleep(disk: Disk, notes: str = NOTES) -> tuple[UsbPort, datetime] | None:
     """Return where a disk that poolferry switched off is still plugged in, and since when it sleeps; or None."""
     path = os.path.join(notes, disk.identity)
     words = _read(path).split("\n")
     if len(words) != 3:
         return None
-    socket = Socket(port=words[0], number=words[1], host=words[2])
+    socket = UsbPort(port=words[0], number=words[1], host=words[2])
     if _read(os.path.join(socket.port, "devnum")) != socket.number:
         return None
     try:
@@ -63,18 +63,18 @@ def asleep(disk: Disk, notes: str = NOTES) -> tuple[Socket, datetime] | None:
         return None
 
 
-def wake(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Disk, ...]:
+def wake_disks(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Disk, ...]:
     """Rescan the ports of sleeping disks; return these disks."""
-    found = [(disk, told[0]) for disk in disks if (told := asleep(disk, notes)) is not None]
-    attempts(writer, (look_again(socket.host) for _, socket in found))
+    found = [(disk, told[0]) for disk in disks if (told := find_asleep(disk, notes)) is not None]
+    try_all(writer, (rescan_pipeline(socket.host) for _, socket in found))
     if found:
-        attempts(writer, [alone("udevadm", "settle", "--timeout=20", effect=Effect.READS)])
+        try_all(writer, [single_command("udevadm", "settle", "--timeout=20", effect=Effect.READS)])
     for disk, _ in found:
         os.unlink(os.path.join(notes, disk.identity))
     return tuple(disk for disk, _ in found)
 
 
-def look_again(host: str) -> Pipeline:
+def rescan_pipeline(host: str) -> Pipeline:
     """Return the pipeline to rescan a SCSI host. Source: Documentation/ABI/testing/sysfs-class-scsi_host."""
     every = Command(argv=("printf", "%s", "- - -"), effect=Effect.READS)
     scan = Command(argv=("dd", f"of=/sys/class/scsi_host/{host}/scan", "status=none"), effect=Effect.WRITES)

@@ -2,14 +2,14 @@
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
-from orchestrator.disks.run import attempt, says, write_out
-from orchestrator.domain.device import Device
+from orchestrator.disks.run import read_if_any, run_flush, try_run
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.process.executor import Reader, Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class ReleaseResult:
     """Result of releasing a disk. `hinders`: why it may not be pulled out yet; empty: it may.
 
     `beside`: what else in the same case is in use, so that the case itself must stay plugged in; empty: nothing.
@@ -19,32 +19,32 @@ class Released:
     beside: str = ""
 
 
-def let_go(device: Device, writer: Writer, *, power_off: bool) -> Released:
+def release_disk(device: BlockDevice, writer: Writer, *, power_off: bool) -> ReleaseResult:
     """Flush the disk and switch it off. Raises: OrchestratorError.
 
     A disk of which another part is in use is neither switched off nor safe to remove.
     """
-    write_out(writer, commands.flush(device.path), f"/sys/class/block/{device.name}/stat")
+    run_flush(writer, commands.flush(device.path), f"/sys/class/block/{device.name}/stat")
     others = [each for each in list_devices(writer) if each.at or each.above]
     part = next((each for each in others if each.disk == device.disk and each.name != device.name), None)
     if part is not None:
-        hinders = why_not(device, writer) or f"{part.path}, another part of the same disk, {_used(part)}"
-        return Released(hinders=hinders)
+        hinders = why_still_busy(device, writer) or f"{part.path}, another part of the same disk, {_used(part)}"
+        return ReleaseResult(hinders=hinders)
     if power_off and device.external:
-        attempt(writer, commands.switch_off(device.disk))
+        try_run(writer, commands.switch_off(device.disk))
     told = [
         f"{each.path} {_used(each)}"
         for each in others
         if device.case and each.case == device.case and each.disk != device.disk
     ]
-    return Released(hinders=why_not(device, writer), beside="; ".join(told))
+    return ReleaseResult(hinders=why_still_busy(device, writer), beside="; ".join(told))
 
 
-def _used(device: Device) -> str:
+def _used(device: BlockDevice) -> str:
     return f"is mounted at {device.at[0]}" if device.at else f"is in use by {', '.join(device.above)}"
 
 
-def why_not(device: Device, reader: Reader) -> str:
+def why_still_busy(device: BlockDevice, reader: Reader) -> str:
     """Return what still happens on a device; empty when it is quiet or gone."""
     here = next((each for each in survey_devices(reader, (device.path,)) if each.name == device.name), None)
     if here is None or here.uuid != device.uuid:
@@ -55,7 +55,7 @@ def why_not(device: Device, reader: Reader) -> str:
         return f"it is in use by {', '.join(here.above)}"
     if not here.answers:
         return "it does not answer"
-    told = says(reader, commands.in_flight(device.disk))
+    told = read_if_any(reader, commands.in_flight(device.disk))
     if told is not None and any(int(number) for number in told.split()):
         return "it still works"
     return ""

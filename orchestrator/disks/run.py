@@ -6,7 +6,7 @@ from orchestrator.disks.errors import explain
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.executor import Reader, Result, Stop, StopReason, Writer, broken
+from orchestrator.process.executor import PipelineResult, Reader, StopReason, StopRequest, Writer, pipeline_failure
 from orchestrator.process.flow import TICK
 from orchestrator.process.terminate import PATIENT
 
@@ -17,34 +17,34 @@ GONE = Seconds(15)  # nor does it for a disk that the kernel knows no more
 _DONE = (0, 4, 11, 15)  # of a device's `stat`: reads, writes, discards and flushes that have ended
 
 
-def do(writer: Writer, *pipelines: Pipeline) -> None:
+def run_all(writer: Writer, *pipelines: Pipeline) -> None:
     """Run the pipelines one after the other. Raises: OrchestratorError for the first that fails."""
     for pipeline in pipelines:
-        result = attempt(writer, pipeline)
+        result = try_run(writer, pipeline)
         if not result.well:
-            raise explain(broken(pipeline, result))
+            raise explain(pipeline_failure(pipeline, result))
 
 
-def attempt(writer: Writer, pipeline: Pipeline) -> Result:
+def try_run(writer: Writer, pipeline: Pipeline) -> PipelineResult:
     """Run a pipeline that may fail."""
     return writer.stream(pipeline, stall_after=STUCK)
 
 
-def attempts(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
+def try_all(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
     """Run all pipelines, whatever their results: for cleanup."""
     for pipeline in pipelines:
-        attempt(writer, pipeline)
+        try_run(writer, pipeline)
 
 
-def write_out(writer: Writer, pipeline: Pipeline, works: str) -> None:
+def run_flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
     """Run a pipeline that ends when all is on the medium, while the disk still works. Raises: OrchestratorError.
 
     `works`: the kernel's file of what the disk has done. Why not by signs of life of the program: it waits in the kernel,
     which writes in its place, and what lies in memory for a slow disk may be half an hour's work.
     """
-    before, still, stop = _done(works), 0, Stop()
+    before, still, stop = _done(works), 0, StopRequest()
     if before is None:
-        return do(writer, pipeline)
+        return run_all(writer, pipeline)
 
     def watch() -> None:
         nonlocal before, still
@@ -57,7 +57,7 @@ def write_out(writer: Writer, pipeline: Pipeline, works: str) -> None:
     if result.stopped is not None:
         result = replace(result, stopped=StopReason.STALLED)
     if not result.well:
-        raise explain(broken(pipeline, result))
+        raise explain(pipeline_failure(pipeline, result))
     return None
 
 
@@ -71,20 +71,20 @@ def _done(works: str) -> tuple[str, ...] | None:
     return tuple(told[at] for at in _DONE if at < len(told))
 
 
-def look(reader: Reader, pipeline: Pipeline) -> bytes:
+def read_output(reader: Reader, pipeline: Pipeline) -> bytes:
     """Return the output of a pipeline. Raises: OrchestratorError."""
     result = reader.read(pipeline, timeout=LOOK)
     if not result.well:
-        raise explain(broken(pipeline, result))
+        raise explain(pipeline_failure(pipeline, result))
     return result.stdout
 
 
-def says(reader: Reader, pipeline: Pipeline) -> bytes | None:
+def read_if_any(reader: Reader, pipeline: Pipeline) -> bytes | None:
     """Return the output of a pipeline; None when it fails, which means that there is nothing to report.
 
     Raises: Stalled where it does not end: what does not answer is not what is not there.
     """
     result = reader.read(pipeline, timeout=LOOK)
     if result.stopped is not None:
-        raise explain(broken(pipeline, result))
+        raise explain(pipeline_failure(pipeline, result))
     return result.stdout if result.well else None

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.domain.device import Device
-from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader
 
@@ -17,10 +17,10 @@ def health_pipeline(disk: str) -> Pipeline:
 
     Why no -d: a bridge that smartctl does not know may not bear what it would be asked.
     """
-    return alone("smartctl", "-j", "-H", "-A", f"/dev/{disk}", effect=Effect.READS)
+    return single_command("smartctl", "-j", "-H", "-A", f"/dev/{disk}", effect=Effect.READS)
 
 
-def ask_health(device: Device, reader: Reader) -> str | None:
+def ask_health(device: BlockDevice, reader: Reader) -> str | None:
     """Return what the disk reports as wrong with it; empty: it is well. None: no report, or smartctl is missing."""
     return parse_health(reader.read(health_pipeline(device.disk), timeout=_PATIENCE).stdout)
 

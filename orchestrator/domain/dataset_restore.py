@@ -3,11 +3,11 @@
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wished:
+class DatasetRestoreRequest:
     """Restore request: all of a copy, or what lies `below`; with `until`, nothing newer than that point.
 
     `kit`: the content of the source's newest recovery kit, which knows what it kept for other targets.
@@ -15,12 +15,12 @@ class Wished:
 
     to: Location
     below: str = ""
-    until: Point | None = None
+    until: RestorePoint | None = None
     kit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Return:
+class DatasetRestorePlan:
     """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps."""
 
     decision: Decision
@@ -29,7 +29,7 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class NextBase:
     """Base of the next run into a target. `base`: the newest snapshot of the root that both sides hold; None: none.
 
     `held`: so many of the `datasets` that the target has of the job have one.
@@ -41,13 +41,13 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class SnapshotView:
     """A snapshot that can be read: `show` makes `tree` its contents, `hide` ends that; `rest`: the requested part.
 
     `left_out`: datasets that lie below what is wanted, and are not in it.
     """
 
-    point: Point
+    point: RestorePoint
     tree: Location
     rest: bytes
     show: Step

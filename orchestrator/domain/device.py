@@ -4,7 +4,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class BlockDevice:
     """A disk or a part of a disk. `name`: its kernel name; `disk`: the kernel name of the whole disk.
 
     `kind`: what lies on it, in the words of blkid (ext4, zfs_member, crypto_LUKS …); empty: nothing. `uuid` as

@@ -8,7 +8,7 @@ from orchestrator.domain.run import Outcome, RunReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class UserCheckResult:
     """Result of the owner's own check. `exit` None: the check took too long and was ended."""
 
     argv: tuple[str, ...]
@@ -17,7 +17,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drilled:
+class DrillResult:
     """Result of one restore test.
 
     `point` None: it did not come to one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on purpose.
@@ -37,15 +37,15 @@ class Drilled:
     of_bytes: int | None = None
     restore_s: float | None = None
     differences: tuple[str, ...] = ()
-    checked: Checked | None = None
+    checked: UserCheckResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrillEnd:
+class DrillRunResult:
     """A finished restore test. `findings`: the damage that was found in the copy."""
 
     report: RunReport
-    drilled: Drilled
+    drilled: DrillResult
     findings: tuple[Finding, ...] = ()
 
 
@@ -56,4 +56,4 @@ class DrillRecord:
     run: int
     job: str
     at: datetime
-    drilled: Drilled
+    drilled: DrillResult

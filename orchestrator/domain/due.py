@@ -7,7 +7,7 @@ from typing import Protocol
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Schedule
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 
 BY_STOP_AT = "(stop-at)"  # in the words of a run that its stop-at ended: such a run is over until the next slot
 
@@ -27,15 +27,15 @@ class Calendar(Protocol):
     def show(self, instant: datetime) -> str:
         """Return the instant as text for people, in local time."""
 
-    def is_open(self, window: Window, instant: datetime) -> bool:
+    def is_open(self, window: TimeWindow, instant: datetime) -> bool:
         """Return True when the window is open at an instant."""
 
-    def opens(self, window: Window, instant: datetime) -> datetime:
+    def opens(self, window: TimeWindow, instant: datetime) -> datetime:
         """Return the next instant after `instant` at which the window opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class ScheduleAnchor:
     """The instant up to which a job's scheduled times are handled. `schedule`: as judged then; `run`: the newest then.
 
     Why the schedule: slots are counted by the one that held when they came, and by a new one from when it is first seen.
@@ -48,15 +48,15 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
-    """A due run of a job. It stands for all `slots` scheduled times from `slot` to `newest`.
+class DueRun:
+    """A due run of a job. It stands for all `slots` scheduled times from `scheduled_at` to `newest`.
 
     `after_run`: only a run with a higher number can serve it. `tried`: the newest run that tried; `not_before`: when to
     try again; `told`: why the last try did not do. `noted`: when it was written down.
     """
 
     job: str
-    slot: datetime
+    scheduled_at: datetime
     newest: datetime
     slots: int
     why: str
@@ -69,7 +69,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastRun:
     """A run as the clock needs it. `outcome` None: the run is still going on."""
 
     id: int
@@ -86,19 +86,19 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobPast:
+class JobHistory:
     """A job's runs as history knows them: the newest, the newest that ended, and the newest that ended well.
 
     `since`: those after the owed row's `after_run`, oldest first.
     """
 
-    last: Past | None = None
-    last_ended: Past | None = None
-    last_well: Past | None = None
-    since: tuple[Past, ...] = ()
+    last: PastRun | None = None
+    last_ended: PastRun | None = None
+    last_well: PastRun | None = None
+    since: tuple[PastRun, ...] = ()
 
 
-class Away(StrEnum):
+class DowntimeCause(StrEnum):
     """Reason why the daemon could not check the clock."""
 
     OFF = "the machine was off"
@@ -108,16 +108,16 @@ class Away(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absence:
+class Downtime:
     """A span of time in which the daemon did not check the clock."""
 
-    away: Away
+    away: DowntimeCause
     begun: datetime
     ended: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class JobPause:
     """A job that a person paused. `until` None: until a person resumes it."""
 
     job: str
@@ -127,7 +127,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class Heartbeat:
     """A daemon's heartbeat record; a later daemon learns from it since when the clock was not checked.
 
     `seen`: when it last lived for certain; `orderly`: it said that it ends.

@@ -20,7 +20,7 @@ from enum import StrEnum
 from orchestrator.domain.fast_dataclass import dataclass
 
 
-class Retry(StrEnum):
+class RetryClass(StrEnum):
     """Condition under which another attempt makes sense; every attempt starts with a new survey."""
 
     NEVER = "never"
@@ -42,7 +42,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mistake:
+class ConfigMistake:
     """One error in a configuration file. `line` None: it concerns the whole file."""
 
     file: str
@@ -58,22 +58,22 @@ class Mistake:
 
 
 class OrchestratorError(Exception):
-    """Base class of all errors. `why`: what happened and what it means; `cure`: the hint what to do about it."""
+    """Base class of all errors. `why`: what happened and what it means; `hint`: the hint what to do about it."""
 
-    retry = Retry.ASK_A_HUMAN
+    retry = RetryClass.ASK_A_HUMAN
 
-    def __init__(self, why: str, *, cure: str = "") -> None:
+    def __init__(self, why: str, *, hint: str = "") -> None:
         super().__init__(why)
         self.why = why
-        self.cure = cure
+        self.hint = hint
 
 
 class DeclarationError(OrchestratorError):
     """An error in the configuration; it holds all mistakes together."""
 
-    retry = Retry.NEVER
+    retry = RetryClass.NEVER
 
-    def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
+    def __init__(self, mistakes: tuple[ConfigMistake, ...]) -> None:
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
         self.mistakes = mistakes
 
@@ -81,20 +81,20 @@ class DeclarationError(OrchestratorError):
 class NotNow(OrchestratorError):
     """A condition that is not met yet; nothing is wrong."""
 
-    retry = Retry.WHEN_IT_CHANGES
+    retry = RetryClass.WHEN_IT_CHANGES
 
 
 class Stopped(OrchestratorError):
     """A requested stop; the data stays, and the next run continues from it."""
 
-    retry = Retry.WHEN_IT_CHANGES
+    retry = RetryClass.WHEN_IT_CHANGES
 
 
 class OutsideError(OrchestratorError):
     """A failure of an external program."""
 
-    def __init__(self, why: str, *, evidence: Evidence, cure: str = "") -> None:
-        super().__init__(why, cure=cure)
+    def __init__(self, why: str, *, evidence: Evidence, hint: str = "") -> None:
+        super().__init__(why, hint=hint)
         self.evidence = evidence
 
 
@@ -117,37 +117,37 @@ class SourceMissing(OutsideError):
 class HostUnreachable(OutsideError):
     """A host that does not answer."""
 
-    retry = Retry.LATER
+    retry = RetryClass.LATER
 
 
 class Stalled(OutsideError):
     """A program that made no progress for too long and was ended."""
 
-    retry = Retry.LATER
+    retry = RetryClass.LATER
 
 
 class StreamBroken(OutsideError):
     """A connection or stream that broke off in the middle."""
 
-    retry = Retry.LATER
+    retry = RetryClass.LATER
 
 
 class BaseGone(OutsideError):
     """An increment's base that disappeared after the survey."""
 
-    retry = Retry.NOW
+    retry = RetryClass.NOW
 
 
 class TokenStale(OutsideError):
     """A resume token that is no longer valid."""
 
-    retry = Retry.NOW
+    retry = RetryClass.NOW
 
 
 class Unexplained(OutsideError):
     """A failure with output that no rule explains yet."""
 
-    retry = Retry.ONCE
+    retry = RetryClass.ONCE
 
 
 class ProofFailed(OrchestratorError):
@@ -157,14 +157,14 @@ class ProofFailed(OrchestratorError):
 class LookAgain(OrchestratorError):
     """A request for a new survey, not a failure: the obstacle is gone, and the survey decides what follows."""
 
-    retry = Retry.NOW
+    retry = RetryClass.NOW
 
 
 class PartlyRefused(OrchestratorError):
     """A run that did and verified what it could; `evidence` names the refused parts, each with its reason."""
 
-    def __init__(self, why: str, *, evidence: tuple[str, ...], cure: str = "") -> None:
-        super().__init__(why, cure=cure)
+    def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(why, hint=hint)
         self.evidence = evidence
 
 

@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class PoolDataset:
     """A dataset of the pool. `snapshots`: (name, guid), the oldest first; `written`: bytes since the newest one.
 
     `empty`: no file is in it; None: nobody looked, as only what has no snapshot is looked into. `unsettled`: a restore has
@@ -24,7 +24,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
+class GuestPool:
     """Another pool that lies on this one. `dataset`: holds its device or file; empty: an unknown volume holds it."""
 
     pool: str
@@ -33,7 +33,7 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSeen:
+class PoolContents:
     """The pool as a survey found it, by full dataset names; without datasets the pool does not exist.
 
     `taken`: when each snapshot was, by guid. `mounts`: (what, folder) of all that this machine has mounted. `guests`: other
@@ -41,10 +41,10 @@ class PoolSeen:
     """
 
     name: str
-    datasets: tuple[Held, ...]
+    datasets: tuple[PoolDataset, ...]
     taken: Mapping[int, datetime] = field(default_factory=dict)
     mounts: tuple[tuple[str, str], ...] = ()
-    guests: tuple[Guest, ...] = ()
+    guests: tuple[GuestPool, ...] = ()
 
     @property
     def guid(self) -> int | None:
@@ -66,7 +66,7 @@ class KitFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class DatasetCopy:
     """Snapshots and files of a job's datasets that one target, or one disk of a set, holds.
 
     `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
@@ -94,7 +94,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class DatasetStatus:
     """Copy status of one dataset. `copies`: those with any of its snapshots, and how many; `lost`: what is on no copy.
 
     `files`: copies that hold its files alone. `keeps`: of which job it holds copies. `let_go`: somebody told by name that it
@@ -103,22 +103,22 @@ class Standing:
 
     dataset: str
     snapshots: int
-    copies: tuple[tuple[Copy, int], ...]
+    copies: tuple[tuple[DatasetCopy, int], ...]
     lost: str = ""
-    files: tuple[Copy, ...] = ()
+    files: tuple[DatasetCopy, ...] = ()
     keeps: tuple[str, ...] = ()
     let_go: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class PoolEvacuation:
     """All datasets of a pool, and the copies that could not be surveyed. `trusted`: disks that count by their history."""
 
-    standings: tuple[Standing, ...]
-    unseen: tuple[Copy, ...]
+    standings: tuple[DatasetStatus, ...]
+    unseen: tuple[DatasetCopy, ...]
     trusted: frozenset[str] = frozenset()
 
     @property
-    def lost(self) -> tuple[Standing, ...]:
+    def lost(self) -> tuple[DatasetStatus, ...]:
         """Return the datasets that would be lost without consent."""
         return tuple(one for one in self.standings if one.lost and not one.let_go)

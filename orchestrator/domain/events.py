@@ -4,7 +4,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class RunStarted:
     """The start of a run."""
 
     run: int
@@ -12,7 +12,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RunMessage:
     """A message worth one line: `level` is "info" or "warning"."""
 
     level: str
@@ -20,7 +20,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepBegun:
+class StepStarted:
     """The start of a step; `expected` bytes, None when unknown."""
 
     does: str
@@ -28,7 +28,7 @@ class StepBegun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class TransferProgress:
     """Progress in bytes; `expected` None when unknown. `whole`: of all copying steps of the run, else of the last step begun."""
 
     done: int
@@ -36,4 +36,4 @@ class Moved:
     whole: bool = False
 
 
-Event = Begun | Said | StepBegun | Moved
+RunEvent = RunStarted | RunMessage | StepStarted | TransferProgress

@@ -21,7 +21,7 @@ class FailureRow:
     program: str = ""
     error: type[OutsideError]
     why: str
-    cure: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ def find_failure(
     return None
 
 
-def says(words: str, error: type[OutsideError], why: str, cure: str) -> FailureRow:
+def says(words: str, error: type[OutsideError], why: str, hint: str) -> FailureRow:
     """Return a row that fits by words."""
-    return FailureRow(words=words, error=error, why=why, cure=cure)
+    return FailureRow(words=words, error=error, why=why, hint=hint)
 
 
-def ends(exits: tuple[int, ...], error: type[OutsideError], why: str, cure: str) -> FailureRow:
+def ends(exits: tuple[int, ...], error: type[OutsideError], why: str, hint: str) -> FailureRow:
     """Return a row that fits by an exit code alone."""
-    return FailureRow(exits=exits, error=error, why=why, cure=cure)
+    return FailureRow(exits=exits, error=error, why=why, hint=hint)
 
 
 def whole_lines(said: str, at: tuple[int, int]) -> str:

@@ -21,7 +21,7 @@ __all__ = ["MISSING", "Field", "dataclass", "field", "fields", "replace"]
 _OFTEN = 500  # values of one class: a run with nothing to do makes 130 of all, a look at datasets one a snapshot
 
 
-class _Shared:
+class _FastValue:
     """Methods that all values share. The class of the value names its fields."""
 
     __slots__ = ()
@@ -67,7 +67,7 @@ class _Shared:
             object.__setattr__(self, each[0], value)
 
 
-_METHODS = tuple((name, method) for name, method in vars(_Shared).items() if callable(method))
+_METHODS = tuple((name, method) for name, method in vars(_FastValue).items() if callable(method))
 
 
 def _own_init(cls: Any) -> Any:
@@ -102,7 +102,7 @@ def _frozen(why: str) -> AttributeError:
     return FrozenInstanceError(why)
 
 
-class _Asked:
+class _LazyFields:
     """Descriptor of `__dataclass_fields__`: the library recognizes its classes by it and builds it on demand."""
 
     def __get__(self, _: object, cls: Any) -> "dict[str, Any]":
@@ -136,7 +136,7 @@ def _declared(cls: Any) -> Any:
     body["__quick__"] = tuple(known.values())
     body["__plan__"] = tuple((each.name, each.default, each.default_factory) for each in known.values())
     body["__made__"] = count(1)
-    body["__dataclass_fields__"] = _Asked()
+    body["__dataclass_fields__"] = _LazyFields()
     return type(cls)(cls.__name__, cls.__bases__, body)
 
 

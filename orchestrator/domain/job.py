@@ -12,11 +12,11 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import MISSING, dataclass, field
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class ConfigKey:
     """Rule for one key of a job file. `parse` turns the written text into the value. Raises: ValueError(expected)."""
 
     says: str
@@ -26,7 +26,7 @@ class Key:
     least: int | None = None
 
 
-def key(
+def config_key(
     says: str,
     *,
     default: Any = MISSING,
@@ -39,7 +39,7 @@ def key(
 
     Without `parse` the field's type rules: str, int, bool, float, tuple[str, ...]. A number is handed to `parse` as text.
     """
-    rule = Key(says=says, parse=parse, choices=choices, example=example, least=least)
+    rule = ConfigKey(says=says, parse=parse, choices=choices, example=example, least=least)
     return field(default=default, metadata={"key": rule})
 
 
@@ -52,31 +52,33 @@ def parse_scratch(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drill:
+class DrillRules:
     """Restore tests: how often a copy is restored into scratch space, and how much of it is restored."""
 
-    every: Seconds | None = key(
+    every: Seconds | None = config_key(
         'with each "run", or after one that ended well when the last drill is older than this; without it, only by '
         "`poolferry drill`",
         default=None, parse=parse_often, example="7d",
     )  # fmt: skip
-    files: int = key("files in a sample, spread over the folders", default=100, least=1)
-    size: Bytes = key("bytes in a sample", default=Bytes(1 << 30), parse=parse_size, example="5G")
-    whole_every: Seconds | None = key(
+    files: int = config_key("files in a sample, spread over the folders", default=100, least=1)
+    size: Bytes = config_key("bytes in a sample", default=Bytes(1 << 30), parse=parse_size, example="5G")
+    whole_every: Seconds | None = config_key(
         "restore all of it, when the last time was longer ago than this", default=None, parse=parse_duration,
         example="90d",
     )  # fmt: skip
-    scratch: str | None = key(
+    scratch: str | None = config_key(
         "where to: a directory, else one in the state directory",
         default=None,
         parse=parse_scratch,
         example="/srv/scratch",
     )
-    check_command: tuple[str, ...] = key(
+    check_command: tuple[str, ...] = config_key(
         "a program that looks at what came back, in its folder; any exit but 0 is a failed drill",
         default=(), example='["/usr/local/bin/open-albums"]',
     )  # fmt: skip
-    check_within: Seconds = key("how long it may take", default=Seconds(600), parse=parse_duration, example="30m")
+    check_within: Seconds = config_key(
+        "how long it may take", default=Seconds(600), parse=parse_duration, example="30m"
+    )
 
     @property
     def asked(self) -> bool:
@@ -126,11 +128,11 @@ def parse_clock(text: str) -> time:
     return time(int(hour), int(minute))
 
 
-def parse_window(text: str) -> Window:
+def parse_window(text: str) -> TimeWindow:
     """Parse a window such as "22:00-06:00". Raises: ValueError."""
     begin, dash, end = text.partition("-")
     try:
-        window = Window(begin=parse_clock(begin.strip()), end=parse_clock(end.strip()))
+        window = TimeWindow(begin=parse_clock(begin.strip()), end=parse_clock(end.strip()))
     except ValueError:
         window = None
     if window is None or not dash or window.begin == window.end:
@@ -139,14 +141,14 @@ def parse_window(text: str) -> Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class KeepRules:
     """Number of restore points to keep, per span of time; without any number all are kept."""
 
-    hourly: int = key("the newest point of each of so many hours", default=0, least=0)
-    daily: int = key("the newest point of each of so many days", default=0, least=0)
-    weekly: int = key("the newest point of each of so many ISO weeks", default=0, least=0)
-    monthly: int = key("the newest point of each of so many months", default=0, least=0)
-    yearly: int = key("the newest point of each of so many years", default=0, least=0)
+    hourly: int = config_key("the newest point of each of so many hours", default=0, least=0)
+    daily: int = config_key("the newest point of each of so many days", default=0, least=0)
+    weekly: int = config_key("the newest point of each of so many ISO weeks", default=0, least=0)
+    monthly: int = config_key("the newest point of each of so many months", default=0, least=0)
+    yearly: int = config_key("the newest point of each of so many years", default=0, least=0)
 
     @property
     def everything(self) -> bool:
@@ -155,19 +157,19 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshots:
+class SnapshotRules:
     """Snapshots that sanoid takes of the source before each survey, and prunes there: number to keep of each kind."""
 
-    frequently: int = key("of each so many quarters of an hour", default=0, least=0)
-    hourly: int = key("of each so many hours", default=0, least=0)
-    daily: int = key("of each so many days", default=0, least=0)
-    weekly: int = key("of each so many weeks", default=0, least=0)
-    monthly: int = key("of each so many months", default=0, least=0)
-    yearly: int = key("of each so many years", default=0, least=0)
-    recursive: bool = key("with all datasets below the source", default=True)
-    autosnap: bool = key("take them; false: only prune", default=True)
-    autoprune: bool = key("remove those that no rule keeps; false: only take", default=True)
-    use: str | None = key(
+    frequently: int = config_key("of each so many quarters of an hour", default=0, least=0)
+    hourly: int = config_key("of each so many hours", default=0, least=0)
+    daily: int = config_key("of each so many days", default=0, least=0)
+    weekly: int = config_key("of each so many weeks", default=0, least=0)
+    monthly: int = config_key("of each so many months", default=0, least=0)
+    yearly: int = config_key("of each so many years", default=0, least=0)
+    recursive: bool = config_key("with all datasets below the source", default=True)
+    autosnap: bool = config_key("take them; false: only prune", default=True)
+    autoprune: bool = config_key("remove those that no rule keeps; false: only take", default=True)
+    use: str | None = config_key(
         "a directory with a sanoid.conf of your own, in place of all this", default=None, example="/etc/sanoid"
     )
 
@@ -179,60 +181,62 @@ class Snapshots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verify:
+class VerifyRules:
     """Settings for reading copies again and verifying them."""
 
-    digest: str = key("how contents are fingerprinted", default="xxh128", choices=DIGESTS)
-    every: Seconds | None = key(
+    digest: str = config_key("how contents are fingerprinted", default="xxh128", choices=DIGESTS)
+    every: Seconds | None = config_key(
         'read the newest point again with each "run", or when the last whole reading is older than this',
         default=None, parse=parse_often, example="7d",
     )  # fmt: skip
-    workers: int = key("readers at once; 1 suits a spinning disk", default=4, least=1)
+    workers: int = config_key("readers at once; 1 suits a spinning disk", default=4, least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class GuardLimits:
     """Limits above which a run is refused before anything is written."""
 
-    max_deleted: Limit | None = key(
+    max_deleted: Limit | None = config_key(
         "entries gone from the source since the newest point",
         default=Limit(number=50, percent=True),
         parse=parse_limit,
         example="30%",
     )
-    max_changed: Limit | None = key(
+    max_changed: Limit | None = config_key(
         "files changed since the newest point", default=None, parse=parse_limit, example="60%"
     )
-    max_deleted_per_folder: Limit | None = key(
+    max_deleted_per_folder: Limit | None = config_key(
         "the same, for each top folder by itself", default=None, parse=parse_limit, example="90%"
     )
-    max_changed_per_folder: Limit | None = key(
+    max_changed_per_folder: Limit | None = config_key(
         "the same, for each top folder by itself", default=None, parse=parse_limit, example="90%"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pipe:
+class PipeOptions:
     """Settings of the data transfer."""
 
-    stall_after: Seconds = key(
+    stall_after: Seconds = config_key(
         "end a transfer in which nothing moved for so long", default=Seconds(300), parse=parse_duration, example="5m"
     )
-    buffer: Bytes = key(
+    buffer: Bytes = config_key(
         "memory that mbuffer takes on each side of a stream of datasets", default=Bytes(64 << 20), parse=parse_size,
         example="64M",
     )  # fmt: skip
-    transport: str = key(
+    transport: str = config_key(
         "how a stream of datasets reaches another host: through ssh, or open and fast through mbuffer's own connection",
         default="ssh", choices=TRANSPORTS,
     )  # fmt: skip
-    public_transport: bool = key("consent: mbuffer's open connection may cross a public network", default=False)
-    rate_limit: Bytes | None = key("bytes per second at most", default=None, parse=parse_size, example="20M")
-    ssh_options: tuple[str, ...] = key('further arguments for ssh, such as ["-i", "/root/.ssh/backup"]', default=())
+    public_transport: bool = config_key("consent: mbuffer's open connection may cross a public network", default=False)
+    rate_limit: Bytes | None = config_key("bytes per second at most", default=None, parse=parse_size, example="20M")
+    ssh_options: tuple[str, ...] = config_key(
+        'further arguments for ssh, such as ["-i", "/root/.ssh/backup"]', default=()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
+class JobHooks:
     """Commands to run on events: for each event a tuple of commands, each an argv."""
 
     calls: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = ()
@@ -244,14 +248,14 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retrying:
+class RetryRules:
     """Automatic retries of one run after a failure that may pass."""
 
-    attempts: int = key("attempts in one run, the first included", default=4, least=1)
-    wait: Seconds = key(
+    attempts: int = config_key("attempts in one run, the first included", default=4, least=1)
+    wait: Seconds = config_key(
         "before the second attempt; doubles each time", default=Seconds(30), parse=parse_duration, example="30s"
     )
-    wait_at_most: Seconds = key(
+    wait_at_most: Seconds = config_key(
         "the longest wait between attempts", default=Seconds(900), parse=parse_duration, example="15m"
     )
 
@@ -270,17 +274,17 @@ class Job:
     late_after: Seconds | None = None
     after: tuple[str, ...] = ()
     stop_at: time | None = None
-    window: Window | None = None
+    window: TimeWindow | None = None
     min_interval: Seconds | None = None
     priority: int = 0
-    keep: Keep = field(default_factory=Keep)
-    snapshots: Snapshots | None = None
-    verify: Verify = field(default_factory=Verify)
-    guard: Guard = field(default_factory=Guard)
-    pipe: Pipe = field(default_factory=Pipe)
-    retry: Retrying = field(default_factory=Retrying)
-    drill: Drill = field(default_factory=Drill)
-    hooks: Hooks = field(default_factory=Hooks)
+    keep: KeepRules = field(default_factory=KeepRules)
+    snapshots: SnapshotRules | None = None
+    verify: VerifyRules = field(default_factory=VerifyRules)
+    guard: GuardLimits = field(default_factory=GuardLimits)
+    pipe: PipeOptions = field(default_factory=PipeOptions)
+    retry: RetryRules = field(default_factory=RetryRules)
+    drill: DrillRules = field(default_factory=DrillRules)
+    hooks: JobHooks = field(default_factory=JobHooks)
 
     @property
     def copies(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import time
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass, field
-from orchestrator.domain.job import key, parse_clock
+from orchestrator.domain.job import config_key, parse_clock
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -23,22 +23,22 @@ INHIBITS = {"sleep": "sleep", "sleep-and-shutdown": "sleep:shutdown", "nothing":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class ClockOptions:
     """Settings of the daemon that starts runs."""
 
-    parallel: int = key("runs at once, each into a place of its own", default=2, least=1)
-    inhibit: str = key(
+    parallel: int = config_key("runs at once, each into a place of its own", default=2, least=1)
+    inhibit: str = config_key(
         "what the machine is kept from while the daemon's runs go on, where systemd-logind is",
         default="sleep", choices=tuple(INHIBITS), example="nothing",
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
+class DigestOptions:
     """One message a week about the state of all jobs, sent also when all is well."""
 
-    day: str = key("on which day; never: no digest", default="monday", choices=(*DAYS, "never"))
-    at: time = key("at this local time", default=time(8), parse=parse_clock, example="18:30")
+    day: str = config_key("on which day; never: no digest", default="monday", choices=(*DAYS, "never"))
+    at: time = config_key("at this local time", default=time(8), parse=parse_clock, example="18:30")
 
 
 def parse_textfile(text: str) -> str:
@@ -59,34 +59,34 @@ def parse_listen(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
+class MetricsOptions:
     """Metrics for Prometheus."""
 
-    textfile: str | None = key(
+    textfile: str | None = config_key(
         "written after each run, and by the daemon, for node_exporter's textfile collector",
         default=None, parse=parse_textfile, example="/var/lib/prometheus/node-exporter/poolferry.prom",
     )  # fmt: skip
-    listen: str | None = key(
+    listen: str | None = config_key(
         'where the daemon answers to GET /metrics: an address and a port, or "unix:" and a path',
         default=None, parse=parse_listen, example="127.0.0.1:9742",
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineConfig:
     """All settings of poolferry.toml; its defaults when the file is missing."""
 
-    clock: Clock = field(default_factory=Clock)
-    digest: Digest = field(default_factory=Digest)
-    metrics: Metrics = field(default_factory=Metrics)
+    clock: ClockOptions = field(default_factory=ClockOptions)
+    digest: DigestOptions = field(default_factory=DigestOptions)
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
     notice: "tuple[Channel, ...]" = ()
 
 
-def anybody_listens(jobs: "Sequence[Job]", machine: "Machine") -> bool:
+def has_subscribers(jobs: "Sequence[Job]", machine: "MachineConfig") -> bool:
     """Return True when there is a channel, or a hook for `late`."""
-    return bool(machine.notice) or has_own_ears(jobs)
+    return bool(machine.notice) or has_late_hook(jobs)
 
 
-def has_own_ears(jobs: "Sequence[Job]") -> bool:
+def has_late_hook(jobs: "Sequence[Job]") -> bool:
     """Return True when a job has a hook for `late`, or for an overdue disk."""
     return any((job.hooks.of("late") or job.hooks.of("disk-overdue")) for job in jobs)

@@ -6,7 +6,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mounted:
+class MountPoint:
     """One mount point. `path`: below the folder; `full`: files lie there; `wanted`: the point has entries below it."""
 
     path: bytes
@@ -14,7 +14,7 @@ class Mounted:
     wanted: bool
 
 
-def outermost(paths: Sequence[bytes]) -> Iterator[bytes]:
+def outermost_paths(paths: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the paths that lie below no other one, in order."""
     last = b""
     for path in sorted(set(paths), key=lambda each: each + b"/"):
@@ -23,6 +23,6 @@ def outermost(paths: Sequence[bytes]) -> Iterator[bytes]:
             yield path
 
 
-def leads_to(path: bytes, mounts: Sequence[bytes]) -> bool:
+def leads_to_mount(path: bytes, mounts: Sequence[bytes]) -> bool:
     """Return True when a path is a mount point, or lies above one."""
     return any(each == path or each.startswith(path + b"/") for each in mounts)

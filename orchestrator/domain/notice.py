@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import key
+from orchestrator.domain.job import config_key
 from orchestrator.domain.units import Seconds, parse_duration
 
 STATES = ("failing", "late", "waiting", "paused")
@@ -56,92 +56,102 @@ _STATES = "which states are told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class MailChannel:
     """A mail, through this machine's sendmail or straight to a mail server."""
 
     name: str = ""
-    to: tuple[str, ...] = key("who gets it", parse=parse_address, example='["admin@example.org"]')
-    sender: str | None = key(
+    to: tuple[str, ...] = config_key("who gets it", parse=parse_address, example='["admin@example.org"]')
+    sender: str | None = config_key(
         "from whom; without it poolferry at this machine's name", default=None, parse=parse_address,
         example="backup@example.org",
     )  # fmt: skip
-    smtp: str | None = key(
+    smtp: str | None = config_key(
         "speak to this mail server in place of sendmail", default=None, parse=parse_server,
         example="mail.example.org:587",
     )  # fmt: skip
-    security: str = key(
+    security: str = config_key(
         "of the way to the mail server: starttls, tls from the first byte, or none", default="starttls",
         choices=("starttls", "tls", "none"),
     )  # fmt: skip
-    user: str | None = key("name to log in with at the mail server", default=None, example="backup")
-    password_file: str | None = key("file with the password", default=None, example="mail-password")
-    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
-    digest: bool = key("the weekly digest too", default=True)
+    user: str | None = config_key("name to log in with at the mail server", default=None, example="backup")
+    password_file: str | None = config_key("file with the password", default=None, example="mail-password")
+    jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = config_key("the weekly digest too", default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ntfy:
+class NtfyChannel:
     """A push notification to a phone, through a topic of an ntfy server."""
 
     name: str = ""
-    topic: str = key("address of the topic", parse=parse_web, example="https://ntfy.example.org/backups")
-    token_file: str | None = key("file with the access token", default=None, example="ntfy-token")
-    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
-    digest: bool = key("the weekly digest too", default=True)
+    topic: str = config_key("address of the topic", parse=parse_web, example="https://ntfy.example.org/backups")
+    token_file: str | None = config_key("file with the access token", default=None, example="ntfy-token")
+    jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = config_key("the weekly digest too", default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class WebhookChannel:
     """A JSON object sent to a web address."""
 
     name: str = ""
-    url: str = key("where it is posted to", parse=parse_web, example="https://example.org/hooks/backup")
-    token_file: str | None = key("file with a token, sent as Authorization: Bearer", default=None, example="hook-token")
-    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
-    digest: bool = key("the weekly digest too", default=True)
+    url: str = config_key("where it is posted to", parse=parse_web, example="https://example.org/hooks/backup")
+    token_file: str | None = config_key(
+        "file with a token, sent as Authorization: Bearer", default=None, example="hook-token"
+    )
+    jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = config_key("the weekly digest too", default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apprise:
+class AppriseChannel:
     """A message through Apprise; needs the extra `notices` of poolferry."""
 
     name: str = ""
-    url: str = key("address in Apprise's own way of writing", parse=parse_apprise, example="@apprise-url")
-    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = key(_STATES, default=("failing", "late"), choices=STATES)
-    digest: bool = key("the weekly digest too", default=True)
+    url: str = config_key("address in Apprise's own way of writing", parse=parse_apprise, example="@apprise-url")
+    jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
+    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late"), choices=STATES)
+    digest: bool = config_key("the weekly digest too", default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ping:
+class PingChannel:
     """Pings to an external monitor, which raises an alarm when they stop."""
 
     name: str = ""
-    url: str = key(
+    url: str = config_key(
         "address to ping; {job} in it becomes the job's name", parse=parse_web,
         example="https://hc.example.org/ping/KEY/{job}?create=1",
     )  # fmt: skip
-    of: str = key(
+    of: str = config_key(
         "each run's start and end, or that all jobs are protected: none is late or failing", default="runs",
         choices=("runs", "protected"),
     )  # fmt: skip
-    style: str = key(
+    style: str = config_key(
         "healthchecks: /start and /fail are put behind the address; plain: it is only pinged when all is well",
         default="healthchecks", choices=("healthchecks", "plain"),
     )  # fmt: skip
-    every: Seconds = key('with of = "protected": how often', default=Seconds(3600), parse=parse_hour, example="30m")
-    jobs: tuple[str, ...] = key(_JOBS, default=(), example='["photos"]')
+    every: Seconds = config_key(
+        'with of = "protected": how often', default=Seconds(3600), parse=parse_hour, example="30m"
+    )
+    jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
 
 
-Teller = Mail | Ntfy | Webhook | Apprise
-Channel = Teller | Ping
-KINDS: dict[str, type[Channel]] = {"mail": Mail, "ntfy": Ntfy, "webhook": Webhook, "apprise": Apprise, "ping": Ping}
+MessageChannel = MailChannel | NtfyChannel | WebhookChannel | AppriseChannel
+Channel = MessageChannel | PingChannel
+CHANNEL_TYPES: dict[str, type[Channel]] = {
+    "mail": MailChannel,
+    "ntfy": NtfyChannel,
+    "webhook": WebhookChannel,
+    "apprise": AppriseChannel,
+    "ping": PingChannel,
+}
 
 
-class Kind(StrEnum):
+class NoticeType(StrEnum):
     """Type of a message."""
 
     TROUBLE = "trouble"
@@ -156,14 +166,14 @@ class Kind(StrEnum):
     UNPROTECTED = "unprotected"
 
 
-PINGS = (Kind.START, Kind.SUCCESS, Kind.FAIL, Kind.PROTECTED, Kind.UNPROTECTED)
+PING_TYPES = (NoticeType.START, NoticeType.SUCCESS, NoticeType.FAIL, NoticeType.PROTECTED, NoticeType.UNPROTECTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message for one channel. `about`: a job, or the week of a digest; `facts`: the same as JSON, for programs."""
 
-    kind: Kind
+    kind: NoticeType
     about: str
     made_at: datetime
     subject: str
@@ -171,7 +181,7 @@ class Message:
     facts: str = "{}"
 
 
-class Undelivered(Exception):
+class DeliveryFailed(Exception):
     """A message that the peer did not accept; the text gives the reason and holds no secret."""
 
 

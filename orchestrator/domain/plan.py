@@ -10,7 +10,7 @@ from typing import Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
 
@@ -62,7 +62,7 @@ class Pipeline:
         return " | ".join(str(stage) for stage in self.stages) + head + tail
 
 
-def alone(*argv: str, effect: Effect, host: Host | None = None) -> Pipeline:
+def single_command(*argv: str, effect: Effect, host: Host | None = None) -> Pipeline:
     """Return a pipeline of one command."""
     return Pipeline(stages=(Command(argv=argv, effect=effect, host=host),))
 
@@ -74,7 +74,7 @@ class Proof(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
     `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the manifest of the point that
@@ -96,13 +96,13 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rereading:
+class TreeVerification:
     """Work that reads `tree` (the point itself, or a restored copy) and compares it with the point's manifest.
 
     `prefix`: only the entries below it were restored, and `tree` holds them without it.
     """
 
-    point: Point
+    point: RestorePoint
     tree: Location
     prefix: bytes = b""
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
@@ -123,7 +123,7 @@ class Step:
     does: str
     why: str
     lane: str  # steps of one lane run in order; lanes side by side, in the order of first mention where names differ
-    work: Pipeline | Recording | Rereading
+    work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None
     makes: str | None = None  # the restore point that exists once this step is proved
@@ -161,7 +161,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
+class NothingToDo:
     """A survey result without anything to copy: `current` names the point as new as the source. `stages` clean up."""
 
     why: str
@@ -179,9 +179,9 @@ class Refusal:
 
     why: str
     evidence: tuple[str, ...]
-    cure: str
+    hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
 
 
-Decision = Plan | Nothing | Refusal
+Decision = Plan | NothingToDo | Refusal

@@ -9,7 +9,7 @@ from orchestrator.domain.run import RunReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class RestorePoint:
     """One complete copy as it was at `taken`. `manifest` None: without a manifest nothing can be verified."""
 
     name: str
@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class VerificationResult:
     """Result of verifying one tree. `findings` holds the first findings; `counts` counts all of them."""
 
     entries: int
@@ -59,10 +59,10 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerifyJobResult:
     """A finished verification. `reading` None: it reached no verdict; `source`: the same for the source, if requested."""
 
     report: RunReport
     point: str | None
-    reading: Reading | None
-    source: Reading | None = None
+    reading: VerificationResult | None
+    source: VerificationResult | None = None

@@ -6,7 +6,7 @@ from orchestrator.domain.units import Bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sendable:
+class ReadableDataset:
     """One dataset of a copy, the pipelines that read it completely, and its size."""
 
     name: str

@@ -10,9 +10,11 @@ EXPECTS = ("oldest", "fixed", "weekday", "month-end")
 CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 VISIT_WITHIN = Seconds(86400)
-ROOM = "/run/poolferry/disks"  # below it disks are mounted, each under its own name
-BELOW = "+disk"  # behind a disk's name: the node under its LUKS container that holds a pool; no disk's own name has a +
-POOL = "poolferry-"  # before the name of a disk: its pool while it is imported, and its node below /dev/mapper
+MOUNT_ROOT = "/run/poolferry/disks"  # below it disks are mounted, each under its own name
+LUKS_NODE_SUFFIX = (
+    "+disk"  # behind a disk's name: the node under its LUKS container that holds a pool; no disk's own name has a +
+)
+POOL_PREFIX = "poolferry-"  # before the name of a disk: its pool while it is imported, and its node below /dev/mapper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class RotationSet:
         return {disk.name: disk for disk in self.disks}[name]
 
 
-class Standing(StrEnum):
+class DiskState(StrEnum):
     """Status of a disk as a person set it; only ACTIVE disks are requested and reported as missing."""
 
     ACTIVE = "active"
@@ -72,7 +74,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
+class DiskMarker:
     """Identity of a disk, as written on the disk itself. `owner` is a machine; `generation` counts the visits."""
 
     disk: str
@@ -84,7 +86,7 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class DiskUsability:
     """Write state of a disk. `attached`: the disk itself lies where copies go; `ails`: why it takes no more."""
 
     attached: bool
@@ -92,7 +94,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class DiskRecord:
     """A disk as history knows it. Serial, model and wwn are hints only, because USB bridges report wrong ones.
 
     `generation`: the last one that was decided; `written`: the last one that is on the disk for certain.
@@ -110,11 +112,11 @@ class Known:
     generation: int
     written: int
     enrolled: datetime
-    standing: Standing
+    standing: DiskState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class DiskVisit:
     """One visit of a disk. `released` None: it is still here, or was pulled out. `safe`: it was released properly.
 
     `health`: what the disk said is wrong with it; empty: that it is well; None: it said nothing. `slow`: what was told of
@@ -134,7 +136,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
+class DiskLocation:
     """Place of a disk, since when it is there, and a note."""
 
     place: str
@@ -143,7 +145,7 @@ class Whereabouts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snooze:
+class DiskSnooze:
     """A person's instruction not to wait for a disk until an instant."""
 
     since: datetime
@@ -152,7 +154,7 @@ class Snooze:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class IncrementBase:
     """Base of an increment to a disk. `kept`: until when the snapshot is kept; `bookmark`: a bookmark exists.
 
     `snapshot` False and no bookmark: there is nothing to start from. `whole`: bytes of a full copy.

@@ -5,7 +5,7 @@ from enum import StrEnum
 from orchestrator.domain.fast_dataclass import dataclass
 
 
-class Kind(StrEnum):
+class RunType(StrEnum):
     """Purpose of a run; only runs and verifications show the state of the copies."""
 
     RUN = "run"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
         return self in (Outcome.DONE, Outcome.NOTHING)
 
 
-EXIT = {
+EXIT_CODES = {
     Outcome.DONE: 0, Outcome.NOTHING: 0, Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.WAITING: 75, Outcome.INTERRUPTED: 1,
 }  # fmt: skip
 
@@ -57,7 +57,7 @@ class RunReport:
     job: str
     outcome: Outcome
     why: str
-    cure: str
+    hint: str
     moved_bytes: int
     took_s: float
     resumed: bool

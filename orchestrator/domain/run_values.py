@@ -5,7 +5,7 @@ from typing import Any
 from orchestrator.domain.command_line import brief_line, cut_line, pipeline_line
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import RunReport
 
 
@@ -21,7 +21,7 @@ def decision_value(decision: Decision) -> dict[str, Any]:
                 "warnings": list(decision.warnings),
                 "refusals": [_refusal_value(refusal) for refusal in decision.refusals],
             }
-        case Nothing():
+        case NothingToDo():
             stages = [[step_value(step) for step in stage] for stage in decision.stages]
             return {
                 "decision": "nothing-to-do",
@@ -38,7 +38,7 @@ def _refusal_value(refusal: Refusal) -> dict[str, Any]:
         "decision": refusal.outcome.value,
         "why": refusal.why,
         "evidence": list(refusal.evidence),
-        "cure": refusal.cure,
+        "cure": refusal.hint,
         "guard": refusal.guard,
     }
 
@@ -75,7 +75,7 @@ def report_value(report: RunReport) -> dict[str, Any]:
         "job": report.job,
         "outcome": report.outcome.value,
         "why": report.why,
-        "cure": report.cure,
+        "cure": report.hint,
         "moved_bytes": report.moved_bytes,
         "took_s": round(report.took_s, 3),
         "resumed": report.resumed,

@@ -6,11 +6,11 @@ from datetime import time
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds, show_duration
 
-ATTACH = "on attach"
+ON_ATTACH = "on attach"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cron:
+class CronSchedule:
     """Five cron fields, as Debian's cron reads them in the machine's local time."""
 
     fields: str
@@ -29,7 +29,7 @@ class Cron:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Every:
+class IntervalSchedule:
     """A fixed period after the start of the last run."""
 
     period: Seconds
@@ -39,7 +39,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Daily:
+class DailySchedule:
     """A local time on each day."""
 
     at: time
@@ -49,27 +49,27 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnAttach:
+class AttachSchedule:
     """A run each time the target is plugged in."""
 
     def __str__(self) -> str:
         return "when the target is attached"
 
 
-Schedule = Cron | Every | Daily | OnAttach
+Schedule = CronSchedule | IntervalSchedule | DailySchedule | AttachSchedule
 
 
 @functools.cache
-def parse_normal(text: str) -> Schedule:
+def parse_normal_schedule(text: str) -> Schedule:
     """Parse a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError."""
     kind, _, rest = text.partition(" ")
     match kind:
         case "cron":
-            return Cron(fields=rest)
+            return CronSchedule(fields=rest)
         case "every":
-            return Every(period=Seconds(float(rest)))
+            return IntervalSchedule(period=Seconds(float(rest)))
         case "daily":
-            return Daily(at=time.fromisoformat(rest))
-    if text == ATTACH:
-        return OnAttach()
+            return DailySchedule(at=time.fromisoformat(rest))
+    if text == ON_ATTACH:
+        return AttachSchedule()
     raise ValueError(f"no schedule: {text}")

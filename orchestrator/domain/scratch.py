@@ -7,7 +7,7 @@ from orchestrator.domain.place import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scratch:
+class ScratchClone:
     """One scratch copy. `of`: its restore point; `until`: when it may expire by itself; `used`: bytes written to it."""
 
     name: str

@@ -4,7 +4,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class ProcessActivity:
     """Activity of one process. `moved`: bytes read and written in its life; None: unknown, as another user runs it."""
 
     pid: int

@@ -6,7 +6,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimeWindow:
     """A span of each day in local time, also over midnight; the end is excluded."""
 
     begin: time

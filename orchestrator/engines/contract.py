@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
-from orchestrator.domain.job import Job, Snapshots, Verify
-from orchestrator.domain.mounts import Mounted
+from orchestrator.domain.job import Job, SnapshotRules, VerifyRules
+from orchestrator.domain.mounts import MountPoint
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
-from orchestrator.domain.point import Finding, Point
+from orchestrator.domain.point import Finding, RestorePoint
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken
+from orchestrator.process.pipeline import PipelineFailed
 
 if TYPE_CHECKING:
-    from orchestrator.domain.rotation import Base
+    from orchestrator.domain.rotation import IncrementBase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RunRequest:
     """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
 
     `notes` holds an empty folder `empty`. `retain`: of names with the instants they were taken, those that [keep] would keep.
@@ -38,16 +38,16 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RestoreRequest:
     """The request of a restore."""
 
-    point: Point
+    point: RestorePoint
     path: bytes  # below the point; b"" is all of it
     to: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationSeen:
+class DestinationSurvey:
     """The state of a restore's destination, and the kind of entry that the point holds at the requested path.
 
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
@@ -61,12 +61,12 @@ class DestinationSeen:
     unfinished: tuple[str, str] | None
     wanted: str
     to: Location
-    mounts: tuple[Mounted, ...] = ()
+    mounts: tuple[MountPoint, ...] = ()
     filling: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class SystemCheckResult:
     """One finding of `check --system`: `good`; or a sentence with the needed action. `hinders`: runs cannot work."""
 
     good: bool
@@ -76,7 +76,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class ManifestCounts:
     """The totals of a manifest."""
 
     entries: int
@@ -84,7 +84,7 @@ class Recorded:
     bytes: int
 
 
-class Meter(Protocol):
+class ProgressMeter(Protocol):
     """A reader of one copying step's output, chunk by chunk."""
 
     def feed(self, chunk: bytes) -> int | None:
@@ -110,7 +110,7 @@ class Meter(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class SkippedEntries:
     """The entries that a copy left out: `unreadable` (name, reason), and names that vanished during the copy."""
 
     unreadable: tuple[tuple[bytes, str], ...] = ()
@@ -129,7 +129,7 @@ class Engine(Protocol):
     later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: Verify
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         """Return (key, what is wrong, what is expected) for keys that do not fit together."""
         ...
@@ -138,11 +138,11 @@ class Engine(Protocol):
         """Return the location, inside a place, of the copy of a source."""
         ...
 
-    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
         """Check programs, versions, reachability and free space for `check --system`."""
         ...
 
-    def survey(self, job: Job, asked: Asked, reader: Reader) -> Any:
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> Any:
         """Return everything that a plan needs, read in a constant number of commands."""
         ...
 
@@ -150,7 +150,7 @@ class Engine(Protocol):
         """Return the differences between source and newest copy, for the guards."""
         ...
 
-    def newest(self, world: Any) -> Point | None:
+    def newest(self, world: Any) -> RestorePoint | None:
         """Return the newest point that the survey found."""
         ...
 
@@ -158,7 +158,7 @@ class Engine(Protocol):
         """Return the source's filesystem, and whether the source is the root of that filesystem, for the guards."""
         ...
 
-    def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: Any, request: RunRequest) -> Decision:
         """Decide the actions of a run."""
         ...
 
@@ -166,7 +166,7 @@ class Engine(Protocol):
         """Return the plan with the expected sizes of its copies, where only the programs can estimate them."""
         ...
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         """Return the restore points that the target really holds, oldest first."""
         ...
 
@@ -174,36 +174,36 @@ class Engine(Protocol):
         """Return the steps of one stage that remove points."""
         ...
 
-    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         """Return a survey of the requested data and of the destination."""
         ...
 
-    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
         """Return the plan of a restore; `aside`: existing data at the destination are first renamed to this name."""
         ...
 
-    def meter(self) -> Meter:
+    def meter(self) -> ProgressMeter:
         """Return a new meter for one copying step."""
         ...
 
-    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         """Return the entries left out, when a failed copying step still counts as done; else None."""
         ...
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         """Return the error for a failure: what happened, what it means, what to do."""
         ...
 
-    def room(self, world: Any) -> str:
+    def space(self, world: Any) -> str:
         """Return the space that a copy needed and the free space of its target, as far as the survey knows."""
         ...
 
     def confirm(
         self,
         proofs: tuple[Proof, ...],
-        meters: tuple[Meter, ...],
-        left_out: tuple[LeftOut, ...],
-        recorded: Recorded | None,
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
         """Check that the promised results of a stage's steps are there. Raises: ProofFailed."""
@@ -211,7 +211,7 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class OfTrees(Protocol):
+class TreeEngine(Protocol):
     """An engine whose copies are trees of files: points have manifests, and our own small files lie beside them."""
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
@@ -228,11 +228,11 @@ class OfTrees(Protocol):
         """
         ...
 
-    def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+    def plan_sample(self, job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
         """Return the step that restores some files of a point, each at its path, to an empty folder. `notes`: local."""
         ...
 
-    def damage_note(self, point: Point) -> Location | None:
+    def damage_note(self, point: RestorePoint) -> Location | None:
         """Return the file that records damaged entries of a point for the next survey; None: it needs no record."""
         ...
 
@@ -250,7 +250,7 @@ class OfTrees(Protocol):
 
 
 @runtime_checkable
-class OfDatasets(Protocol):
+class DatasetSection(Protocol):
     """The options section of an engine whose source is a dataset: which descendant datasets belong to it."""
 
     @property
@@ -267,7 +267,7 @@ class Snapshotter(Protocol):
     """
 
     def snapshot_mistakes(
-        self, snapshots: Snapshots, source: Location, copy: Location | None
+        self, snapshots: SnapshotRules, source: Location, copy: Location | None
     ) -> Iterable[tuple[str, str, str]]:
         """Return (key, what is wrong, what is expected) for mistakes in [snapshots]."""
         ...
@@ -292,13 +292,13 @@ class Snapshotter(Protocol):
         """Return warnings from the last output of such a step that succeeded."""
         ...
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         """Return the error for a failure: what happened, what it means, what to do."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class SnapshotPair:
     """One snapshot to list on both sides. `name`: the name that findings use for it.
 
     Each step keeps its output in a local file: NUL-terminated records as `verify.listing` reads them, and between them
@@ -311,7 +311,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ComparisonPlan:
     """The result of a survey of both sides of a copy, and the steps that compare the contents.
 
     `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots
@@ -322,21 +322,21 @@ class Comparison:
     checked: int
     datasets: int
     findings: tuple[Finding, ...]
-    stages: tuple[tuple[Pair, ...], ...] = ()
+    stages: tuple[tuple[SnapshotPair, ...], ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @runtime_checkable
-class Comparer(Protocol):
+class CopyComparer(Protocol):
     """An engine whose copies have no manifest: they are verified by comparing both sides."""
 
-    def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
+    def survey_both(self, job: Job, request: RunRequest, reader: Reader, *, content: bool) -> Any:
         """Return everything that a comparison needs, read in a constant number of commands."""
         ...
 
     def plan_comparison(
-        self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
-    ) -> Comparison | Refusal:
+        self, job: Job, seen: Any, request: RunRequest, *, point: str | None, content: bool
+    ) -> ComparisonPlan | Refusal:
         """Return the snapshots of both sides, the differences found, and the steps that read the contents."""
         ...
 
@@ -345,7 +345,7 @@ class Comparer(Protocol):
 class Forecaster(Protocol):
     """An engine that records on the source what each pool has, so that the next copy can be predicted in its absence."""
 
-    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
+    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[IncrementBase, ...]":
         """Return the base of the next copy for each dataset of the source."""
         ...
 
@@ -370,7 +370,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pins:
+class PinReport:
     """All pins that a survey found, and the places that it could not read."""
 
     pins: tuple[Pin, ...]
@@ -378,17 +378,17 @@ class Pins:
 
 
 @runtime_checkable
-class Pinner(Protocol):
+class PinInspector(Protocol):
     """An engine that leaves pins behind, on the source for each target."""
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
         """Return all pins on the pools of the jobs' sources and places, read in one command for each pool."""
         ...
 
-    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
+    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> PinReport:
         """Return all pins, each with the job that still needs it and the reason."""
         ...
 
-    def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
+    def plan_release(self, seen: Any, pins: PinReport) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
         """Return the steps that release unneeded pins, for each pool; the job represents the pool."""
         ...

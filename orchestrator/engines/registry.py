@@ -14,7 +14,7 @@ def engine_names() -> tuple[str, ...]:
     return tuple(sorted(name for name in os.listdir(here) if os.path.isfile(f"{here}/{name}/options.py")))
 
 
-def engine(name: str) -> Engine:
+def load_engine(name: str) -> Engine:
     """Return the engine of that name. Raises: KeyError."""
     if name not in engine_names():
         raise KeyError(name)

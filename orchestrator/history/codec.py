@@ -22,7 +22,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 @functools.cache
-def queries() -> dict[str, str]:
+def load_queries() -> dict[str, str]:
     """Return all statements of queries.sql."""
     with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
         parts = _NAME.split(file.read())
@@ -34,7 +34,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _EVIDENCE = ("lines", "exits", "last_words", "host")
 
 
-def stored(text: str) -> str | bytes:
+def encode_text(text: str) -> str | bytes:
     """Return the value that a column of type ANY stores for this text."""
     try:
         text.encode()
@@ -43,12 +43,12 @@ def stored(text: str) -> str | bytes:
     return text
 
 
-def restored(value: object) -> object:
+def decode_text(value: object) -> object:
     """Return the value as it was given; a BLOB was text."""
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
-def tail(output: str | bytes, limit: int) -> str:
+def tail_of_output(output: str | bytes, limit: int) -> str:
     """Return the last `limit` bytes of an output, begun at a whole character."""
     raw = output if isinstance(output, bytes) else _raw(output)
     if len(raw) <= limit:
@@ -58,42 +58,42 @@ def tail(output: str | bytes, limit: int) -> str:
     return last[begun:].decode("utf-8", "surrogateescape")
 
 
-def micros(instant: datetime) -> int:
+def to_microseconds(instant: datetime) -> int:
     """Return the microseconds since 1970. Raises: ValueError for a naive instant."""
     if instant.tzinfo is None:
         raise ValueError(f"an instant without a time zone: {instant}")
     return (instant - _EPOCH) // _MICROSECOND
 
 
-def instant(count: int) -> datetime:
+def from_microseconds(count: int) -> datetime:
     """Return the instant of a count of microseconds, in UTC."""
     return _EPOCH + timedelta(microseconds=count)
 
 
-def listed(values: Iterable[object]) -> str:
+def encode_list(values: Iterable[object]) -> str:
     """Return a list as JSON; ASCII, so that any text survives."""
     return json.dumps(list(values))
 
 
-def unlisted(text: str | None) -> tuple[str, ...]:
+def decode_list(text: str | None) -> tuple[str, ...]:
     """Return the texts of a stored list; none when none were stored."""
     return tuple(json.loads(text)) if text else ()
 
 
-def exits_of(text: str | None) -> tuple[int | None, ...]:
+def decode_exits(text: str | None) -> tuple[int | None, ...]:
     """Return the exit statuses of a stored list; None: still unknown when it ended."""
     return tuple(json.loads(text)) if text else ()
 
 
-def evidence_text(evidence: Evidence | None) -> str | None:
+def encode_evidence(evidence: Evidence | None) -> str | None:
     """Return the evidence as JSON."""
     if evidence is None:
         return None
     return json.dumps({name: getattr(evidence, name) for name in _EVIDENCE})
 
 
-def parse_evidence(text: str | None) -> Evidence | None:
-    """Parse the evidence that `evidence_text` wrote."""
+def decode_evidence(text: str | None) -> Evidence | None:
+    """Parse the evidence that `encode_evidence` wrote."""
     if text is None:
         return None
     held = json.loads(text)

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.errors import HistoryError
-from orchestrator.history.codec import instant, micros, queries, restored, stored
+from orchestrator.history.codec import decode_text, encode_text, from_microseconds, load_queries, to_microseconds
 from orchestrator.history.failures import broken_off, explain, of_another, out_of_reach, too_new, too_old
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
@@ -190,7 +190,7 @@ def _migrations() -> tuple[str, ...]:
 Row = dict[str, Any]
 
 
-class Door:
+class Database:
     """Database session for History and Views. Every method raises HistoryError for what SQLite refuses."""
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
@@ -227,7 +227,7 @@ class Door:
         with self._lock:
             self._require_whole()
             with self._plainly():
-                cursor = self._connection.execute(queries()[statement], _bound(values))
+                cursor = self._connection.execute(load_queries()[statement], _bound(values))
                 return _rows(cursor.description, cursor.fetchall())
 
     def first(self, statement: str, /, **values: object) -> Row | None:
@@ -246,7 +246,7 @@ class Door:
         with self.together():
             self._require_whole()
             with self._plainly():
-                return self._connection.execute(queries()[statement], _bound(values))
+                return self._connection.execute(load_queries()[statement], _bound(values))
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[None]:
@@ -278,16 +278,16 @@ class Door:
 
 
 def _bound(values: dict[str, object]) -> dict[str, object]:
-    """Convert values for SQLite: text by `stored`, instants to microseconds."""
+    """Convert values for SQLite: text by `encode_text`, instants to microseconds."""
     return {name: _bindable(value) for name, value in values.items()}
 
 
 def _bindable(value: object) -> object:
     match value:
         case str():
-            return stored(str(value))  # an enum's text, not the enum
+            return encode_text(str(value))  # an enum's text, not the enum
         case datetime():
-            return micros(value)
+            return to_microseconds(value)
         case _:
             return value
 
@@ -302,7 +302,7 @@ def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) 
 
 
 def _column(value: object, is_instant: bool) -> object:
-    return instant(value) if is_instant and isinstance(value, int) else restored(value)
+    return from_microseconds(value) if is_instant and isinstance(value, int) else decode_text(value)
 
 
 def backup(source: str, target: str, wait_s: float) -> None:

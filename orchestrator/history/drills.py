@@ -2,49 +2,51 @@
 
 from datetime import datetime
 
-from orchestrator.domain.drill_result import Checked, Drilled, DrillRecord
+from orchestrator.domain.drill_result import DrillRecord, DrillResult, UserCheckResult
 from orchestrator.domain.run import Outcome
-from orchestrator.history.codec import listed, tail, unlisted
-from orchestrator.history.database import Door, Row
+from orchestrator.history.codec import decode_list, encode_list, tail_of_output
+from orchestrator.history.database import Database, Row
 
 _OUTPUT = 64 << 10
 
 
-class Drills:
+class DrillHistory:
     """Records of restore tests. Every method raises HistoryError."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def of(self, job: str, *, limit: int = 50) -> tuple[DrillRecord, ...]:
         """Return a job's restore tests, the newest first."""
-        return tuple(map(_record, self._door.rows("drills_of_job", job=job, limit=limit)))
+        return tuple(map(_record, self._database.rows("drills_of_job", job=job, limit=limit)))
 
     def of_run(self, run: int) -> DrillRecord | None:
         """Return the restore test of a run; None when the run was none, or was cut off."""
-        row = self._door.first("drill_of_run", run=run)
+        row = self._database.first("drill_of_run", run=run)
         return _record(row) if row else None
 
-    def keep(self, run: int, job: str, drilled: Drilled, now: datetime) -> None:
+    def keep(self, run: int, job: str, drilled: DrillResult, now: datetime) -> None:
         """Record a restore test that has ended."""
         checked = drilled.checked
-        self._door.change(
+        self._database.change(
             "keep_drill", run=run, job=job, place=drilled.place, point=drilled.point, now=now, outcome=drilled.outcome,
             why=drilled.why, whole=drilled.whole, proves=drilled.proves, seed=drilled.seed, files=drilled.files,
             bytes=drilled.bytes, of_files=drilled.of_files, of_bytes=drilled.of_bytes, restore_s=drilled.restore_s,
-            differences=listed(drilled.differences), check_argv=listed(checked.argv) if checked else None,
-            check_exit=checked.exit if checked else None, check_output=tail(checked.output, _OUTPUT) if checked else None,
+            differences=encode_list(drilled.differences), check_argv=encode_list(checked.argv) if checked else None,
+            check_exit=checked.exit if checked else None, check_output=tail_of_output(checked.output, _OUTPUT) if checked else None,
         )  # fmt: skip
 
 
 def _record(row: Row) -> DrillRecord:
     checked = None
     if row["check_argv"] is not None:
-        checked = Checked(argv=unlisted(row["check_argv"]), exit=row["check_exit"], output=row["check_output"] or "")
+        checked = UserCheckResult(
+            argv=decode_list(row["check_argv"]), exit=row["check_exit"], output=row["check_output"] or ""
+        )
     plain = {name: row[name] for name in _PLAIN}
-    drilled = Drilled(
+    drilled = DrillResult(
         **plain, outcome=Outcome(row["outcome"]), whole=bool(row["whole"]), proves=bool(row["proves"]),
-        differences=unlisted(row["differences"]), checked=checked,
+        differences=decode_list(row["differences"]), checked=checked,
     )  # fmt: skip
     return DrillRecord(run=row["run"], job=row["job"], at=row["drilled_at"], drilled=drilled)
 

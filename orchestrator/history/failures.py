@@ -50,13 +50,13 @@ def explain(*, name: str, words: str, path: str) -> HistoryError:
     """Build the error for SQLite's error `name` (such as SQLITE_BUSY; empty if it has none) and its message."""
     kind = name.removeprefix("SQLITE_")
     kind = _ALIASES.get(kind.split("_")[0], kind)
-    for start, meaning, cure in _WORDS:
+    for start, meaning, hint in _WORDS:
         if f"{kind}_".startswith(f"{start}_"):
             said = f"{words}, {name}" if name else words
-            return HistoryError(f"the history {path} {meaning} ({said})", cure=cure.format(path=path))
+            return HistoryError(f"the history {path} {meaning} ({said})", hint=hint.format(path=path))
     return HistoryError(
         f"the history {path} does not take what it is told ({name or 'no code'}: {words})",
-        cure=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
+        hint=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
     )
 
 
@@ -64,7 +64,7 @@ def too_new(*, path: str, version: int, known: int) -> HistoryError:
     """Build the error for a database that a newer poolferry wrote."""
     return HistoryError(
         f"the history {path} was written by a newer poolferry (its format is {version}, this one knows {known})",
-        cure="use the newer poolferry, or name another place with --state",
+        hint="use the newer poolferry, or name another place with --state",
     )
 
 
@@ -72,14 +72,14 @@ def too_old(*, path: str, version: int, known: int) -> HistoryError:
     """Build the error for a reader that meets an older format, which it may not migrate."""
     return HistoryError(
         f"the history {path} has the format {version} of an older poolferry, and a reader may not renew it to {known}",
-        cure="it is renewed by the next run; or run any writing command as its owner",
+        hint="it is renewed by the next run; or run any writing command as its owner",
     )
 
 
 def of_another(*, path: str) -> HistoryError:
     """Build the error for a valid SQLite database of another program."""
     return HistoryError(
-        f"{path} is an SQLite database of another program, not a history", cure="name another place with --state"
+        f"{path} is an SQLite database of another program, not a history", hint="name another place with --state"
     )
 
 
@@ -87,18 +87,18 @@ def out_of_reach(*, path: str, words: str) -> HistoryError:
     """Build the error for what the operating system refused around the file."""
     return HistoryError(
         f"the history cannot use {path} ({words})",
-        cure=f"see whether {path} exists, may be written and has room, or name another place with --state",
+        hint=f"see whether {path} exists, may be written and has room, or name another place with --state",
     )
 
 
 def not_there(*, path: str, what: str) -> HistoryError:
     """Build the error for a record that belongs to something missing in the history."""
-    return HistoryError(f"the history {path} knows nothing of {what}", cure=f"report this; {_ASIDE.format(path=path)}")
+    return HistoryError(f"the history {path} knows nothing of {what}", hint=f"report this; {_ASIDE.format(path=path)}")
 
 
 def broken_off(*, path: str) -> HistoryError:
     """Build the error for a write in a transaction that SQLite has already rolled back."""
     return HistoryError(
         f"the history {path} rolled back what belonged together, after the error before this one",
-        cure="see the error before this one",
+        hint="see the error before this one",
     )

@@ -37,20 +37,20 @@ def check_foreign(path: str) -> None:
         _require_our_schema(connection, path)
         damage = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     except (sqlite3.Error, MemoryError, UnicodeError) as error:
-        raise HistoryError(f"the history in the kit cannot be read: {error}", cure=_CURE) from error
+        raise HistoryError(f"the history in the kit cannot be read: {error}", hint=_CURE) from error
     finally:
         connection.close()
     if damage != ["ok"]:
-        raise HistoryError(f"the history in the kit is damaged: {damage[0]}", cure=_CURE)
+        raise HistoryError(f"the history in the kit is damaged: {damage[0]}", hint=_CURE)
 
 
 def _require_our_schema(connection: sqlite3.Connection, path: str) -> None:
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if mark != MARK or not 0 < version <= len(_migrations()):
-        raise HistoryError(f"{os.path.basename(path)} in the kit is no history that this poolferry knows", cure=_CURE)
+        raise HistoryError(f"{os.path.basename(path)} in the kit is no history that this poolferry knows", hint=_CURE)
     if connection.execute(_OBJECTS).fetchall() != our_schema(version):
-        raise HistoryError("the history in the kit holds tables, views or triggers that are not ours", cure=_CURE)
+        raise HistoryError("the history in the kit holds tables, views or triggers that are not ours", hint=_CURE)
 
 
 def our_schema(version: int) -> list[tuple[str, str, str, str]]:

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.kit import Kit
-from orchestrator.history.database import Door
+from orchestrator.domain.kit import KitContents
+from orchestrator.history.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,25 +12,25 @@ class KitRecord:
     """A recovery kit and its time."""
 
     made_at: datetime
-    kit: Kit
+    kit: KitContents
 
 
-class Kits:
+class KitHistory:
     """Records of recovery kits. Every method raises HistoryError."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def of(self, job: str) -> KitRecord | None:
         """Return the newest kit of a job's source; None when there is none yet."""
-        row = self._door.first("kit", job=job)
+        row = self._database.first("kit", job=job)
         if row is None:
             return None
         words = {name: str(row[name]) for name in ("content", "layout", "recovery", "guids")}
-        return KitRecord(made_at=row["made_at"], kit=Kit(**words))
+        return KitRecord(made_at=row["made_at"], kit=KitContents(**words))
 
-    def keep(self, job: str, kit: Kit, now: datetime) -> None:
+    def keep(self, job: str, kit: KitContents, now: datetime) -> None:
         """Record this kit as the newest one."""
-        self._door.change(
+        self._database.change(
             "keep_kit", job=job, now=now, content=kit.content, layout=kit.layout, recovery=kit.recovery, guids=kit.guids
         )

@@ -4,15 +4,15 @@ import json
 from datetime import date, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.notice import PINGS, Kind, Message, MessageRecord
-from orchestrator.history.codec import instant, listed, micros, unlisted
-from orchestrator.history.database import Door, Row
+from orchestrator.domain.notice import PING_TYPES, Message, MessageRecord, NoticeType
+from orchestrator.history.codec import decode_list, encode_list, from_microseconds, to_microseconds
+from orchestrator.history.database import Database, Row
 
 _LONGEST_WAIT = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldRecord:
+class NotifiedRecord:
     """A channel's last notice about a job's copy at a place. `begun_at` None: no trouble was reported, or it ended."""
 
     job: str
@@ -26,34 +26,34 @@ class ToldRecord:
     earlier: tuple[datetime, ...] = ()
 
 
-class Telling:
+class NotificationQueue:
     """Records of notices. Every method raises HistoryError."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def told(self, channel: str) -> tuple[ToldRecord, ...]:
+    def told(self, channel: str) -> tuple[NotifiedRecord, ...]:
         """Return the last notices of a channel, one for each copy."""
-        return tuple(map(_told, self._door.rows("told", channel=channel)))
+        return tuple(map(_notified_record, self._database.rows("told", channel=channel)))
 
-    def keep_told(self, channel: str, told: ToldRecord) -> None:
+    def keep_told(self, channel: str, told: NotifiedRecord) -> None:
         """Record the last notice of a channel about a copy."""
-        self._door.change(
+        self._database.change(
             "keep_told", channel=channel, job=told.job, target=told.target, begun=told.begun_at, told=told.told_at,
-            reminders=told.reminders, causes=listed(told.causes), unsteady=int(told.unsteady), well_since=told.well_since,
-            earlier=listed(micros(begun) for begun in told.earlier),
+            reminders=told.reminders, causes=encode_list(told.causes), unsteady=int(told.unsteady), well_since=told.well_since,
+            earlier=encode_list(to_microseconds(begun) for begun in told.earlier),
         )  # fmt: skip
 
     def forget_told(self, channel: str, job: str, target: str) -> None:
         """Forget the notices about a copy that is no longer declared."""
-        self._door.change("forget_told", channel=channel, job=job, target=target)
+        self._database.change("forget_told", channel=channel, job=job, target=target)
 
     def queue(self, channel: str, message: Message) -> int:
         """Queue a message and return its number. A ping replaces older ones of the same job."""
-        with self._door.together():
-            if message.kind in PINGS:
-                self._door.change("drop_pings", channel=channel, about=message.about)
-            return self._door.add(
+        with self._database.together():
+            if message.kind in PING_TYPES:
+                self._database.change("drop_pings", channel=channel, about=message.about)
+            return self._database.add(
                 "make_message", channel=channel, kind=message.kind, about=message.about, made=message.made_at,
                 subject=message.subject, body=message.body, facts=message.facts,
             )  # fmt: skip
@@ -67,37 +67,37 @@ class Telling:
 
     def queued(self) -> tuple[MessageRecord, ...]:
         """Return all messages that wait for delivery."""
-        return tuple(map(_message, self._door.rows("messages_queued")))
+        return tuple(map(_message, self._database.rows("messages_queued")))
 
     def claim(self, found: MessageRecord, until: datetime) -> bool:
         """Claim a message for this process until then; return False when another process has it."""
-        return self._door.change("claim_message", message=found.id, due=found.due_at, until=until) == 1
+        return self._database.change("claim_message", message=found.id, due=found.due_at, until=until) == 1
 
     def sent(self, message: int, now: datetime) -> None:
         """Record that the peer accepted the message."""
-        self._door.change("message_sent", message=message, now=now)
+        self._database.change("message_sent", message=message, now=now)
 
     def failed(self, message: int, error: str, due: datetime | None) -> None:
         """Record that the peer did not accept the message; `due` None: it is given up."""
-        self._door.change("message_failed", message=message, error=error, due=due)
+        self._database.change("message_failed", message=message, error=error, due=due)
 
     def messages(self, limit: int) -> tuple[MessageRecord, ...]:
         """Return the messages, the newest first."""
-        return tuple(map(_message, self._door.rows("messages", limit=limit)))
+        return tuple(map(_message, self._database.rows("messages", limit=limit)))
 
-    def last(self, channel: str, about: str, kind: Kind) -> MessageRecord | None:
+    def last(self, channel: str, about: str, kind: NoticeType) -> MessageRecord | None:
         """Return the newest message of this kind."""
-        row = self._door.first("last_about", channel=channel, about=about, kind=kind)
+        row = self._database.first("last_about", channel=channel, about=about, kind=kind)
         return _message(row) if row else None
 
     def digest(self, channel: str) -> date | None:
         """Return the day of the last digest."""
-        row = self._door.first("digest", channel=channel)
+        row = self._database.first("digest", channel=channel)
         return date.fromisoformat(row["day"]) if row else None
 
     def keep_digest(self, channel: str, day: date) -> None:
         """Record the day of the digest that was sent, or from which counting begins."""
-        self._door.change("keep_digest", channel=channel, day=day.isoformat())
+        self._database.change("keep_digest", channel=channel, day=day.isoformat())
 
 
 def _is_ahead(instant: datetime | None, now: datetime) -> bool:
@@ -105,12 +105,12 @@ def _is_ahead(instant: datetime | None, now: datetime) -> bool:
     return instant is not None and now < instant <= now + _LONGEST_WAIT
 
 
-def _told(row: Row) -> ToldRecord:
-    earlier = tuple(instant(count) for count in json.loads(row["earlier"]))
+def _notified_record(row: Row) -> NotifiedRecord:
+    earlier = tuple(from_microseconds(count) for count in json.loads(row["earlier"]))
     kept = {name: row[name] for name in ("job", "target", "begun_at", "told_at", "reminders")}
-    return ToldRecord(
+    return NotifiedRecord(
         **kept,
-        causes=unlisted(row["causes"]),
+        causes=decode_list(row["causes"]),
         unsteady=bool(row["unsteady"]),
         well_since=row["well_since_at"],
         earlier=earlier,
@@ -119,7 +119,7 @@ def _told(row: Row) -> ToldRecord:
 
 def _message(row: Row) -> MessageRecord:
     message = Message(
-        kind=Kind(row["kind"]), about=row["about"], made_at=row["made_at"], subject=row["subject"], body=row["body"],
+        kind=NoticeType(row["kind"]), about=row["about"], made_at=row["made_at"], subject=row["subject"], body=row["body"],
         facts=row["facts"],
     )  # fmt: skip
     kept = {name: row[name] for name in ("id", "channel", "tries", "due_at", "held_at", "sent_at", "error")}

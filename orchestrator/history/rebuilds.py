@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.history.database import Door
+from orchestrator.history.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuild:
+class PoolRebuild:
     """A pool being recreated. `top_guid`: of its old own dataset; `lost`: what may be lost; `kits`: old kits, by job."""
 
     id: int
@@ -19,19 +19,19 @@ class Rebuild:
     kits: Mapping[str, str]
 
 
-class Rebuilds:
+class RebuildHistory:
     """Records of pool rebuilds. Every method raises HistoryError."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def of(self, pool: str) -> Rebuild | None:
+    def of(self, pool: str) -> PoolRebuild | None:
         """Return the rebuild of a pool that has not ended; None when there is none."""
-        row = self._door.first("open_rebuild", pool=pool)
+        row = self._database.first("open_rebuild", pool=pool)
         if row is None:
             return None
         guid = str(row["top_guid"])
-        return Rebuild(
+        return PoolRebuild(
             id=row["id"], begun_at=row["begun_at"], top_guid=int(guid) if guid else None,
             lost=tuple(json.loads(row["lost"])), kits=json.loads(str(row["kits"])),
         )  # fmt: skip
@@ -45,15 +45,15 @@ class Rebuilds:
             "lost": json.dumps(list(lost)),
             "kits": json.dumps(dict(kits)),
         }
-        with self._door.together():
+        with self._database.together():
             known = self.of(pool)
             if known is None:
-                self._door.add("begin_rebuild", pool=pool, now=now, **told)
+                self._database.add("begin_rebuild", pool=pool, now=now, **told)
             else:
-                self._door.change("renew_rebuild", rebuild=known.id, now=now, **told)
+                self._database.change("renew_rebuild", rebuild=known.id, now=now, **told)
 
     def end(self, pool: str, now: datetime) -> None:
         """Record that all of the pool is restored."""
         known = self.of(pool)
         if known is not None:
-            self._door.change("end_rebuild", rebuild=known.id, now=now)
+            self._database.change("end_rebuild", rebuild=known.id, now=now)

@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
-from orchestrator.domain.point import Reading
-from orchestrator.domain.run import Kind, RunReport
-from orchestrator.history.codec import evidence_text, listed, tail
-from orchestrator.history.database import Door, connect_writer
+from orchestrator.domain.point import VerificationResult
+from orchestrator.domain.run import RunReport, RunType
+from orchestrator.history.codec import encode_evidence, encode_list, tail_of_output
+from orchestrator.history.database import Database, connect_writer
 from orchestrator.history.failures import not_there
 
 if TYPE_CHECKING:
-    from orchestrator.history.disks import DisksBook
-    from orchestrator.history.drills import Drills
-    from orchestrator.history.due_runs import OwingBook
-    from orchestrator.history.kits import Kits
-    from orchestrator.history.notification_queue import Telling
-    from orchestrator.history.rebuilds import Rebuilds
-    from orchestrator.history.views import Views
+    from orchestrator.history.disks import DiskHistoryWriter
+    from orchestrator.history.drills import DrillHistory
+    from orchestrator.history.due_runs import DueRunWriter
+    from orchestrator.history.kits import KitHistory
+    from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.rebuilds import RebuildHistory
+    from orchestrator.history.views import HistoryReader
 
 WHOLE = "whole"  # the scope of a reading that read all of a point; any other word is a part of it
-FINDINGS_KEPT = 1000  # per reading; the rest is counted
-OUTPUT_KEPT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
+MOST_FINDINGS = 1000  # per reading; the rest is counted
+MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
 
 def open_history(path: str, *, wait_s: float = 30.0) -> "History":
     """Open the history at `path`, created or migrated if needed; `wait_s` for other processes. Raises: HistoryError."""
-    return History(Door(connect_writer(os.path.abspath(path), wait_s), os.path.abspath(path)), wait_s)
+    return History(Database(connect_writer(os.path.abspath(path), wait_s), os.path.abspath(path)), wait_s)
 
 
 class History:
@@ -44,8 +44,8 @@ class History:
     Every method raises HistoryError. `now` is an aware instant.
     """
 
-    def __init__(self, door: Door, wait_s: float) -> None:
-        self._door = door
+    def __init__(self, database: Database, wait_s: float) -> None:
+        self._database = database
         self._wait_s = wait_s
 
     def __enter__(self) -> Self:
@@ -56,60 +56,60 @@ class History:
 
     def close(self) -> None:
         """Close the file."""
-        self._door.close()
+        self._database.close()
 
     @property
-    def views(self) -> "Views":
+    def views(self) -> "HistoryReader":
         """Return the views on this same connection: do not close them. Imported late: few runs read the past."""
-        from orchestrator.history.views import Views
+        from orchestrator.history.views import HistoryReader
 
-        return Views(self._door)
+        return HistoryReader(self._database)
 
     @property
-    def owing(self) -> "OwingBook":
+    def due_runs(self) -> "DueRunWriter":
         """Return the clock's records on this same connection."""
-        from orchestrator.history.due_runs import OwingBook
+        from orchestrator.history.due_runs import DueRunWriter
 
-        return OwingBook(self._door)
+        return DueRunWriter(self._database)
 
     @property
-    def kits(self) -> "Kits":
+    def kits(self) -> "KitHistory":
         """Return the recovery kits on this same connection."""
-        from orchestrator.history.kits import Kits
+        from orchestrator.history.kits import KitHistory
 
-        return Kits(self._door)
+        return KitHistory(self._database)
 
     @property
-    def rebuilds(self) -> "Rebuilds":
+    def rebuilds(self) -> "RebuildHistory":
         """Return the pool rebuilds on this same connection."""
-        from orchestrator.history.rebuilds import Rebuilds
+        from orchestrator.history.rebuilds import RebuildHistory
 
-        return Rebuilds(self._door)
+        return RebuildHistory(self._database)
 
     @property
-    def drills(self) -> "Drills":
+    def drills(self) -> "DrillHistory":
         """Return the restore tests on this same connection."""
-        from orchestrator.history.drills import Drills
+        from orchestrator.history.drills import DrillHistory
 
-        return Drills(self._door)
+        return DrillHistory(self._database)
 
     @property
-    def telling(self) -> "Telling":
+    def notifications(self) -> "NotificationQueue":
         """Return the notices on this same connection."""
-        from orchestrator.history.notification_queue import Telling
+        from orchestrator.history.notification_queue import NotificationQueue
 
-        return Telling(self._door)
+        return NotificationQueue(self._database)
 
     @property
-    def disks(self) -> "DisksBook":
+    def disks(self) -> "DiskHistoryWriter":
         """Return the removable disks on this same connection."""
-        from orchestrator.history.disks import DisksBook
+        from orchestrator.history.disks import DiskHistoryWriter
 
-        return DisksBook(self._door)
+        return DiskHistoryWriter(self._database)
 
     def together(self) -> AbstractContextManager[None]:
         """Record all inside as one transaction: all of it or nothing, with one wait for the disk."""
-        return self._door.together()
+        return self._database.together()
 
     # Runs
 
@@ -126,11 +126,11 @@ class History:
         boot: str,
         host: str,
         why: str,
-        kind: Kind = Kind.RUN,
+        kind: RunType = RunType.RUN,
     ) -> int:
         """Record the start of a run and return its number."""
         who = {"pid": pid, "process_started": process_started, "boot": boot, "host": host}
-        return self._door.add(
+        return self._database.add(
             "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, kind=kind, **who
         )
 
@@ -141,57 +141,57 @@ class History:
         """
         gone = [
             row["id"]
-            for row in self._door.rows("open_runs")
+            for row in self._database.rows("open_runs")
             if not alive(row["pid"], row["process_started"], row["boot"])
         ]
         if not gone:
             return ()
         with self.together():  # another process may heal at the same time
-            return tuple(run for run in gone if self._door.change("heal_run", run=run, now=now))
+            return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
     def ended(self, run: int, report: RunReport, now: datetime) -> None:
         """Record the end of a run; its steps are recorded already."""
         self._known(
             f"run {run}",
-            self._door.change(
+            self._database.change(
                 "end_run",
                 run=run,
                 now=now,
                 outcome=report.outcome,
                 why=report.why,
-                cure=report.cure,
+                cure=report.hint,
                 moved_bytes=report.moved_bytes,
                 took_s=report.took_s,
                 resumed=report.resumed,
                 attempts=report.attempts,
-                points=listed(report.points),
-                warnings=listed(report.warnings),
-                evidence=listed(report.evidence),
+                points=encode_list(report.points),
+                warnings=encode_list(report.warnings),
+                evidence=encode_list(report.evidence),
             ),
         )
 
     def fold_waits(self, report: RunReport) -> None:
         """Keep only the first of several waiting runs in a row. Why: a disk may be away for months."""
-        self._door.change("fold_waits", job=report.job, run=report.run, why=report.why)
+        self._database.change("fold_waits", job=report.job, run=report.run, why=report.why)
 
     def attempt_begun(self, run: int, number: int, now: datetime) -> None:
         """Record the start of an attempt; the first number is 1."""
-        self._door.change("begin_attempt", run=run, number=number, now=now)
+        self._database.change("begin_attempt", run=run, number=number, now=now)
 
     def attempt_ended(self, run: int, number: int, now: datetime, why: str | None, evidence: Evidence | None) -> None:
         """Record the end of an attempt; `why` None: it ended well."""
-        held = evidence_text(evidence)
-        touched = self._door.change("end_attempt", run=run, number=number, now=now, why=why, evidence=held)
+        held = encode_evidence(evidence)
+        touched = self._database.change("end_attempt", run=run, number=number, now=now, why=why, evidence=held)
         self._known(f"attempt {number} of run {run}", touched)
 
     def planned(self, run: int, attempt: int, plan_json: str) -> None:
         """Record the plan of an attempt."""
-        touched = self._door.change("keep_plan", run=run, number=attempt, plan=plan_json)
+        touched = self._database.change("keep_plan", run=run, number=attempt, plan=plan_json)
         self._known(f"attempt {attempt} of run {run}", touched)
 
     def refused(self, run: int, attempt: int, refusal_json: str) -> None:
         """Record the refusal of an attempt."""
-        touched = self._door.change("keep_refusal", run=run, number=attempt, refusal=refusal_json)
+        touched = self._database.change("keep_refusal", run=run, number=attempt, refusal=refusal_json)
         self._known(f"attempt {attempt} of run {run}", touched)
 
     def step_begun(
@@ -208,8 +208,8 @@ class History:
         now: datetime,
     ) -> int:
         """Record the start of a step; return its number. `commands`: its lines as a person would paste them."""
-        about = {"does": does, "why": why, "lane": lane, "commands": listed(commands), "expected": expected}
-        return self._door.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
+        about = {"does": does, "why": why, "lane": lane, "commands": encode_list(commands), "expected": expected}
+        return self._database.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
 
     def step_ended(
         self,
@@ -223,18 +223,18 @@ class History:
         error: str | None,
     ) -> None:
         """Record the end of a step. `moved` None: unknown."""
-        words = {"exits": listed(exits), "last_words": listed(last_words), "error": error}
+        words = {"exits": encode_list(exits), "last_words": encode_list(last_words), "error": error}
         self._known(
-            f"step {step}", self._door.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
+            f"step {step}", self._database.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
         )
 
     def step_proved(self, step: int) -> None:
         """Record that an ended step's expected effect is verified."""
-        self._known(f"step {step}", self._door.change("prove_step", step=step))
+        self._known(f"step {step}", self._database.change("prove_step", step=step))
 
     def said(self, run: int, now: datetime, level: str, text: str) -> None:
         """Record a message of the run."""
-        self._door.add("say", run=run, now=now, level=level, text=text)
+        self._database.add("say", run=run, now=now, level=level, text=text)
 
     def hook_called(
         self,
@@ -247,8 +247,8 @@ class History:
         now: datetime,
     ) -> None:
         """Record a hook call with the end of its output. `exit` None: poolferry ended it, or it never began."""
-        about = {"event": event, "argv": listed(argv), "exit": exit, "took_s": took_s}
-        self._door.add("call_hook", run=run, now=now, output=tail(output, OUTPUT_KEPT), **about)
+        about = {"event": event, "argv": encode_list(argv), "exit": exit, "took_s": took_s}
+        self._database.add("call_hook", run=run, now=now, output=tail_of_output(output, MOST_OUTPUT), **about)
 
     # Points
 
@@ -266,30 +266,32 @@ class History:
     ) -> None:
         """Record a new point; `taken`: when the source was in this state; None: a survey will find out."""
         held = {"run": run, "entries": entries, "bytes": bytes, "taken": taken}
-        self._door.change("make_point", job=job, place=place, name=name, now=now, **held)
+        self._database.change("make_point", job=job, place=place, name=name, now=now, **held)
 
     def point_current(self, job: str, place: str, name: str, run: int, now: datetime) -> None:
         """Record that a survey found the point still as new as the source."""
         with self.together():
             self._know(job, place, name, now)
-            self._door.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
+            self._database.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
 
     def proved(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
         """Record that the step that made the point was verified."""
         with self.together():
             self._know(job, place, point, now)
-            self._door.change("prove_point", job=job, place=place, name=point, run=run, now=now)
+            self._database.change("prove_point", job=job, place=place, name=point, run=run, now=now)
 
     def point_gone(self, job: str, place: str, name: str, now: datetime) -> None:
         """Record that the point was removed."""
-        self._door.change("lose_point", job=job, place=place, name=name, now=now)
+        self._database.change("lose_point", job=job, place=place, name=name, now=now)
 
     def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
         """Record exactly these points at the place, by name with when each was taken: add unknown ones, remove vanished ones.
 
         Costs nothing when the history knew it. A listing that failed must not come here as an empty one.
         """
-        known = {str(row["name"]): not row["undated"] for row in self._door.rows("names_there", job=job, place=place)}
+        known = {
+            str(row["name"]): not row["undated"] for row in self._database.rows("names_there", job=job, place=place)
+        }
         new = [name for name, taken in points.items() if name not in known or (taken and not known[name])]
         if not new and known.keys() == points.keys():
             return
@@ -299,17 +301,19 @@ class History:
             for name in sorted(known.keys() - points.keys()):
                 self.point_gone(job, place, name, now)
 
-    def verified(self, job: str, place: str, point: str, *, reading: Reading, now: datetime, scope: str) -> None:
+    def verified(
+        self, job: str, place: str, point: str, *, reading: VerificationResult, now: datetime, scope: str
+    ) -> None:
         """Record that the point was read again, all of it if `scope` is WHOLE.
 
         Any broken promise makes it unsound; only a good reading of the whole makes it sound again.
         """
-        kept = reading.findings[:FINDINGS_KEPT]
+        kept = reading.findings[:MOST_FINDINGS]
         left_out = sum(count for _, count in reading.counts) - len(kept)
         with self.together():
             number = self._know(job, place, point, now)
-            self._door.change("judge_point", point=number, sound=reading.sound, whole=scope == WHOLE, now=now)
-            row = self._door.add(
+            self._database.change("judge_point", point=number, sound=reading.sound, whole=scope == WHOLE, now=now)
+            row = self._database.add(
                 "keep_reading",
                 point=number,
                 now=now,
@@ -325,13 +329,13 @@ class History:
             for index, found in enumerate(kept):
                 path = found.path.decode("utf-8", "surrogateescape")
                 about = {"path": path, "verdict": found.verdict, "detail": found.detail}
-                self._door.change("keep_finding", reading=row, number=index, **about)
+                self._database.change("keep_finding", reading=row, number=index, **about)
 
     def _know(self, job: str, place: str, name: str, now: datetime, *, taken: datetime | None = None) -> int:
         """Return the row of an existing point, created if it is new to us; its name may give its time."""
         taken = taken or (parse_point_name(name) if POINT_NAME.fullmatch(name) else None)
-        self._door.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
-        row = self._door.first("point_id", job=job, place=place, name=name)
+        self._database.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
+        row = self._database.first("point_id", job=job, place=place, name=name)
         return int(row["id"]) if row else 0
 
     # Memory
@@ -339,24 +343,24 @@ class History:
     def remember(self, job: str, key: str, value: str) -> None:
         """Store a small fact; a fact that is known already costs nothing."""
         if self.recall(job, key) != value:
-            self._door.change("remember", job=job, key=key, value=value)
+            self._database.change("remember", job=job, key=key, value=value)
 
     def memory(self, job: str) -> dict[str, str]:
         """Return all small facts of a job, without the imports of a history view."""
-        return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
+        return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
     def recall(self, job: str, key: str) -> str | None:
         """Return the fact stored under this key; None when there is none."""
-        row = self._door.first("recall", job=job, key=key)
+        row = self._database.first("recall", job=job, key=key)
         return None if row is None else str(row["value"])
 
     def backup_to(self, path: str) -> None:
         """Write a consistent backup of the history to `path`, whole or not at all; others may go on recording."""
         from orchestrator.history.database import backup
 
-        backup(self._door.path, path, self._wait_s)
+        backup(self._database.path, path, self._wait_s)
 
     def _known(self, what: str, touched: int) -> None:
         """Check that a record was changed. Raises: HistoryError if its owner is not in the history."""
         if not touched:
-            raise not_there(path=self._door.path, what=what)
+            raise not_there(path=self._database.path, what=what)

@@ -5,7 +5,7 @@ from datetime import datetime
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Verdict
-from orchestrator.domain.run import Kind, Outcome
+from orchestrator.domain.run import Outcome, RunType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class RunRecord:
     target: str
     begun_at: datetime
     begun_why: str
-    kind: Kind
+    kind: RunType
     pid: int
     process_started: int
     boot: str
@@ -30,7 +30,7 @@ class RunRecord:
     outcome: Outcome | None
     ended_at: datetime | None
     why: str | None
-    cure: str | None
+    hint: str | None
     moved_bytes: int | None
     took_s: float | None
     resumed: bool | None
@@ -108,7 +108,7 @@ class HookRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunStory:
+class RunDetails:
     """One run with all its attempts, messages and hook calls."""
 
     run: RunRecord
@@ -118,7 +118,7 @@ class RunStory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingRecord:
+class VerificationRecord:
     """One verification of a point. `left_out`: findings that were only counted."""
 
     id: int
@@ -154,7 +154,7 @@ class PointRecord:
     confirmed_at: datetime | None
     sound: bool | None
     whole_at: datetime | None
-    reading: ReadingRecord | None
+    reading: VerificationRecord | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class PointCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProvedCopy:
+class ConfirmedCopy:
     """The newest verified copy at one place: the point `name` holds the source as it was at `current_at`."""
 
     place: str
@@ -188,7 +188,7 @@ class HealthFacts:
     """
 
     job: str
-    copies: tuple[ProvedCopy, ...]
+    copies: tuple[ConfirmedCopy, ...]
     last: tuple[RunRecord, ...]
     last_well: RunRecord | None
     last_failed: RunRecord | None

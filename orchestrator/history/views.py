@@ -5,46 +5,46 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.domain.run import Kind, Outcome
-from orchestrator.history.codec import exits_of, parse_evidence, unlisted
-from orchestrator.history.database import Door, Row, connect_reader
+from orchestrator.domain.run import Outcome, RunType
+from orchestrator.history.codec import decode_evidence, decode_exits, decode_list
+from orchestrator.history.database import Database, Row, connect_reader
 from orchestrator.history.values import (
     AttemptRecord,
+    ConfirmedCopy,
     EventRecord,
     HealthFacts,
     HookRecord,
     PointCounts,
     PointRecord,
-    ProvedCopy,
-    ReadingRecord,
+    RunDetails,
     RunRecord,
-    RunStory,
     RunTotals,
     StepRecord,
+    VerificationRecord,
 )
 
 if TYPE_CHECKING:
-    from orchestrator.history.disks import Disks
-    from orchestrator.history.drills import Drills
-    from orchestrator.history.due_runs import Owing
-    from orchestrator.history.kits import Kits
-    from orchestrator.history.notification_queue import Telling
-    from orchestrator.history.rebuilds import Rebuilds
+    from orchestrator.history.disks import DiskHistory
+    from orchestrator.history.drills import DrillHistory
+    from orchestrator.history.due_runs import DueRunHistory
+    from orchestrator.history.kits import KitHistory
+    from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.rebuilds import RebuildHistory
 
 
-def open_reader(path: str, *, wait_s: float = 10.0) -> "Views":
+def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
     """Open a read view of the history at `path`; it changes nothing and needs no write permission.
 
     No file yet: a history in which nothing has happened. Raises: HistoryError.
     """
-    return Views(Door(connect_reader(path, wait_s), path))
+    return HistoryReader(Database(connect_reader(path, wait_s), path))
 
 
-class Views:
+class HistoryReader:
     """Reader of the history. Use as a context manager. Every method raises HistoryError."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def __enter__(self) -> Self:
         return self
@@ -54,97 +54,97 @@ class Views:
 
     def close(self) -> None:
         """Close the file."""
-        self._door.close()
+        self._database.close()
 
     @property
-    def owing(self) -> "Owing":
+    def due_runs(self) -> "DueRunHistory":
         """Return the clock's records on this same connection."""
-        from orchestrator.history.due_runs import Owing
+        from orchestrator.history.due_runs import DueRunHistory
 
-        return Owing(self._door)
+        return DueRunHistory(self._database)
 
     def glance(self) -> AbstractContextManager[None]:
         """Open one read transaction: all reads inside see the same moment. A commit waits meanwhile: be brief."""
-        moment: AbstractContextManager[None] = self._door.glance()
+        moment: AbstractContextManager[None] = self._database.glance()
         return moment
 
     @property
-    def telling(self) -> "Telling":
+    def notifications(self) -> "NotificationQueue":
         """Return the notices on this same connection, for reading."""
-        from orchestrator.history.notification_queue import Telling
+        from orchestrator.history.notification_queue import NotificationQueue
 
-        return Telling(self._door)
+        return NotificationQueue(self._database)
 
     @property
-    def disks(self) -> "Disks":
+    def disks(self) -> "DiskHistory":
         """Return the removable disks on this same connection, for reading."""
-        from orchestrator.history.disks import Disks
+        from orchestrator.history.disks import DiskHistory
 
-        return Disks(self._door)
+        return DiskHistory(self._database)
 
     def runs(self, job: str | None, limit: int) -> tuple[RunRecord, ...]:
         """Return the newest runs first, of one job or of all."""
         if job is None:
-            return tuple(map(_run, self._door.rows("runs", limit=limit)))
-        return tuple(map(_run, self._door.rows("runs_of_job", job=job, limit=limit)))
+            return tuple(map(_run, self._database.rows("runs", limit=limit)))
+        return tuple(map(_run, self._database.rows("runs_of_job", job=job, limit=limit)))
 
-    def run(self, run: int) -> RunStory | None:
+    def run(self, run: int) -> RunDetails | None:
         """Return one run with all that is known of it; None when no run has that number."""
-        with self._door.glance():
-            row = self._door.first("run", run=run)
+        with self._database.glance():
+            row = self._database.first("run", run=run)
             if row is None:
                 return None
-            steps = self._door.rows("steps_of_run", run=run)
-            return RunStory(
+            steps = self._database.rows("steps_of_run", run=run)
+            return RunDetails(
                 run=_run(row),
-                attempts=tuple(_attempt(found, steps) for found in self._door.rows("attempts_of_run", run=run)),
-                events=tuple(_event(found) for found in self._door.rows("events_of_run", run=run)),
-                hooks=tuple(_hook(found) for found in self._door.rows("hooks_of_run", run=run)),
+                attempts=tuple(_attempt(found, steps) for found in self._database.rows("attempts_of_run", run=run)),
+                events=tuple(_event(found) for found in self._database.rows("events_of_run", run=run)),
+                hooks=tuple(_hook(found) for found in self._database.rows("hooks_of_run", run=run)),
             )
 
     def totals(self) -> tuple[RunTotals, ...]:
         """Return the totals of all runs, by job and outcome."""
-        return tuple(RunTotals(**row) for row in self._door.rows("totals"))
+        return tuple(RunTotals(**row) for row in self._database.rows("totals"))
 
     def points(self, job: str | None) -> tuple[PointRecord, ...]:
         """Return the existing restore points, by job, place and name."""
         if job is None:
-            return tuple(map(_point, self._door.rows("points_there")))
-        return tuple(map(_point, self._door.rows("points_there_of_job", job=job)))
+            return tuple(map(_point, self._database.rows("points_there")))
+        return tuple(map(_point, self._database.rows("points_there_of_job", job=job)))
 
     def point_counts(self, job: str) -> PointCounts:
         """Return the counts of a job's restore points, without reading each of them."""
-        row = self._door.rows("point_counts", job=job)[0]
+        row = self._database.rows("point_counts", job=job)[0]
         return PointCounts(**row)
 
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """Return the stored findings of one reading."""
-        return tuple(map(_finding, self._door.rows("findings", reading=reading)))
+        return tuple(map(_finding, self._database.rows("findings", reading=reading)))
 
     @property
-    def rebuilds(self) -> "Rebuilds":
+    def rebuilds(self) -> "RebuildHistory":
         """Return the pool rebuilds, for reading."""
-        from orchestrator.history.rebuilds import Rebuilds
+        from orchestrator.history.rebuilds import RebuildHistory
 
-        return Rebuilds(self._door)
+        return RebuildHistory(self._database)
 
     @property
-    def drills(self) -> "Drills":
+    def drills(self) -> "DrillHistory":
         """Return the restore tests, for reading."""
-        from orchestrator.history.drills import Drills
+        from orchestrator.history.drills import DrillHistory
 
-        return Drills(self._door)
+        return DrillHistory(self._database)
 
     @property
-    def kits(self) -> "Kits":
+    def kits(self) -> "KitHistory":
         """Return the recovery kits, for reading."""
-        from orchestrator.history.kits import Kits
+        from orchestrator.history.kits import KitHistory
 
-        return Kits(self._door)
+        return KitHistory(self._database)
 
     def memory(self, job: str) -> dict[str, str]:
         """Return the small facts that runs of a job left for later runs."""
-        return {str(row["key"]): str(row["value"]) for row in self._door.rows("memory", job=job)}
+        return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
     def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
         """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
@@ -152,16 +152,16 @@ class Views:
         `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
         It is looked for where there is no copy.
         """
-        with self._door.glance():
-            well = self._door.first("last_well", job=job)
-            going_on = self._door.first("open_run_of_job", job=job)
-            copies = _copies(self._door.rows("newest_copies", job=job))
+        with self._database.glance():
+            well = self._database.first("last_well", job=job)
+            going_on = self._database.first("open_run_of_job", job=job)
+            copies = _copies(self._database.rows("newest_copies", job=job))
             there = tuple(copy for copy in copies if at is None or copy.place == at[0])
             # Where a target was changed, all runs into the one before would be gone through.
             first = None if there else self._first_begun(job, at)
             since = well["id"] if well else 0
-            badly = self._door.first("badly_since", job=job, run=since)
-            failed = self._door.first("last_failed", job=job, run=since) if badly and badly["number"] else None
+            badly = self._database.first("badly_since", job=job, run=since)
+            failed = self._database.first("last_failed", job=job, run=since) if badly and badly["number"] else None
             return HealthFacts(
                 job=job,
                 copies=there,
@@ -171,31 +171,41 @@ class Views:
                 failures=badly["number"] if badly else 0,
                 going_on=_run(going_on) if going_on else None,
                 first_begun=first["begun_at"] if first else None,
-                broken=self._door.first("broken_copy", job=job) is not None,
+                broken=self._database.first("broken_copy", job=job) is not None,
             )
 
     def _first_begun(self, job: str, at: tuple[str, str] | None) -> Row | None:
         if at is None:
-            return self._door.first("first_begun", job=job)
-        return self._door.first("first_begun_into", job=job, target=at[1])
+            return self._database.first("first_begun", job=job)
+        return self._database.first("first_begun_into", job=job, target=at[1])
 
 
 def _run(row: Row) -> RunRecord:
-    lists = {name: unlisted(row[name]) for name in ("points", "warnings", "evidence")}
+    lists = {name: decode_list(row[name]) for name in ("points", "warnings", "evidence")}
     outcome = Outcome(row["outcome"]) if row["outcome"] else None
-    return RunRecord(**{**row, **lists, "outcome": outcome, "kind": Kind(row["kind"]), "resumed": _yes(row["resumed"])})
+    kept = {name: value for name, value in row.items() if name != "cure"}
+    return RunRecord(
+        **{
+            **kept,
+            "hint": row["cure"],
+            **lists,
+            "outcome": outcome,
+            "kind": RunType(row["kind"]),
+            "resumed": _yes(row["resumed"]),
+        }
+    )
 
 
 def _attempt(row: Row, steps: list[Row]) -> AttemptRecord:
     own = tuple(_step(step) for step in steps if step["attempt"] == row["number"])
     kept = {name: value for name, value in row.items() if name != "run"}
-    return AttemptRecord(**{**kept, "evidence": parse_evidence(row["evidence"]), "steps": own})
+    return AttemptRecord(**{**kept, "evidence": decode_evidence(row["evidence"]), "steps": own})
 
 
 def _step(row: Row) -> StepRecord:
     kept = {name: value for name, value in row.items() if name != "run"}
-    lists = {name: unlisted(row[name]) for name in ("commands", "last_words")}
-    return StepRecord(**{**kept, **lists, "exits": exits_of(row["exits"]), "proved": _yes(row["proved"])})
+    lists = {name: decode_list(row[name]) for name in ("commands", "last_words")}
+    return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "proved": _yes(row["proved"])})
 
 
 def _event(row: Row) -> EventRecord:
@@ -204,7 +214,7 @@ def _event(row: Row) -> EventRecord:
 
 def _hook(row: Row) -> HookRecord:
     kept = {name: value for name, value in row.items() if name not in ("id", "run")}
-    return HookRecord(**{**kept, "argv": unlisted(row["argv"])})
+    return HookRecord(**{**kept, "argv": decode_list(row["argv"])})
 
 
 def _point(row: Row) -> PointRecord:
@@ -213,10 +223,10 @@ def _point(row: Row) -> PointRecord:
     return PointRecord(**{**kept, "sound": _yes(row["sound"]), "reading": _reading(row)})
 
 
-def _reading(row: Row) -> ReadingRecord | None:
+def _reading(row: Row) -> VerificationRecord | None:
     if row["reading"] is None:
         return None
-    return ReadingRecord(
+    return VerificationRecord(
         id=row["reading"],
         read_at=row["read_at"],
         scope=row["scope"],
@@ -235,8 +245,8 @@ def _finding(row: Row) -> Finding:
     return Finding(path=path, verdict=Verdict(row["verdict"]), detail=row["detail"])
 
 
-def _copies(rows: list[Row]) -> tuple[ProvedCopy, ...]:
-    known = [ProvedCopy(**row) for row in rows if row["current_at"] is not None]
+def _copies(rows: list[Row]) -> tuple[ConfirmedCopy, ...]:
+    known = [ConfirmedCopy(**row) for row in rows if row["current_at"] is not None]
     return tuple(sorted(known, key=lambda copy: copy.current_at, reverse=True))
 
 

@@ -1,25 +1,33 @@
 """One message through one channel, by the way of its kind and within a time limit."""
 
-from orchestrator.domain.notice import Apprise, Channel, Mail, Message, Ntfy, Ping, Webhook
-from orchestrator.notices.transport import Lines, Means, bounded
+from orchestrator.domain.notice import (
+    AppriseChannel,
+    Channel,
+    MailChannel,
+    Message,
+    NtfyChannel,
+    PingChannel,
+    WebhookChannel,
+)
+from orchestrator.notices.transport import OpenConnections, SenderContext, send_within
 
 
-def send(channel: Channel, message: Message, means: Means) -> None:
+def send_message(channel: Channel, message: Message, means: SenderContext) -> None:
     """Send the message to the peer. Raises: Undelivered, at the latest when `means.within` is over."""
-    bounded(lambda lines: _by_kind(channel, message, means, lines), means.within)
+    send_within(lambda lines: _by_kind(channel, message, means, lines), means.within)
 
 
-def _by_kind(channel: Channel, message: Message, means: Means, lines: Lines) -> None:
+def _by_kind(channel: Channel, message: Message, means: SenderContext, lines: OpenConnections) -> None:
     match channel:
-        case Mail():
+        case MailChannel():
             from orchestrator.notices.mail import send_mail
 
             send_mail(channel, message, means, lines)
-        case Ntfy() | Webhook() | Ping():
-            from orchestrator.notices.http_channel import send_by_web
+        case NtfyChannel() | WebhookChannel() | PingChannel():
+            from orchestrator.notices.http_channel import send_http
 
-            send_by_web(channel, message, means, lines)
-        case Apprise():
-            from orchestrator.notices.apprise_channel import send_wide
+            send_http(channel, message, means, lines)
+        case AppriseChannel():
+            from orchestrator.notices.apprise_channel import send_apprise
 
-            send_wide(channel, message, means)
+            send_apprise(channel, message, means)

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.notice import Undelivered
+from orchestrator.domain.notice import DeliveryFailed
 from orchestrator.domain.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class SenderContext:
     """The settings of a sender. `secrets`: the folders for bare file names; `within`: time limit of one message."""
 
     host: str
@@ -21,19 +21,19 @@ class Means:
     within: Seconds = Seconds(10)
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Render the text on one line of printable signs: text from a file name can end no header and forge no line."""
     text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # what was no UTF-8
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
-def many_lines(text: str) -> str:
+def to_many_lines(text: str) -> str:
     """Render the text with each of its lines made printable; blanks at the beginning are kept."""
-    lines = (line[: len(line) - len(line.lstrip(" "))] + one_line(line) for line in text.split("\n"))
+    lines = (line[: len(line) - len(line.lstrip(" "))] + to_one_line(line) for line in text.split("\n"))
     return "\n".join(lines)
 
 
-def secret(name: str, means: Means) -> str:
+def read_secret(name: str, means: SenderContext) -> str:
     """Read the first line of a file: a path, or a bare name in a folder of secrets. Raises: Undelivered."""
     places = [name] if "/" in name else [os.path.join(folder, name) for folder in means.secrets]
     why = "there is no such file"
@@ -50,15 +50,15 @@ def secret(name: str, means: Means) -> str:
             return text
         why = "its first line is empty or not plain ASCII"
         break
-    raise Undelivered(f"the secret {name} cannot be read: {why}")
+    raise DeliveryFailed(f"the secret {name} cannot be read: {why}")
 
 
-def told_or_secret(text: str, means: Means) -> str:
+def text_or_secret(text: str, means: SenderContext) -> str:
     """Return the text itself; for "@FILE", the content of that file. Raises: Undelivered."""
-    return secret(text[1:], means) if text.startswith("@") else text
+    return read_secret(text[1:], means) if text.startswith("@") else text
 
 
-class Lines:
+class OpenConnections:
     """The connections of one sending, to cut them when it takes too long. A socket's own timeout restarts with each byte."""
 
     def __init__(self) -> None:
@@ -80,10 +80,10 @@ class Lines:
                     found.shutdown(socket.SHUT_RDWR)
 
 
-def bounded(send: Callable[[Lines], None], within: Seconds) -> None:
+def send_within(send: Callable[[OpenConnections], None], within: Seconds) -> None:
     """Send in a thread, and abandon it after so long. Raises: Undelivered."""
     ends: list[BaseException] = []
-    lines = Lines()
+    lines = OpenConnections()
 
     def sending() -> None:
         try:
@@ -96,9 +96,9 @@ def bounded(send: Callable[[Lines], None], within: Seconds) -> None:
     thread.join(within)
     if thread.is_alive():
         lines.cut()
-        raise Undelivered(f"gave up after {within:g} s")
+        raise DeliveryFailed(f"gave up after {within:g} s")
     for error in ends:
-        raise error if isinstance(error, Undelivered) else Undelivered(_plainly(error)) from error
+        raise error if isinstance(error, DeliveryFailed) else DeliveryFailed(_plainly(error)) from error
 
 
 def _plainly(error: BaseException) -> str:

@@ -11,7 +11,7 @@ _LEAST = 1 << 20  # bytes: what moved less tells of the start of programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class CandidatePoint:
     """One point at a place. `at`: when the source was last in this state; `taken`: when the point was made.
 
     `sound`: the last word of a reading, None: never read.
@@ -37,7 +37,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class CopyCandidate:
     """All points of one job at one place, the oldest first. `away`: why it cannot be reached now; empty: it can.
 
     `disk`: the removable disk that it is on; `where`: where that disk is, as somebody noted it.
@@ -45,51 +45,51 @@ class Copy:
 
     job: str
     place: str
-    points: tuple[Held, ...]
+    points: tuple[CandidatePoint, ...]
     disk: str = ""
     away: str = ""
     where: str = ""
 
-    def newest(self, at: datetime | None = None, name: str | None = None) -> Held | None:
+    def newest(self, at: datetime | None = None, name: str | None = None) -> CandidatePoint | None:
         """Return the newest good point, not later than `at`, or the one of that name."""
         fitting = [each for each in self.points if each.good and each.fits(at, name)]
         return fitting[-1] if fitting else None
 
-    def gap(self) -> tuple[Held, Held] | None:
+    def gap(self) -> tuple[CandidatePoint, CandidatePoint] | None:
         """Return the longest time without a point, as its two points; None when it is shorter than a day."""
         pairs = zip(self.points, self.points[1:], strict=False)
         widest = max(pairs, key=_apart, default=None)
         return widest if widest and _apart(widest) >= _GAP else None
 
 
-def _apart(pair: tuple[Held, Held]) -> timedelta:
+def _apart(pair: tuple[CandidatePoint, CandidatePoint]) -> timedelta:
     return pair[1].taken - pair[0].at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class CopyChoice:
     """Restore choice. `copy` None: no reachable copy is good. `newer`: copies elsewhere, the newest first."""
 
-    copy: Copy | None
-    point: Held | None
+    copy: CopyCandidate | None
+    point: CandidatePoint | None
     why: str
-    newer: tuple[tuple[Copy, Held], ...] = ()
+    newer: tuple[tuple[CopyCandidate, CandidatePoint], ...] = ()
 
 
-def choose_copy(copies: Sequence[Copy], *, at: datetime | None = None, name: str | None = None) -> Choice:
+def choose_copy(copies: Sequence[CopyCandidate], *, at: datetime | None = None, name: str | None = None) -> CopyChoice:
     """Choose the best copy now, and list the newer ones that must be fetched. `at`, `name`: from the restore request."""
     good = [(copy, point) for copy in copies if (point := copy.newest(at, name)) is not None]
     good.sort(key=lambda each: each[1].at, reverse=True)
     here = next((each for each in good if not each[0].away), None)
     if here is None:
-        return Choice(copy=None, point=None, why=_why_none(copies, at, name), newer=tuple(good))
+        return CopyChoice(copy=None, point=None, why=_why_none(copies, at, name), newer=tuple(good))
     newer = tuple(each for each in good if each[0].away and each[1].at > here[1].at)
     same = sum(each[1].at == here[1].at for each in good)
     why = "the newest proved copy that can be reached" if newer or same > 1 else "the newest proved copy"
-    return Choice(copy=here[0], point=here[1], why=why, newer=newer)
+    return CopyChoice(copy=here[0], point=here[1], why=why, newer=newer)
 
 
-def _why_none(copies: Sequence[Copy], at: datetime | None, name: str | None) -> str:
+def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | None) -> str:
     points = [point for copy in copies for point in copy.points]
     if not points:
         return "history knows no copy, and no place that answers holds one"
@@ -106,9 +106,9 @@ def _why_none(copies: Sequence[Copy], at: datetime | None, name: str | None) -> 
     return f"no copy holds a proved and sound point{asked}{why}"
 
 
-def worth_fetching(
-    copies: Sequence[Copy], *, since: datetime, of: datetime | None, but: tuple[str, str]
-) -> tuple[tuple[Copy, Held, bool], ...]:
+def find_copies_to_fetch(
+    copies: Sequence[CopyCandidate], *, since: datetime, of: datetime | None, but: tuple[str, str]
+) -> tuple[tuple[CopyCandidate, CandidatePoint, bool], ...]:
     """List the copies to fetch that should hold a file as it was, those that surely hold it first.
 
     `since`: when the file was last changed; `of`: when the point was made that promises it, None: nobody knows. A point between
@@ -125,7 +125,7 @@ def worth_fetching(
     return tuple(sorted(found, key=lambda each: (not each[2], not each[0].disk, -each[1].taken.timestamp())))
 
 
-def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
+def fetch_sentence(copy: CopyCandidate, point: CandidatePoint, best: CandidatePoint | None) -> str:
     """Return the sentence that says how to make an unreachable copy available."""
     newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""
     if not copy.disk:
@@ -135,7 +135,7 @@ def fetch_sentence(copy: Copy, point: Held, best: Held | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Went:
+class PastTransfer:
     """Speed of one past transfer: a restore, a restore test, or a run, when nothing else is known."""
 
     kind: str
@@ -144,13 +144,13 @@ class Went:
     took: Seconds
 
 
-_TELLING = ("restore", "drill", "run")
+_TRANSFER_RUNS = ("restore", "drill", "run")
 
 
-def estimate(size: int | None, past: Sequence[Went]) -> tuple[Seconds, Went] | None:
+def estimate_duration(size: int | None, past: Sequence[PastTransfer]) -> tuple[Seconds, PastTransfer] | None:
     """Estimate the restore time of so many bytes, with the past transfer it is based on; None when there is none."""
     known = [each for each in past if each.bytes >= _LEAST and each.took > 0]
     if size is None or not known:
         return None
-    best = min(known, key=lambda each: (_TELLING.index(each.kind), -each.bytes))
+    best = min(known, key=lambda each: (_TRANSFER_RUNS.index(each.kind), -each.bytes))
     return Seconds(size * best.took / best.bytes), best

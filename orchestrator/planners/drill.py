@@ -4,33 +4,33 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 
-from orchestrator.domain.drill_result import Drilled
+from orchestrator.domain.drill_result import DrillResult
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Drill
+from orchestrator.domain.job import DrillRules
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
 
-_TELLING = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
+_TELLING_OUTCOMES = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
 _SPARE = 8  # candidates of a folder beyond its fair share, as some are too large to be taken
 _SURE_S = 0.5  # what is over sooner tells of the start of programs, and not of data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastDrill:
     """One restore test of a place, and its time."""
 
     at: datetime
-    drilled: Drilled
+    drilled: DrillResult
 
 
-def decide_drill(rules: Drill, past: Sequence[Past], now: datetime) -> str:
+def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) -> str:
     """ "whole", "sample", or "" when none is due. `past`: the drills of this place, the newest first.
 
     One that failed or was refused is repeated after each run, until it is well again.
     """
     if not rules.asked:
         return ""
-    told = [each for each in past if each.drilled.outcome in _TELLING and not each.drilled.proves]
+    told = [each for each in past if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
     if told and told[0].drilled.outcome is not Outcome.DONE:
         return "whole" if told[0].drilled.whole else "sample"
     well = [each for each in told if each.drilled.outcome is Outcome.DONE]
@@ -39,28 +39,28 @@ def decide_drill(rules: Drill, past: Sequence[Past], now: datetime) -> str:
     return "sample" if rules.every is not None and _older(well, rules.every, now) else ""
 
 
-def _older(past: Sequence[Past], limit: Seconds, now: datetime) -> bool:
+def _older(past: Sequence[PastDrill], limit: Seconds, now: datetime) -> bool:
     # What lies after now was noted by a wrong clock, and must not keep drills away for years.
     known = [each.at for each in past if each.at <= now]
     return not known or (now - max(known)).total_seconds() > limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class SampleFile:
     """A file that a sample may include."""
 
     path: bytes
     size: int
 
 
-def choose_sample(pieces: Iterable[Piece], *, files: int, size: int, seed: int) -> tuple[Piece, ...]:
+def choose_sample(pieces: Iterable[SampleFile], *, files: int, size: int, seed: int) -> tuple[SampleFile, ...]:
     """Choose sample files folder by folder, in an order that only the seed decides; at least one if there is any.
 
     Folders take turns, so that a large one does not hide the others. What does not fit into `size` any more is passed over.
     """
     key = seed.to_bytes(8, "big")
-    folders: dict[bytes, list[tuple[bytes, Piece]]] = {}
-    least: Piece | None = None
+    folders: dict[bytes, list[tuple[bytes, SampleFile]]] = {}
+    least: SampleFile | None = None
     for piece in pieces:
         least = piece if least is None or piece.size < least.size else least
         held = folders.setdefault(piece.path.rpartition(b"/")[0], [])
@@ -73,8 +73,8 @@ def choose_sample(pieces: Iterable[Piece], *, files: int, size: int, seed: int) 
     return tuple(taken or ([least] if least else []))
 
 
-def _by_turns(turns: Sequence[Sequence[tuple[bytes, Piece]]], files: int, size: int) -> list[Piece]:
-    taken: list[Piece] = []
+def _by_turns(turns: Sequence[Sequence[tuple[bytes, SampleFile]]], files: int, size: int) -> list[SampleFile]:
+    taken: list[SampleFile] = []
     left = size
     for turn in range(max(map(len, turns), default=0)):
         for held in turns:
@@ -90,11 +90,11 @@ def _draw(key: bytes, path: bytes) -> bytes:
     return blake2b(path, digest_size=8, key=key).digest()
 
 
-def _drawn(entry: tuple[bytes, Piece]) -> bytes:
+def _drawn(entry: tuple[bytes, SampleFile]) -> bytes:
     return entry[0]
 
 
-def estimate_whole(drilled: Drilled) -> Seconds | None:
+def estimate_whole(drilled: DrillResult) -> Seconds | None:
     """Estimate the time of a full restore from the speed of this one; None when too little was restored."""
     took, files, whole = drilled.restore_s, drilled.of_files, drilled.of_bytes
     if not took or took < _SURE_S or not drilled.files or not files or whole is None:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.domain.device import Device
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.rotation import Disk
 
-KINDS = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
+CONTENT_SIGNATURES = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class EnrollmentRequest:
     """Enrollment request. `erase`: the serial that the person typed as consent to erase; empty: no consent.
 
     `adopt`: what is on it stays. `inner`: consent to a disk that is not one that can be pulled out.
@@ -26,7 +26,9 @@ class Wish:
     locked: bool
 
 
-def refuse(wish: Wish, device: Device, devices: Sequence[Device], disks: Iterable[Disk]) -> Refusal | None:
+def refuse_enrollment(
+    enroll_request: EnrollmentRequest, device: BlockDevice, devices: Sequence[BlockDevice], disks: Iterable[Disk]
+) -> Refusal | None:
     """Return why a device cannot be enrolled; None when it can."""
     family = [each for each in devices if each.disk == device.disk or each.name in device.above]
     whose = next((disk for disk in disks if device.uuid and device.uuid in (disk.identity, disk.inside)), None)
@@ -49,12 +51,12 @@ def refuse(wish: Wish, device: Device, devices: Sequence[Device], disks: Iterabl
         return _no(
             f"{device.called} is in use by {', '.join(dict.fromkeys(above))}", "close it, or export its pool, first"
         )
-    if not device.external and not wish.inner:
+    if not device.external and not enroll_request.inner:
         return _no(f"{device.called} cannot be pulled out, as far as the kernel tells", "--inner says that it can")
-    return _adoptable(wish, device) if wish.adopt else _erasable(wish, device)
+    return _adoptable(enroll_request, device) if enroll_request.adopt else _erasable(enroll_request, device)
 
 
-def _erasable(wish: Wish, device: Device) -> Refusal | None:
+def _erasable(enroll_request: EnrollmentRequest, device: BlockDevice) -> Refusal | None:
     if device.blank:
         return None
     held = ", ".join(
@@ -63,17 +65,18 @@ def _erasable(wish: Wish, device: Device) -> Refusal | None:
     held = held or f"{len(device.parts)} partitions"
     wanted = device.serial or str(device.size)
     what = "serial" if device.serial else "size in bytes, as it has no serial"
-    if wish.erase == wanted:
+    if enroll_request.erase == wanted:
         return None
-    if wish.erase:
+    if enroll_request.erase:
         return _no(
-            f'"{wish.erase}" is not the {what} of {device.called}, which holds {held}', "look at the disk's own label"
+            f'"{enroll_request.erase}" is not the {what} of {device.called}, which holds {held}',
+            "look at the disk's own label",
         )
-    cure = f"to keep what is on it: --adopt; to erase it all: --erase with the disk's {what}"
-    return _no(f"{device.called} is not blank: it holds {held}", cure)
+    hint = f"to keep what is on it: --adopt; to erase it all: --erase with the disk's {what}"
+    return _no(f"{device.called} is not blank: it holds {held}", hint)
 
 
-def changed(device: Device, again: Device | None, held: Sequence[str] | None) -> Refusal | None:
+def refuse_changed_device(device: BlockDevice, again: BlockDevice | None, held: Sequence[str] | None) -> Refusal | None:
     """Return why a device must not be erased after all; None when a new survey shows the judged device unchanged.
 
     `held`: the signatures on it and its partitions, None where they cannot be read. Why both looks: a device that is
@@ -86,13 +89,17 @@ def changed(device: Device, again: Device | None, held: Sequence[str] | None) ->
     if held is None:
         return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
     if device.blank and held:
-        cure = "somebody has just put something on it; to erase it all: --erase with the disk's serial"
-        return _no(f"{device.called} is not blank any more: it holds {', '.join(held)}", cure)
+        hint = "somebody has just put something on it; to erase it all: --erase with the disk's serial"
+        return _no(f"{device.called} is not blank any more: it holds {', '.join(held)}", hint)
     return None
 
 
-def _adoptable(wish: Wish, device: Device) -> Refusal | None:
-    wanted = "crypto_LUKS" if wish.locked else KINDS.get(wish.content, wish.content)
+def _adoptable(enroll_request: EnrollmentRequest, device: BlockDevice) -> Refusal | None:
+    wanted = (
+        "crypto_LUKS"
+        if enroll_request.locked
+        else CONTENT_SIGNATURES.get(enroll_request.content, enroll_request.content)
+    )
     if device.kind == wanted:
         return None
     held = device.kind or (f"a {device.table} table" if device.table else "nothing")
@@ -101,5 +108,5 @@ def _adoptable(wish: Wish, device: Device) -> Refusal | None:
     )
 
 
-def _no(why: str, cure: str) -> Refusal:
-    return Refusal(why=f"{why}; nothing was written to it", evidence=(), cure=cure)
+def _no(why: str, hint: str) -> Refusal:
+    return Refusal(why=f"{why}; nothing was written to it", evidence=(), hint=hint)

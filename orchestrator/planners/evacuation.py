@@ -7,7 +7,14 @@ somebody names. Copies of files alone count for what has no snapshot, and only a
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.domain.evacuation import Copy, Guest, Held, Leaving, PoolSeen, Standing
+from orchestrator.domain.evacuation import (
+    DatasetCopy,
+    DatasetStatus,
+    GuestPool,
+    PoolContents,
+    PoolDataset,
+    PoolEvacuation,
+)
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
@@ -16,49 +23,51 @@ from orchestrator.domain.units import show_count, show_size
 KITS = "poolferry-kit"
 _TOGETHER = timedelta(hours=1)
 _SHOWN = 12
-Counted = tuple[Copy, Mapping[str, frozenset[int]]]
+Counted = tuple[DatasetCopy, Mapping[str, frozenset[int]]]
 
 
-def judge_leaving(
-    pool: PoolSeen,
-    copies: Sequence[Copy],
+def judge_evacuation(
+    pool: PoolContents,
+    copies: Sequence[DatasetCopy],
     let_go: Iterable[str],
     *,
     trusted: Iterable[str] = (),
     keeps: Mapping[str, tuple[str, ...]] | None = None,
-) -> Leaving:
+) -> PoolEvacuation:
     """Judge each dataset of the pool. `let_go`: names that may be lost; a name with a slash at its end includes all below.
 
     `trusted`: disks that are away and count as history knows them. `keeps`: by dataset, the jobs whose copies lie in it.
     """
     names, sure = tuple(let_go), frozenset(trusted)
     counted = [(copy, held) for copy in copies if (held := _counts(copy, sure)) is not None]
-    standings = tuple(_standing(one, counted, names, (keeps or {}).get(one.name, ())) for one in pool.datasets)
+    standings = tuple(_dataset_status(one, counted, names, (keeps or {}).get(one.name, ())) for one in pool.datasets)
     unseen = tuple(copy for copy in copies if _counts(copy, sure) is None)
-    return Leaving(standings=standings, unseen=unseen, trusted=sure)
+    return PoolEvacuation(standings=standings, unseen=unseen, trusted=sure)
 
 
-def _counts(copy: Copy, trusted: frozenset[str]) -> Mapping[str, frozenset[int]] | None:
+def _counts(copy: DatasetCopy, trusted: frozenset[str]) -> Mapping[str, frozenset[int]] | None:
     """Return the snapshots by which a copy counts; None when it does not count."""
     return copy.told if copy.held is None and copy.disk and copy.place in trusted else copy.held
 
 
-def _standing(one: Held, counted: Sequence[Counted], let_go: tuple[str, ...], keeps: tuple[str, ...]) -> Standing:
+def _dataset_status(
+    one: PoolDataset, counted: Sequence[Counted], let_go: tuple[str, ...], keeps: tuple[str, ...]
+) -> DatasetStatus:
     own = {guid for _, guid in one.snapshots}
     holding = ((copy, len(own & held.get(one.name, frozenset()))) for copy, held in counted)
     files = tuple(copy for copy, _ in counted if one.name in copy.files)
-    return Standing(
+    return DatasetStatus(
         dataset=one.name,
         snapshots=len(own),
         copies=tuple((copy, count) for copy, count in holding if count),
-        lost="" if made_anew(one) else _lost(one, counted, files),
+        lost="" if holds_only_kits(one) else _lost(one, counted, files),
         files=files,
         keeps=keeps,
         let_go=any(may_be_lost(one.name, name) for name in let_go),
     )
 
 
-def made_anew(one: Held) -> bool:
+def holds_only_kits(one: PoolDataset) -> bool:
     """Return True when the dataset holds only recovery kits, which each job's next run renews."""
     return one.name.rpartition("/")[2] == KITS and not one.snapshots
 
@@ -68,7 +77,7 @@ def may_be_lost(dataset: str, told: str) -> bool:
     return dataset == told.rstrip("/") or (told.endswith("/") and dataset.startswith(told))
 
 
-def _lost(one: Held, counted: Sequence[Counted], files: Sequence[Copy]) -> str:
+def _lost(one: PoolDataset, counted: Sequence[Counted], files: Sequence[DatasetCopy]) -> str:
     """Return what no copy holds of a dataset; empty when all is held."""
     held = frozenset().union(*(each.get(one.name, frozenset()) for _, each in counted))
     missing = [name for name, guid in one.snapshots if guid not in held]
@@ -82,7 +91,7 @@ def _lost(one: Held, counted: Sequence[Counted], files: Sequence[Copy]) -> str:
     return ", ".join(told)
 
 
-def _lost_files(one: Held, files: Sequence[Copy]) -> str:
+def _lost_files(one: PoolDataset, files: Sequence[DatasetCopy]) -> str:
     """Return which files of a dataset without snapshots no copy of files holds; empty when all are held."""
     whys = [copy.files[one.name] for copy in files]
     if "" in whys:
@@ -95,7 +104,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(f"@{name}" for name in names[:3]) + more
 
 
-def refuse_leaving(pool: PoolSeen, leaving: Leaving) -> Refusal | None:
+def refuse_evacuation(pool: PoolContents, leaving: PoolEvacuation) -> Refusal | None:
     """Return why the pool must not be destroyed yet; None when all is on copies or may be lost."""
     lost = leaving.lost
     if not lost:
@@ -103,18 +112,18 @@ def refuse_leaving(pool: PoolSeen, leaving: Leaving) -> Refusal | None:
     words = " ".join(f"--lose {one.dataset}" for one in lost[:3])
     away = [copy for copy in leaving.unseen if copy.disk and any(_helps(copy, one, pool) for one in lost)]
     fetch = f"plug in disk {_disks(away)}, or count by what history knows: {_trust(away)}; " if away else ""
-    cure = (
+    hint = (
         f"{fetch}let nobody write there (zfs unmount), take a last snapshot and run the job that copies it; "
         f"or say that it may be lost: {words}{' …' if len(lost) > 3 else ''}"
     )
     return Refusal(
         why=f"{show_count(len(lost), 'dataset')} of {pool.name} would be lost",
         evidence=tuple(f"{one.dataset}: {one.lost}" for one in lost[:_SHOWN]),
-        cure=cure,
+        hint=hint,
     )
 
 
-def refuse_guests(pool: PoolSeen) -> Refusal | None:
+def refuse_guests(pool: PoolContents) -> Refusal | None:
     """Return a refusal while other pools in use lie on this one; exported pools go and return with their datasets."""
     if not pool.guests:
         return None
@@ -124,39 +133,39 @@ def refuse_guests(pool: PoolSeen) -> Refusal | None:
     return Refusal(
         why=f"the {'pools' if many else 'pool'} {', '.join(names[:_SHOWN])} {'lie' if many else 'lies'} on it, and would go with it",
         evidence=tuple(_guest_line(one, pool) for one in pool.guests[:_SHOWN]),
-        cure=(
+        hint=(
             f"bring what {'they hold' if many else 'it holds'} elsewhere, or move the devices (`zpool replace`); then {exports}: "
             "what they lay on goes, and returns, as any dataset does"
         ),
     )
 
 
-def _guest_line(one: Guest, pool: PoolSeen) -> str:
+def _guest_line(one: GuestPool, pool: PoolContents) -> str:
     if not one.dataset:
         return f"{one.pool}: {one.device} is a volume, and udev has no link that tells of which dataset (/dev/zvol)"
     volume = next((each.volume for each in pool.datasets if each.name == one.dataset), False)
     return f"{one.pool}: {one.device} is {'on the volume' if volume else 'a file in'} {one.dataset}"
 
 
-def _helps(copy: Copy, one: Standing, pool: PoolSeen) -> bool:
+def _helps(copy: DatasetCopy, one: DatasetStatus, pool: PoolContents) -> bool:
     """Return True when history says that an unreachable copy held some snapshot of a dataset."""
     own = next((each.snapshots for each in pool.datasets if each.name == one.dataset), ())
     return bool(copy.told.get(one.dataset, frozenset()) & {guid for _, guid in own})
 
 
-def _disks(copies: Sequence[Copy]) -> str:
+def _disks(copies: Sequence[DatasetCopy]) -> str:
     return " or ".join(dict.fromkeys(f"{copy.disk} (at {copy.where})" if copy.where else copy.disk for copy in copies))
 
 
-def _trust(copies: Sequence[Copy]) -> str:
+def _trust(copies: Sequence[DatasetCopy]) -> str:
     return " ".join(dict.fromkeys(f"--trust {copy.place}" for copy in copies))
 
 
 # What history knows of disks that are away, and what lies where.
 
 
-def as_told(
-    pool: PoolSeen, datasets: Iterable[str], points: Iterable[tuple[str, datetime]]
+def guids_from_history(
+    pool: PoolContents, datasets: Iterable[str], points: Iterable[tuple[str, datetime]]
 ) -> dict[str, frozenset[int]]:
     """Return the snapshot guids that a disk held, by the names and instants of its points. `datasets`: of the job.
 
@@ -177,7 +186,7 @@ def as_told(
     }
 
 
-def dataset_of(folder: str, pool: PoolSeen) -> tuple[str, str] | None:
+def dataset_of(folder: str, pool: PoolContents) -> tuple[str, str] | None:
     """Return (dataset, mountpoint) of the pool for a folder; None when the folder lies elsewhere."""
     over = [(what, at) for what, at in pool.mounts if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
     if not over:
@@ -186,7 +195,7 @@ def dataset_of(folder: str, pool: PoolSeen) -> tuple[str, str] | None:
     return (what, at) if any(one.name == what for one in pool.datasets) else None
 
 
-def touched_by(folder: str, pool: PoolSeen, *, below: bool) -> dict[str, str]:
+def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[str, str]:
     """Return the pool's datasets that a file job copies, each with what it leaves out; empty: it leaves out nothing.
 
     `below`: the job goes on into what is mounted below its folder.
@@ -206,17 +215,17 @@ def touched_by(folder: str, pool: PoolSeen, *, below: bool) -> dict[str, str]:
 # The way back.
 
 
-def lies_in(job: Job, pool: str) -> bool:
+def is_source_in(job: Job, pool: str) -> bool:
     """Return True when a job's source is a dataset of this machine's pool."""
-    return is_in(job.source, pool)
+    return is_in_pool(job.source, pool)
 
 
-def is_in(place: Location, pool: str) -> bool:
+def is_in_pool(place: Location, pool: str) -> bool:
     """Return True when a location is a dataset of this machine's pool."""
     return place.host is None and f"{place.path}/".startswith(f"{pool}/")
 
 
-def in_order(jobs: Iterable[Job]) -> tuple[tuple[Location, tuple[Job, ...]], ...]:
+def restore_order(jobs: Iterable[Job]) -> tuple[tuple[Location, tuple[Job, ...]], ...]:
     """Return the sources to restore, each once with the jobs that copy it; parents come first."""
     by_source: dict[str, list[Job]] = {}
     for job in jobs:
@@ -228,18 +237,20 @@ def _depth(path: str) -> tuple[int, str]:
     return path.count("/"), path
 
 
-def is_back(source: Location, pool: PoolSeen, copy: Copy) -> bool:
+def has_come_back(source: Location, pool: PoolContents, copy: DatasetCopy) -> bool:
     """Return True when all datasets that a copy holds of a source are in the pool again, by guid, and in use."""
     there = {one.name: one for one in pool.datasets}
     held = _of(source, copy)
     return bool(held) and all(name in there and _came_back(there[name], guids) for name, guids in held.items())
 
 
-def _came_back(one: Held, guids: frozenset[int]) -> bool:
+def _came_back(one: PoolDataset, guids: frozenset[int]) -> bool:
     return not one.unsettled and any(guid in guids for _, guid in one.snapshots)
 
 
-def best_copy(source: Location, copies: Sequence[Copy], known: Mapping[str, Sequence[int]]) -> Copy | None:
+def choose_best_copy(
+    source: Location, copies: Sequence[DatasetCopy], known: Mapping[str, Sequence[int]]
+) -> DatasetCopy | None:
     """Return the copy to restore a source from: the newest, then the one that holds most; None when none is usable.
 
     `known`: the guids of each dataset's snapshots, the oldest first, as the source's own kit has them.
@@ -248,12 +259,12 @@ def best_copy(source: Location, copies: Sequence[Copy], known: Mapping[str, Sequ
     return max(usable, key=lambda copy: _worth(source, copy, known), default=None)
 
 
-def _of(source: Location, copy: Copy) -> dict[str, frozenset[int]]:
+def _of(source: Location, copy: DatasetCopy) -> dict[str, frozenset[int]]:
     below = f"{source.path}/"
     return {name: guids for name, guids in (copy.held or {}).items() if f"{name}/".startswith(below) and guids}
 
 
-def _worth(source: Location, copy: Copy, known: Mapping[str, Sequence[int]]) -> tuple[int, int]:
+def _worth(source: Location, copy: DatasetCopy, known: Mapping[str, Sequence[int]]) -> tuple[int, int]:
     held = _of(source, copy)
     newest = sum(_newest(known.get(name, ()), guids) for name, guids in held.items())
     return newest, sum(map(len, held.values()))
@@ -263,7 +274,7 @@ def _newest(order: Sequence[int], guids: frozenset[int]) -> int:
     return max((place for place, guid in enumerate(order, 1) if guid in guids), default=0)
 
 
-def missing_above(source: Location, pool: PoolSeen) -> Iterator[str]:
+def missing_above(source: Location, pool: PoolContents) -> Iterator[str]:
     """Yield the missing parent datasets that must exist before a source can be restored."""
     there = {one.name for one in pool.datasets}
     parts = source.path.split("/")

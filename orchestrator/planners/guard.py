@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Guard, Limit
+from orchestrator.domain.job import GuardLimits, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"
-GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, *(name.replace("_", "-") for name in Guard.__annotations__))
+GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, *(name.replace("_", "-") for name in GuardLimits.__annotations__))
 EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Alarm:
+class _GuardAlarm:
     guard: str
     why: str
     evidence: tuple[str, ...]
 
 
-def decide_guard(look: Changes, guard: Guard, *, job: str, allowed: frozenset[str]) -> Refusal | None:
+def decide_guard(look: Changes, guard: GuardLimits, *, job: str, allowed: frozenset[str]) -> Refusal | None:
     """Return a refusal when guards not in `allowed` see too much change; it names each of them, the gravest first.
 
     Why: where the number before is unknown, a percent limit is judged against the least it can have been (what is gone
@@ -37,17 +37,17 @@ def decide_guard(look: Changes, guard: Guard, *, job: str, allowed: frozenset[st
     return Refusal(
         why="; ".join(alarm.why for alarm in alarms),
         evidence=tuple(dict.fromkeys(line for alarm in alarms for line in alarm.evidence)),
-        cure=f"look at the source; if this is meant: poolferry run {job} {flags}",
+        hint=f"look at the source; if this is meant: poolferry run {job} {flags}",
         guard=alarms[0].guard,
     )
 
 
-def _alarms(look: Changes, guard: Guard) -> Iterator[_Alarm]:
+def _alarms(look: Changes, guard: GuardLimits) -> Iterator[_GuardAlarm]:
     yield from _moved(look)
     yield from _empty(look)
     gone, edited = _show("deleted", look.deleted_examples), _show("changed", look.changed_examples)
-    entries = _Count(before=look.entries_before, least=_least_before(look))
-    files = _Count(before=look.files_before, least=look.changed)
+    entries = _EntryCount(before=look.entries_before, least=_least_before(look))
+    files = _EntryCount(before=look.files_before, least=look.changed)
     yield from _over("max-deleted", guard.max_deleted, look.deleted, entries, "entries are gone", gone)
     yield from _over("max-changed", guard.max_changed, look.changed, files, "files have changed", edited)
     deleted = {name: (folder.deleted, folder) for name, folder in look.folders.items()}
@@ -56,24 +56,26 @@ def _alarms(look: Changes, guard: Guard) -> Iterator[_Alarm]:
     yield from _over_in("max-changed-per-folder", guard.max_changed_per_folder, changed, "files have changed", edited)
 
 
-def _moved(look: Changes) -> Iterator[_Alarm]:
+def _moved(look: Changes) -> Iterator[_GuardAlarm]:
     if look.device_before is None or look.device_now is None or look.device_before == look.device_now:
         return
     evidence = (f"filesystem at the newest point: {look.device_before}", f"filesystem now: {look.device_now}")
     why = "the source lies on another filesystem than at the newest point: is it mounted?"
-    yield _Alarm(guard=SOURCE_MOVED, why=why, evidence=evidence)
+    yield _GuardAlarm(guard=SOURCE_MOVED, why=why, evidence=evidence)
 
 
-def _empty(look: Changes) -> Iterator[_Alarm]:
+def _empty(look: Changes) -> Iterator[_GuardAlarm]:
     """Yield an alarm when the source is empty and the newest point is not. Without a point nothing can be missing."""
-    before = _Count(before=look.entries_before, least=_least_before(look))
+    before = _EntryCount(before=look.entries_before, least=_least_before(look))
     if look.entries_now == 0 and before.base:
         why = "the source is empty, and the newest point is not: is it mounted?"
-        yield _Alarm(guard=SOURCE_EMPTY, why=why, evidence=(f"entries in the newest point: {before}", "entries now: 0"))
+        yield _GuardAlarm(
+            guard=SOURCE_EMPTY, why=why, evidence=(f"entries in the newest point: {before}", "entries now: 0")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Count:
+class _EntryCount:
     """Number of entries before; `least`: the known minimum when the number is unknown."""
 
     before: int | None
@@ -93,11 +95,11 @@ def _least_before(look: Changes) -> int:
 
 
 def _over(
-    name: str, limit: Limit | None, number: int, count: _Count, what: str, examples: tuple[str, ...]
-) -> Iterator[_Alarm]:
+    name: str, limit: Limit | None, number: int, count: _EntryCount, what: str, examples: tuple[str, ...]
+) -> Iterator[_GuardAlarm]:
     if limit is not None and limit.exceeded(number, count.base):
         why = f"{number} of {count} {what}; {name} is {limit}"
-        yield _Alarm(guard=name, why=why, evidence=examples)
+        yield _GuardAlarm(guard=name, why=why, evidence=examples)
 
 
 def _over_in(
@@ -106,9 +108,9 @@ def _over_in(
     folders: Mapping[bytes, tuple[int, FolderChanges]],
     what: str,
     examples: tuple[str, ...],
-) -> Iterator[_Alarm]:
+) -> Iterator[_GuardAlarm]:
     counts = {
-        folder: (number, _Count(before=changes.before, least=changes.deleted + changes.changed))
+        folder: (number, _EntryCount(before=changes.before, least=changes.deleted + changes.changed))
         for folder, (number, changes) in sorted(folders.items())
     }
     over = [
@@ -118,7 +120,7 @@ def _over_in(
     ]
     if over:
         more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-        yield _Alarm(guard=name, why=f"{over[0]}{more}; {name} is {limit}", evidence=(*over[:EXAMPLES], *examples))
+        yield _GuardAlarm(guard=name, why=f"{over[0]}{more}; {name} is {limit}", evidence=(*over[:EXAMPLES], *examples))
 
 
 def _show(word: str, names: tuple[bytes, ...]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from orchestrator.domain.units import Seconds, show_duration
 _HOUR = 3600
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """State of a job's copy; only LATE and FAILING need a person."""
 
     NEW = "new"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class HealthInput:
     """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
     A failure that nothing has made good yet comes before it, and then `since` tells how the newest one ended instead.
@@ -69,34 +69,36 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class CopyHealth:
     """State of a job. `age`: of the newest verified copy; None: there is none.
 
     `passing`: why this trouble may pass by itself; empty when it will not, or is none.
     """
 
-    state: State
+    state: JobState
     why: str
     age: Seconds | None
     passing: str = ""
 
 
-def judge(facts: Facts, *, now: datetime, late_after: Seconds | None) -> Health:
+def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | None) -> CopyHealth:
     """Return a job's state; paused outranks late, and late the last run's outcome. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
     if facts.paused:
-        return Health(state=State.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
+        return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
     if facts.first_begun is None and facts.proved is None:
-        return Health(state=State.NEW, why="has never run", age=None)
+        return CopyHealth(state=JobState.NEW, why="has never run", age=None)
     late = _late(facts, age, now=now, late_after=late_after)
     if late:
-        return Health(state=State.LATE, why=late, age=age, passing=_made_up_for(facts, now, late_after or Seconds(0)))
+        return CopyHealth(
+            state=JobState.LATE, why=late, age=age, passing=_made_up_for(facts, now, late_after or Seconds(0))
+        )
     state, why = _by_last_run(facts, age)
-    passing = _may_pass(facts, age, late_after) if state is State.FAILING else ""
-    return Health(state=state, why=why, age=age, passing=passing)
+    passing = _may_pass(facts, age, late_after) if state is JobState.FAILING else ""
+    return CopyHealth(state=state, why=why, age=age, passing=passing)
 
 
-def _made_up_for(facts: Facts, now: datetime, late_after: Seconds) -> str:
+def _made_up_for(facts: HealthInput, now: datetime, late_after: Seconds) -> str:
     """Return why a late copy needs no person yet. An instant after now is a clock error and excuses nothing."""
     patience = max(late_after / 2, _HOUR)
     if facts.running and 0 <= (now - facts.running).total_seconds() < patience:
@@ -106,14 +108,14 @@ def _made_up_for(facts: Facts, now: datetime, late_after: Seconds) -> str:
     return ""
 
 
-def _may_pass(facts: Facts, age: Seconds | None, late_after: Seconds | None) -> str:
+def _may_pass(facts: HealthInput, age: Seconds | None, late_after: Seconds | None) -> str:
     """Return why a failing run needs no person yet; empty when it does."""
     if late_after is None or age is None or facts.last is not Outcome.FAILED or facts.failures > 1 or facts.broken:
         return ""
     return "one run failed, and the next comes before the copy is late" if age < late_after / 2 else ""
 
 
-def _late(facts: Facts, age: Seconds | None, *, now: datetime, late_after: Seconds | None) -> str:
+def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after: Seconds | None) -> str:
     if late_after is None:
         return ""
     limit = f"late-after is {show_duration(late_after)}"
@@ -125,18 +127,18 @@ def _late(facts: Facts, age: Seconds | None, *, now: datetime, late_after: Secon
     return f"{facts.none}, {show_duration(tried)} after the first run; {limit}" if tried > late_after else ""
 
 
-def _by_last_run(facts: Facts, age: Seconds | None) -> tuple[State, str]:
+def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str]:
     copy = _copy(facts, age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
         run = f"a run {told}; the one since is {facts.since}" if facts.since else f"the last run {told}"
-        return State.FAILING, f"{run}; {copy}"
+        return JobState.FAILING, f"{run}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
-        return State.WAITING, f"the last run is {told}; {copy}"
+        return JobState.WAITING, f"the last run is {told}; {copy}"
     if age is not None:
-        return State.UP, copy
-    return (State.NEW if facts.last is None else State.FAILING), copy
+        return JobState.UP, copy
+    return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
 
-def _copy(facts: Facts, age: Seconds | None) -> str:
+def _copy(facts: HealthInput, age: Seconds | None) -> str:
     return f"{facts.none} yet" if age is None else f"{facts.newest} is {show_duration(max(age, 0))} old"

@@ -7,9 +7,9 @@ has its own sentence (what was found, what it means) and cure. Nothing is writte
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from orchestrator.domain.device import Device
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, Marker, Standing
+from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskMarker, DiskRecord, DiskState
 from orchestrator.domain.run import RunReport
 
 UNPLUG = "it may be unplugged"
@@ -22,7 +22,7 @@ RESTART = (
 _ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
 
 
-class State(StrEnum):
+class DeviceState(StrEnum):
     """Result of recognizing a device. TO_PROVE: an enrolled disk by its identity; its marker is not read yet."""
 
     READY = "ours-ready"
@@ -47,17 +47,17 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recognised:
+class IdentifiedDevice:
     """A device and its recognition. `disk` None: not an enrolled disk."""
 
-    state: State
-    device: Device
+    state: DeviceState
+    device: BlockDevice
     disk: Disk | None
     says: str
-    cure: str
+    hint: str
 
 
-class Ending(StrEnum):
+class VisitOutcome(StrEnum):
     """The outcome of a visit. REFUSED: it was a wrong disk, or it could not be opened; nothing was written to it."""
 
     DONE = "done"
@@ -69,7 +69,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visited:
+class VisitResult:
     """A finished visit. `seen`: the recognized state of the disk; `safe`: it may be unplugged.
 
     `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
@@ -77,10 +77,10 @@ class Visited:
     """
 
     disk: Disk
-    ending: Ending
-    seen: State
+    ending: VisitOutcome
+    seen: DeviceState
     why: str
-    cure: str
+    hint: str
     safe: bool
     reports: tuple[RunReport, ...] = ()
     readings: tuple[RunReport, ...] = ()
@@ -88,9 +88,12 @@ class Visited:
     health: str | None = None
 
 
-def recognise(
-    devices: Sequence[Device], disks: Iterable[Disk], known: Iterable[Known], held: Mapping[str, bool] | None = None
-) -> tuple[Recognised, ...]:
+def identify_devices(
+    devices: Sequence[BlockDevice],
+    disks: Iterable[Disk],
+    known: Iterable[DiskRecord],
+    held: Mapping[str, bool] | None = None,
+) -> tuple[IdentifiedDevice, ...]:
     """Recognize each device that is an enrolled disk or was plugged in, without opening it.
 
     `held`: names of disks whose pool is still imported, and whether it is being exported.
@@ -99,14 +102,14 @@ def recognise(
     ours = {disk.identity: disk for disk in disks}
     remembered = {each.identity: each for each in known}
     above = {name for device in devices for name in device.above}
-    nodes = f"/dev/mapper/{POOL}"  # devices of ours: one may still lead to a disk that was pulled out
+    nodes = f"/dev/mapper/{POOL_PREFIX}"  # devices of ours: one may still lead to a disk that was pulled out
     leaves = [
         device for device in devices
         if not device.parts and device.name not in above and not device.path.startswith(nodes)
     ]  # fmt: skip
     found = {device.uuid for device in leaves if device.uuid}
     lost = (disk for disk in ours.values() if disk.name in held and disk.identity not in found)
-    told = [held_alone(disk, hangs=held[disk.name]) for disk in lost]
+    told = [identify_lost_disk(disk, hangs=held[disk.name]) for disk in lost]
     for device in leaves:
         disk = ours.get(device.uuid)
         if disk is not None:
@@ -116,61 +119,67 @@ def recognise(
     return tuple(told)
 
 
-def _ours(device: Device, disk: Disk, leaves: Sequence[Device], known: Known | None) -> Recognised:
+def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known: DiskRecord | None) -> IdentifiedDevice:
     twins = [each for each in leaves if (each.uuid, each.sub) == (device.uuid, device.sub)]
     if len(twins) > 1:
         places = " and ".join(each.called for each in twins)
         says = (
             f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
         )
-        return _told(State.CLONE, device, disk, says, "unplug the copy; which one is the disk, its sticker tells")
-    if known is not None and known.standing is not Standing.ACTIVE:
+        return _describe_device(
+            DeviceState.CLONE, device, disk, says, "unplug the copy; which one is the disk, its sticker tells"
+        )
+    if known is not None and known.standing is not DiskState.ACTIVE:
         says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
-        return _told(State.SET_ASIDE, device, disk, says, f"to use it again: poolferry disks readopt {disk.name}")
+        return _describe_device(
+            DeviceState.SET_ASIDE, device, disk, says, f"to use it again: poolferry disks readopt {disk.name}"
+        )
     if not device.answers:
-        return _told(
-            State.SILENT,
+        return _describe_device(
+            DeviceState.SILENT,
             device,
             disk,
             f"disk {disk.name} does not answer ({device.path}); nothing was copied",
             _ANOTHER,
         )
-    foreign = [place for place in device.at if not place.startswith(f"{ROOM}/")]
+    foreign = [place for place in device.at if not place.startswith(f"{MOUNT_ROOT}/")]
     if foreign:
         says = f"disk {disk.name} is mounted at {foreign[0]}, by somebody else; nothing was written to it"
-        return _told(State.IN_USE, device, disk, says, f"umount {foreign[0]}, and keep the desktop from mounting it")
+        return _describe_device(
+            DeviceState.IN_USE, device, disk, says, f"umount {foreign[0]}, and keep the desktop from mounting it"
+        )
     if device.read_only:
         says = f"disk {disk.name} can only be read ({device.path}); nothing was copied"
-        return _told(
-            State.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
+        return _describe_device(
+            DeviceState.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
         )
-    return _told(State.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
+    return _describe_device(DeviceState.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
 
 
-def held_alone(disk: Disk, *, hangs: bool) -> Recognised:
+def identify_lost_disk(disk: Disk, *, hangs: bool) -> IdentifiedDevice:
     """Report a pool that lost its disk: until the disk returns it cannot be used or released. `hangs`: never, see HANGS."""
-    device = Device(
-        name="", path=f"/dev/mapper/{POOL}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
+    device = BlockDevice(
+        name="", path=f"/dev/mapper/{POOL_PREFIX}{disk.name}", disk="", size=0, kind="zfs_member", uuid=disk.identity, sub="", label="",
         read_only=False, external=False, serial="", model="", wwn="",
     )  # fmt: skip
     if hangs:
-        return _told(State.HELD, device, disk, f"the pool of disk {disk.name} {HANGS}", RESTART)
+        return _describe_device(DeviceState.HELD, device, disk, f"the pool of disk {disk.name} {HANGS}", RESTART)
     says = (
         f"the pool of disk {disk.name} is still held, and its disk is gone: it was pulled out before it was let go; "
         "other pools and disks are not harmed by it"
     )
-    cure = (
+    hint = (
         f"plug disk {disk.called} in again, in any port: the next visit goes on and lets it go; if it never comes back, "
         "only a restart of this machine takes the pool away"
     )
-    return _told(State.HELD, device, disk, says, cure)
+    return _describe_device(DeviceState.HELD, device, disk, says, hint)
 
 
-def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) -> Recognised:
+def _stranger(device: BlockDevice, remembered: Mapping[str, DiskRecord], found: set[str]) -> IdentifiedDevice:
     """Describe an unknown device. Why no serial if the known disk is here: many bridges report one serial for all."""
     if not device.answers:
         says = f"unknown disk {device.called}: it cannot be read, and nothing was written to it"
-        return _told(State.SILENT, device, None, says, _ANOTHER)
+        return _describe_device(DeviceState.SILENT, device, None, says, _ANOTHER)
     was = next(
         (each for each in remembered.values()
          if each.serial and each.serial == device.serial and each.identity not in found),
@@ -179,59 +188,65 @@ def _stranger(device: Device, remembered: Mapping[str, Known], found: set[str]) 
     if was is not None:
         how = "is blank now" if device.blank else f"holds {_content(device)} now"
         says = f"{device.called} looks like disk {was.name}, but {how}; nothing was written to it"
-        cure = f"where that is right: poolferry disks lost {was.name}, then enroll it anew; else {UNPLUG}"
-        return _told(State.REFORMATTED, device, None, says, cure)
+        hint = f"where that is right: poolferry disks lost {was.name}, then enroll it anew; else {UNPLUG}"
+        return _describe_device(DeviceState.REFORMATTED, device, None, says, hint)
     if device.blank:
         says = f"unknown disk {device.called}: it is blank, and nothing was written to it"
-        return _told(State.BLANK, device, None, says, f"to use it: poolferry disks enroll {device.path}; else {UNPLUG}")
+        return _describe_device(
+            DeviceState.BLANK, device, None, says, f"to use it: poolferry disks enroll {device.path}; else {UNPLUG}"
+        )
     says = (
         f"unknown disk {device.called}: it holds {_content(device)} and is not one of ours; nothing was written to it"
     )
-    return _told(State.FOREIGN, device, None, says, UNPLUG)
+    return _describe_device(DeviceState.FOREIGN, device, None, says, UNPLUG)
 
 
-def _content(device: Device) -> str:
+def _content(device: BlockDevice) -> str:
     kinds = {"zfs_member": "a pool", "crypto_LUKS": "a LUKS container", "": "a partition table"}
     named = f' "{device.label}"' if device.label else ""
     return kinds.get(device.kind, device.kind) + named
 
 
-def prove(disk: Disk, device: Device, marker: Marker | None, known: Known | None, owner: str) -> Recognised:
+def verify_identity(
+    disk: Disk, device: BlockDevice, marker: DiskMarker | None, known: DiskRecord | None, owner: str
+) -> IdentifiedDevice:
     """Verify that an opened disk is the expected one. `owner`: this machine."""
-    state, says, cure = _judge(disk, marker, known, owner)
-    return _told(state, device, disk, says, cure)
+    state, says, hint = _judge(disk, marker, known, owner)
+    return _describe_device(state, device, disk, says, hint)
 
 
-def _judge(disk: Disk, marker: Marker | None, known: Known | None, owner: str) -> tuple[State, str, str]:
+def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owner: str) -> tuple[DeviceState, str, str]:
     readopt = f"poolferry disks readopt {disk.name}"
     nothing = "nothing was written to it"
     if marker is None:
         says = f"disk {disk.name} has the right identity, but no marker of ours on it; {nothing}"
-        return State.NOT_PROVED, says, f"look what happened to it; if it is the right one: {readopt}"
+        return DeviceState.NOT_PROVED, says, f"look what happened to it; if it is the right one: {readopt}"
     if marker.owner != owner:
         says = f'this is disk {marker.name} of the machine "{marker.host}"; {nothing}'
         return (
-            State.ANOTHER_HOST,
+            DeviceState.ANOTHER_HOST,
             says,
             f"unplug it; if that machine is no more, and this one took its place: {readopt}",
         )
     if (marker.name, marker.set) != (disk.name, disk.set) or (known is not None and marker.disk != known.disk):
         says = f"the marker on it says disk {marker.name} of the set {marker.set}, not {disk.name} of {disk.set}; {nothing}"
-        return State.NOT_PROVED, says, f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}"
+        return DeviceState.NOT_PROVED, says, f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}"
     if known is not None and marker.generation < known.written:
         behind = f"it is at visit {marker.generation}, and disk {disk.name} has had {known.written}"
         says = f"an older copy of disk {disk.name}: {behind}; {nothing}"
         return (
-            State.STALE,
+            DeviceState.STALE,
             says,
             f"unplug it, and plug in the disk itself; if that is lost and this one shall be it: {readopt}",
         )
     if known is not None and marker.generation > known.generation:
         ahead = f"it has had {marker.generation} visits, and history knows of {known.generation}"
         says = f"disk {disk.name} is newer than what is remembered of it: {ahead}; {nothing}"
-        return State.NEWER, says, f"if history was put back from a copy: {readopt}; else find out who wrote to it"
-    return State.READY, f"disk {disk.called} is here, and it is the one", ""
+        return DeviceState.NEWER, says, f"if history was put back from a copy: {readopt}; else find out who wrote to it"
+    return DeviceState.READY, f"disk {disk.called} is here, and it is the one", ""
 
 
-def _told(state: State, device: Device, disk: Disk | None, says: str, cure: str) -> Recognised:
-    return Recognised(state=state, device=device, disk=disk, says=says, cure=cure)
+def _describe_device(
+    state: DeviceState, device: BlockDevice, disk: Disk | None, says: str, hint: str
+) -> IdentifiedDevice:
+    return IdentifiedDevice(state=state, device=device, disk=disk, says=says, hint=hint)

@@ -14,10 +14,10 @@ from collections.abc import Collection
 from datetime import date, datetime, time, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.notice import Kind
+from orchestrator.domain.notice import NoticeType
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.health import State
+from orchestrator.planners.health import JobState
 
 REMINDERS = (timedelta(days=1), timedelta(days=3), timedelta(days=7))
 RECENT = timedelta(days=7)
@@ -30,8 +30,8 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """Current state of a job's copy at a place. `run`: the newest run that ended; `cure`: its hint.
+class CopyStatus:
+    """Current state of a job's copy at a place. `run`: the newest run that ended; `hint`: its hint.
 
     `called`: what it is in its stead, as "disk red"; the job is then one of those that use it. `whole`: it is a whole
     set of disks.
@@ -39,11 +39,11 @@ class Seen:
 
     job: str
     target: str
-    state: State
+    state: JobState
     why: str
     cause: str
     passing: str = ""
-    cure: str = ""
+    hint: str = ""
     run: int | None = None
     called: str = ""
     whole: bool = False
@@ -67,7 +67,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ChannelMemory:
     """Earlier notices of a channel about a copy. `earlier`: when its last troubles began, within the last 7 days."""
 
     trouble: Trouble | None = None
@@ -78,13 +78,13 @@ class Memory:
 class Notice:
     """One notice to send. `since`: when the trouble was first reported; `times`: how often in 7 days, with this one."""
 
-    kind: Kind
-    seen: Seen
+    kind: NoticeType
+    seen: CopyStatus
     since: datetime
     times: int = 1
 
 
-def cause_of(state: State, last: Outcome | None, why: str) -> str:
+def trouble_cause(state: JobState, last: Outcome | None, why: str) -> str:
     """Return the key that makes two troubles the same: how the last run failed, without numbers; else the state."""
     if last in (Outcome.FAILED, Outcome.REFUSED):
         return _NUMBER.sub("0", f"{last}: {why}")[:500]
@@ -92,16 +92,16 @@ def cause_of(state: State, last: Outcome | None, why: str) -> str:
 
 
 def decide_notice(
-    seen: Seen, memory: Memory, *, states: Collection[str], now: datetime
-) -> tuple[Memory, Notice | None]:
+    seen: CopyStatus, memory: ChannelMemory, *, states: Collection[str], now: datetime
+) -> tuple[ChannelMemory, Notice | None]:
     """Decide what to remember from now on, and which notice to send, if any. The rules: see the module."""
-    if seen.state is State.PAUSED and State.PAUSED not in states:
+    if seen.state is JobState.PAUSED and JobState.PAUSED not in states:
         return memory, None
     bad = seen.state in states and not seen.passing
     trouble = _in_time(memory.trouble, now)
     if trouble is None:
         return _begins(seen, memory, now) if bad else (memory, None)
-    if seen.state is State.UP:
+    if seen.state is JobState.UP:
         return _well(seen, memory, trouble, now)
     return _goes_on(seen, memory, replace(trouble, well_since=None), bad=bad, now=now)
 
@@ -114,35 +114,39 @@ def _in_time(trouble: Trouble | None, now: datetime) -> Trouble | None:
     return replace(trouble, begun_at=min(trouble.begun_at, now), told_at=min(trouble.told_at, now), well_since=well)
 
 
-def _recent(memory: Memory, now: datetime) -> tuple[datetime, ...]:
+def _recent(memory: ChannelMemory, now: datetime) -> tuple[datetime, ...]:
     return tuple(begun for begun in memory.earlier if abs(now - begun) <= RECENT)
 
 
-def _begins(seen: Seen, memory: Memory, now: datetime) -> tuple[Memory, Notice]:
+def _begins(seen: CopyStatus, memory: ChannelMemory, now: datetime) -> tuple[ChannelMemory, Notice]:
     earlier = _recent(memory, now)
     trouble = Trouble(begun_at=now, told_at=now, causes=(seen.cause,), unsteady=len(earlier) >= _OFTEN)
-    notice = Notice(kind=Kind.TROUBLE, seen=seen, since=now, times=len(earlier) + 1)
-    return Memory(trouble=trouble, earlier=earlier), notice
+    notice = Notice(kind=NoticeType.TROUBLE, seen=seen, since=now, times=len(earlier) + 1)
+    return ChannelMemory(trouble=trouble, earlier=earlier), notice
 
 
-def _well(seen: Seen, memory: Memory, trouble: Trouble, now: datetime) -> tuple[Memory, Notice | None]:
+def _well(
+    seen: CopyStatus, memory: ChannelMemory, trouble: Trouble, now: datetime
+) -> tuple[ChannelMemory, Notice | None]:
     earlier = _recent(memory, now)
     since = trouble.well_since or now
     if trouble.unsteady and now - since < STEADY:
         return replace(memory, trouble=replace(trouble, well_since=since)), None
-    ended = Notice(kind=Kind.RECOVERY, seen=seen, since=trouble.begun_at, times=len(earlier) + 1)
-    return Memory(trouble=None, earlier=(*earlier, trouble.begun_at)), ended
+    ended = Notice(kind=NoticeType.RECOVERY, seen=seen, since=trouble.begun_at, times=len(earlier) + 1)
+    return ChannelMemory(trouble=None, earlier=(*earlier, trouble.begun_at)), ended
 
 
-def _goes_on(seen: Seen, memory: Memory, trouble: Trouble, *, bad: bool, now: datetime) -> tuple[Memory, Notice | None]:
+def _goes_on(
+    seen: CopyStatus, memory: ChannelMemory, trouble: Trouble, *, bad: bool, now: datetime
+) -> tuple[ChannelMemory, Notice | None]:
     times = len(_recent(memory, now)) + 1
     if bad and seen.cause not in trouble.causes and len(trouble.causes) < _CAUSES:
         told = replace(trouble, told_at=now, causes=(*trouble.causes, seen.cause))
-        notice = Notice(kind=Kind.TROUBLE, seen=seen, since=trouble.begun_at, times=times)
+        notice = Notice(kind=NoticeType.TROUBLE, seen=seen, since=trouble.begun_at, times=times)
         return replace(memory, trouble=told), notice
     if now - trouble.told_at >= REMINDERS[min(trouble.reminders, len(REMINDERS) - 1)] - _SLACK:
         told = replace(trouble, told_at=now, reminders=trouble.reminders + 1)
-        notice = Notice(kind=Kind.REMINDER, seen=seen, since=trouble.begun_at, times=times)
+        notice = Notice(kind=NoticeType.REMINDER, seen=seen, since=trouble.begun_at, times=times)
         return replace(memory, trouble=told), notice
     return replace(memory, trouble=trouble), None
 
@@ -173,7 +177,7 @@ WAITS = (60, 300, 900, 1800, 3600)  # seconds after the first, second … failur
 GIVE_UP = timedelta(days=7)
 
 
-def next_try(tries: int, made: datetime, now: datetime) -> datetime | None:
+def next_delivery(tries: int, made: datetime, now: datetime) -> datetime | None:
     """Return when to retry an undelivered message after so many tries; None when it is given up."""
     if now - made > GIVE_UP:
         return None

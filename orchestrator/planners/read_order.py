@@ -10,7 +10,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class ReadItem:
     """One item that is read as a whole: a point, or a dataset with its snapshots. `read_at`: last time; None: never."""
 
     name: str
@@ -18,7 +18,7 @@ class Unit:
     suspect: bool = False
 
 
-def next_to_read(units: Iterable[Unit], since: datetime) -> Unit | None:
+def choose_next_read(units: Iterable[ReadItem], since: datetime) -> ReadItem | None:
     """Return the item to read next; None when all were read since then."""
     left = [unit for unit in units if unit.read_at is None or unit.read_at < since]
     return min(
@@ -28,7 +28,7 @@ def next_to_read(units: Iterable[Unit], since: datetime) -> Unit | None:
     )
 
 
-def oldest(units: Iterable[Unit]) -> datetime | None:
+def oldest_read(units: Iterable[ReadItem]) -> datetime | None:
     """Return the instant since which all items were read; None when one was never read."""
     instants = [unit.read_at for unit in units]
     return None if None in instants else min((each for each in instants if each), default=None)

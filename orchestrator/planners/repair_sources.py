@@ -9,7 +9,7 @@ from orchestrator.domain.place import Location
 DAMAGED = "damaged: "  # before each name, in the evidence of a pool's watch
 
 
-def heal_pool(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> tuple[str, ...]:
+def explain_pool_repair(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> tuple[str, ...]:
     """Return a line for each damaged name and job that can repair it. `evidence`: from a run of the pool's watch."""
     names = [line.removeprefix(DAMAGED) for line in evidence if line.startswith(DAMAGED)]
     copying = [job for job in jobs if job.copies]

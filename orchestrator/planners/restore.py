@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.mounts import Mounted
+from orchestrator.domain.mounts import MountPoint
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 
 _NEAREST = 3
 
 
-def choose_point(points: Sequence[Point], *, point: str | None, at: datetime | None) -> Point | Refusal:
+def choose_point(points: Sequence[RestorePoint], *, point: str | None, at: datetime | None) -> RestorePoint | Refusal:
     """Find the point for a name, an unambiguous beginning of a name, "latest" (or nothing), or an instant.
 
     `at`: the newest point not later than that. Refuses: none fits, or several; the evidence lists the nearest.
@@ -21,23 +21,23 @@ def choose_point(points: Sequence[Point], *, point: str | None, at: datetime | N
     ordered = sorted(points, key=lambda each: (each.taken, each.name))
     if point is not None and at is not None:
         return Refusal(
-            why="a point and an instant were told", evidence=(f"--point {point}", f"--at {at}"), cure="tell one"
+            why="a point and an instant were told", evidence=(f"--point {point}", f"--at {at}"), hint="tell one"
         )
     if not ordered:
-        return Refusal(why="there is no restore point", evidence=(), cure="run the job first")
+        return Refusal(why="there is no restore point", evidence=(), hint="run the job first")
     if at is not None:
         return _at(ordered, at)
     return ordered[-1] if point in (None, "latest") else _named(ordered, str(point))
 
 
-def _at(ordered: Sequence[Point], at: datetime) -> Point | Refusal:
+def _at(ordered: Sequence[RestorePoint], at: datetime) -> RestorePoint | Refusal:
     early = [each for each in ordered if each.taken <= at]
     if early:
         return early[-1]
     return _unfit(f"every restore point is later than {at.isoformat()}", [each.name for each in ordered[:_NEAREST]])
 
 
-def _named(ordered: Sequence[Point], name: str) -> Point | Refusal:
+def _named(ordered: Sequence[RestorePoint], name: str) -> RestorePoint | Refusal:
     fitting = [each for each in ordered if each.name.startswith(name)]
     exact = [each for each in fitting if each.name == name]
     if len(exact or fitting) == 1:
@@ -51,16 +51,16 @@ def _named(ordered: Sequence[Point], name: str) -> Point | Refusal:
 
 
 def _unfit(why: str, names: Sequence[str]) -> Refusal:
-    return Refusal(why=why, evidence=tuple(names), cure=f"choose one, such as --point {names[-1]}")
+    return Refusal(why=why, evidence=tuple(names), hint=f"choose one, such as --point {names[-1]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absent:
+class DestinationAbsent:
     """A destination that does not exist, or an empty directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
+class DestinationUnfinished:
     """Remains of an earlier restore, with poolferry's marker of what it restored."""
 
     job: str
@@ -68,7 +68,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holds:
+class DestinationOccupied:
     """A directory with foreign entries; `examples`: the first ones."""
 
     entries: int
@@ -76,22 +76,22 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotDirectory:
+class DestinationNotDirectory:
     """A destination that is no directory; `kind`: "a file", "a symbolic link"."""
 
     kind: str
 
 
-Found = Absent | Unfinished | Holds | NotDirectory
+DestinationState = DestinationAbsent | DestinationUnfinished | DestinationOccupied | DestinationNotDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fresh:
+class StartFresh:
     """A restore that begins with nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resume:
+class ResumeRestore:
     """A restore that continues an earlier restore of the same point."""
 
 
@@ -103,27 +103,29 @@ class MoveAside:
 
 
 def decide_destination(
-    found: Found, *, job: str, point: str, destination: str, aside: bool, now: datetime
-) -> Fresh | Resume | MoveAside | Refusal:
+    found: DestinationState, *, job: str, point: str, destination: str, aside: bool, now: datetime
+) -> StartFresh | ResumeRestore | MoveAside | Refusal:
     """Decide the start. An unfinished restore of the same point resumes, with `aside` too: so one command, repeated
     after an interruption, goes on. Refuses: something else is there and `aside` was not told.
     """
-    if isinstance(found, Absent):
-        return Fresh()
-    if found == Unfinished(job=job, point=point):
-        return Resume()
+    if isinstance(found, DestinationAbsent):
+        return StartFresh()
+    if found == DestinationUnfinished(job=job, point=point):
+        return ResumeRestore()
     whole = destination.rstrip("/")
     if aside and whole:
         return MoveAside(path=f"{whole}.aside-{point_name(now)}")
-    cure = "give another destination"
+    hint = "give another destination"
     if whole:
-        cure += f", or tell --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
+        hint += f", or tell --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
     return Refusal(
-        why=f"{destination} {_tell(found)}; a restore overwrites nothing", evidence=_evidence(found), cure=cure
+        why=f"{destination} {_explain_mounts(found)}; a restore overwrites nothing",
+        evidence=_evidence(found),
+        hint=hint,
     )
 
 
-def refuse_mounts(mounts: Sequence[Mounted], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
+def refuse_mounts(mounts: Sequence[MountPoint], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
     """Refuse to restore files into a mount point that holds files when the point has files for it too.
 
     What is mounted and empty is filled; what the point has nothing for stays as it is. `filling`: what an earlier, cut restore
@@ -136,19 +138,19 @@ def refuse_mounts(mounts: Sequence[Mounted], filling: Sequence[bytes], *, destin
     return Refusal(
         why=f"{places[0]} is mounted, and holds files; the point has files for it too, and a restore overwrites nothing",
         evidence=places,
-        cure="give another destination; or bring back its parts, --path NAME each",
+        hint="give another destination; or bring back its parts, --path NAME each",
     )
 
 
-def _tell(found: Unfinished | Holds | NotDirectory) -> str:
-    if isinstance(found, Unfinished):
+def _explain_mounts(found: DestinationUnfinished | DestinationOccupied | DestinationNotDirectory) -> str:
+    if isinstance(found, DestinationUnfinished):
         return f"holds an unfinished restore of {found.job} {found.point}"
-    if isinstance(found, Holds):
+    if isinstance(found, DestinationOccupied):
         return f"holds {found.entries} {'entry' if found.entries == 1 else 'entries'}"
     return f"is {found.kind}"
 
 
-def _evidence(found: Unfinished | Holds | NotDirectory) -> tuple[str, ...]:
-    if isinstance(found, Unfinished):
+def _evidence(found: DestinationUnfinished | DestinationOccupied | DestinationNotDirectory) -> tuple[str, ...]:
+    if isinstance(found, DestinationUnfinished):
         return (f"to finish that one: --point {found.point} of job {found.job}",)
-    return tuple(show_name(name) for name in found.examples) if isinstance(found, Holds) else ()
+    return tuple(show_name(name) for name in found.examples) if isinstance(found, DestinationOccupied) else ()

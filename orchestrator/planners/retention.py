@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Keep
-from orchestrator.domain.point import Point
+from orchestrator.domain.job import KeepRules
+from orchestrator.domain.point import RestorePoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RetentionDecision:
     """Decision on one point, and its reason."""
 
-    point: Point
+    point: RestorePoint
     keep: bool
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class _RetentionRule:
     key: str
     span: str
     label: Callable[[datetime], str]
@@ -35,17 +35,17 @@ def _week(taken: datetime) -> str:
 
 
 _RULES = (
-    _Rule(key="hourly", span="hour", label=lambda taken: taken.strftime("%Y-%m-%dT%H")),
-    _Rule(key="daily", span="day", label=lambda taken: taken.strftime("%Y-%m-%d")),
-    _Rule(key="weekly", span="week", label=_week),
-    _Rule(key="monthly", span="month", label=lambda taken: taken.strftime("%Y-%m")),
-    _Rule(key="yearly", span="year", label=lambda taken: taken.strftime("%Y")),
+    _RetentionRule(key="hourly", span="hour", label=lambda taken: taken.strftime("%Y-%m-%dT%H")),
+    _RetentionRule(key="daily", span="day", label=lambda taken: taken.strftime("%Y-%m-%d")),
+    _RetentionRule(key="weekly", span="week", label=_week),
+    _RetentionRule(key="monthly", span="month", label=lambda taken: taken.strftime("%Y-%m")),
+    _RetentionRule(key="yearly", span="year", label=lambda taken: taken.strftime("%Y")),
 )
 
 
 def decide_retention(
-    points: Sequence[Point], keep: Keep, *, now: datetime, protected: Mapping[str, str]
-) -> tuple[Decision, ...]:
+    points: Sequence[RestorePoint], keep: KeepRules, *, now: datetime, protected: Mapping[str, str]
+) -> tuple[RetentionDecision, ...]:
     """Decide for every point, oldest first. `protected`: names of points to keep in any case, with the reason.
 
     A point dated after `now` stays, and takes no place in any span: it was made while a clock was wrong, and would
@@ -62,13 +62,14 @@ def decide_retention(
         reasons[past[-1].name] = "the newest point"
     reasons |= {point.name: "dated after now: a clock was wrong" for point in ordered if point.taken > now}
     reasons |= protected
-    unkept = f"beyond {_told(keep)}"
+    unkept = f"beyond {_keep_text(keep)}"
     return tuple(
-        Decision(point=point, keep=point.name in reasons, reason=reasons.get(point.name, unkept)) for point in ordered
+        RetentionDecision(point=point, keep=point.name in reasons, reason=reasons.get(point.name, unkept))
+        for point in ordered
     )
 
 
-def _kept_by(rule: _Rule, number: int, past: Sequence[Point]) -> dict[str, str]:
+def _kept_by(rule: _RetentionRule, number: int, past: Sequence[RestorePoint]) -> dict[str, str]:
     """Return the points one rule keeps, with the reason: the newest of each of the `number` newest used spans."""
     newest: dict[str, str] = {}
     for point in reversed(past):
@@ -79,5 +80,5 @@ def _kept_by(rule: _Rule, number: int, past: Sequence[Point]) -> dict[str, str]:
     }
 
 
-def _told(keep: Keep) -> str:
+def _keep_text(keep: KeepRules) -> str:
     return ", ".join(f"{rule.key} {getattr(keep, rule.key)}" for rule in _RULES if getattr(keep, rule.key))

@@ -6,9 +6,9 @@ soon. So attempts that moved bytes are not counted, and only the last cap ends t
 
 from typing import assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, Retry
+from orchestrator.domain.errors import LookAgain, OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Retrying
+from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds, show_duration
 
 CAP = 100
@@ -16,7 +16,7 @@ AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class RetryAfter:
     """Decision to survey and try again after `wait`."""
 
     wait: Seconds
@@ -35,11 +35,11 @@ def decide_retry(
     *,
     attempt: int,
     fruitless: int,
-    rules: Retrying,
+    rules: RetryRules,
     jitter: float,
     seen_before: bool,
     least: Seconds,
-) -> Again | GiveUp:
+) -> RetryAfter | GiveUp:
     """Decide whether to try again after attempt number `attempt` of this run failed with `error`.
 
     `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes.
@@ -48,7 +48,7 @@ def decide_retry(
     that a receiver left on the other side has ended by itself; it outranks `wait-at-most`.
     Why: `attempts = 1` means one attempt, even when it moved bytes: the owner wants the next run to go on.
     """
-    if error.retry in (Retry.NEVER, Retry.WHEN_IT_CHANGES, Retry.ASK_A_HUMAN):
+    if error.retry in (RetryClass.NEVER, RetryClass.WHEN_IT_CHANGES, RetryClass.ASK_A_HUMAN):
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run goes on from here")
@@ -58,33 +58,33 @@ def decide_retry(
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")
     wait = _wait(rules, fruitless=fruitless, jitter=jitter)
     match error.retry:
-        case Retry.LATER:
+        case RetryClass.LATER:
             return _again(Seconds(max(wait, least)), fruitless=fruitless, attempts=rules.attempts)
-        case Retry.NOW:
+        case RetryClass.NOW:
             if fruitless > AT_ONCE:
                 return GiveUp(why=f"looked again {AT_ONCE} times, and it is still so")
-            return Again(wait=Seconds(0), why="the world changed since the look: look again at once")
-        case Retry.ONCE:
+            return RetryAfter(wait=Seconds(0), why="the world changed since the look: look again at once")
+        case RetryClass.ONCE:
             if seen_before:
                 return GiveUp(why="the same unknown failure twice; a person should look")
-            return Again(wait=wait, why=f"an unknown failure: once more in {show_duration(wait)}")
+            return RetryAfter(wait=wait, why=f"an unknown failure: once more in {show_duration(wait)}")
         case unreachable:  # pragma: no cover
             assert_never(unreachable)
 
 
 _HOPELESS = {
-    Retry.NEVER: "trying again cannot help: the configuration is wrong",
-    Retry.WHEN_IT_CHANGES: "not now; a later run may find it changed",
-    Retry.ASK_A_HUMAN: "trying again cannot help until a person has acted",
+    RetryClass.NEVER: "trying again cannot help: the configuration is wrong",
+    RetryClass.WHEN_IT_CHANGES: "not now; a later run may find it changed",
+    RetryClass.ASK_A_HUMAN: "trying again cannot help until a person has acted",
 }
 
 
-def _again(wait: Seconds, *, fruitless: int, attempts: int) -> Again:
+def _again(wait: Seconds, *, fruitless: int, attempts: int) -> RetryAfter:
     counted = f"attempt {fruitless + 1} of {attempts}" if fruitless else "it got further"
-    return Again(wait=wait, why=f"{counted}: again in {show_duration(wait)}")
+    return RetryAfter(wait=wait, why=f"{counted}: again in {show_duration(wait)}")
 
 
-def _wait(rules: Retrying, *, fruitless: int, jitter: float) -> Seconds:
+def _wait(rules: RetryRules, *, fruitless: int, jitter: float) -> Seconds:
     """Return the wait, which doubles with each attempt without progress; progress resets it."""
     whole = min(rules.wait * 2 ** max(fruitless - 1, 0), rules.wait_at_most)
     return Seconds(whole * (1 - jitter / 2))

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass, field
-from orchestrator.domain.rotation import WEEKDAYS, Base, Disk, RotationSet, Snooze, Standing
+from orchestrator.domain.rotation import WEEKDAYS, Disk, DiskSnooze, DiskState, IncrementBase, RotationSet
 from orchestrator.domain.units import show_count, show_duration, show_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class SetMember:
     """Remembered state of a disk. `filled`: the instant of its copies of all jobs; None: some copies are missing.
 
     `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow"); None: nothing is known.
@@ -21,10 +21,10 @@ class Member:
     disk: Disk
     filled: datetime | None
     enrolled: datetime | None
-    standing: Standing = Standing.ACTIVE
+    standing: DiskState = DiskState.ACTIVE
     here: bool = False
     place: str = ""
-    snooze: Snooze | None = None
+    snooze: DiskSnooze | None = None
     ails: Mapping[str, str] | None = None
 
     def sleeps(self, now: datetime) -> bool:
@@ -33,7 +33,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class DiskRequest:
     """Request for a disk; `disk` None: none at the moment. `others`: also accepted, in the order of request."""
 
     disk: Disk | None
@@ -56,21 +56,23 @@ class SetHealth:
     ailing: Mapping[str, str] = field(default_factory=dict)
 
 
-def ask(rotation: RotationSet, members: Sequence[Member], now: datetime) -> Ask:
+def choose_disk(rotation: RotationSet, members: Sequence[SetMember], now: datetime) -> DiskRequest:
     """Return the disk to request at `now`, which is in the machine's own time."""
     active = [
-        member for member in members if member.standing is Standing.ACTIVE and not left_alone(rotation, member, now)
+        member
+        for member in members
+        if member.standing is DiskState.ACTIVE and not explain_left_alone(rotation, member, now)
     ]
     active.sort(key=lambda member: (member.filled is not None, member.filled or now))
     awake = [member for member in active if not member.sleeps(now)]
     chosen, why = _chosen(rotation, members, awake or active, now)
     others = tuple(member.disk for member in active if member is not chosen)
-    return Ask(disk=chosen.disk if chosen else None, others=others, why=why)
+    return DiskRequest(disk=chosen.disk if chosen else None, others=others, why=why)
 
 
 def _chosen(
-    rotation: RotationSet, members: Sequence[Member], ranked: Sequence[Member], now: datetime
-) -> tuple[Member | None, str]:
+    rotation: RotationSet, members: Sequence[SetMember], ranked: Sequence[SetMember], now: datetime
+) -> tuple[SetMember | None, str]:
     if not ranked:
         return None, "no disk of it can take a copy" if members else "it has no disk yet"
     match rotation.expect:
@@ -84,7 +86,7 @@ def _chosen(
     return oldest, "it has no whole copy yet" if oldest.filled is None else "its copy is the oldest"
 
 
-def _next_in_order(rotation: RotationSet, members: Sequence[Member], ranked: Sequence[Member]) -> Member:
+def _next_in_order(rotation: RotationSet, members: Sequence[SetMember], ranked: Sequence[SetMember]) -> SetMember:
     """Return the disk after the one that was filled last, in a cycle."""
     filled = {member.disk.name: member.filled for member in members if member.filled}
     last = max(filled, key=lambda name: filled[name], default=None)
@@ -93,7 +95,7 @@ def _next_in_order(rotation: RotationSet, members: Sequence[Member], ranked: Seq
     return min(ranked, key=lambda member: turn.index(member.disk.name))
 
 
-def _by_weekday(ranked: Sequence[Member], now: datetime) -> tuple[Member | None, str]:
+def _by_weekday(ranked: Sequence[SetMember], now: datetime) -> tuple[SetMember | None, str]:
     for ahead in range(7):
         day = WEEKDAYS[(now.weekday() + ahead) % 7]
         found = next((member for member in ranked if day in member.disk.days), None)
@@ -102,7 +104,7 @@ def _by_weekday(ranked: Sequence[Member], now: datetime) -> tuple[Member | None,
     return None, "no disk that can take a copy has a day"
 
 
-def _by_month(members: Sequence[Member], ranked: Sequence[Member], now: datetime) -> tuple[Member | None, str]:
+def _by_month(members: Sequence[SetMember], ranked: Sequence[SetMember], now: datetime) -> tuple[SetMember | None, str]:
     """Return the disk for the newest month end, until one disk was written since then."""
     begun = month_end(now)
     taken = next((member for member in members if member.filled and member.filled >= begun), None)
@@ -119,7 +121,7 @@ def month_end(now: datetime) -> datetime:
     return midnight.replace(day=1) - timedelta(days=1)
 
 
-def left_alone(rotation: RotationSet, member: Member, now: datetime) -> str:
+def explain_left_alone(rotation: RotationSet, member: SetMember, now: datetime) -> str:
     """Return why a disk takes no copy now; empty when it does. A copy written for a month's end is kept."""
     if rotation.expect != "month-end" or member.filled is None or rotation.keep_for is None:
         return ""
@@ -129,9 +131,9 @@ def left_alone(rotation: RotationSet, member: Member, now: datetime) -> str:
     return f"disk {member.disk.name} is kept as it is until {until.astimezone(now.tzinfo):%Y-%m-%d}"
 
 
-def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -> SetHealth:
+def judge_set(rotation: RotationSet, members: Sequence[SetMember], now: datetime) -> SetHealth:
     """Judge the health of a set at `now`. Lost and retired disks are ignored."""
-    active = [member for member in members if member.standing is Standing.ACTIVE]
+    active = [member for member in members if member.standing is DiskState.ACTIVE]
     filled = [member.filled for member in active if member.filled]
     newest = max(filled, default=None)
     overdue = {member.disk.name: told for member in active if (told := _overdue(rotation, member, now))}
@@ -144,7 +146,7 @@ def judge_set(rotation: RotationSet, members: Sequence[Member], now: datetime) -
     )  # fmt: skip
 
 
-def _late(rotation: RotationSet, active: Sequence[Member], newest: datetime | None, now: datetime) -> str:
+def _late(rotation: RotationSet, active: Sequence[SetMember], newest: datetime | None, now: datetime) -> str:
     limit = rotation.fresh_within
     if limit is None:
         return ""
@@ -156,7 +158,7 @@ def _late(rotation: RotationSet, active: Sequence[Member], newest: datetime | No
     return f"the newest whole copy on the set {rotation.name} {told} (limit {show_duration(limit)})"
 
 
-def _overdue(rotation: RotationSet, member: Member, now: datetime) -> str:
+def _overdue(rotation: RotationSet, member: SetMember, now: datetime) -> str:
     limit, since = rotation.each_within, member.filled or member.enrolled
     if limit is None or since is None or member.sleeps(now) or (now - since).total_seconds() <= limit:
         return ""
@@ -166,12 +168,12 @@ def _overdue(rotation: RotationSet, member: Member, now: datetime) -> str:
     return told + where
 
 
-def _sleeping(disk: str, snooze: Snooze, now: datetime) -> str:
+def _sleeping(disk: str, snooze: DiskSnooze, now: datetime) -> str:
     note = f": {snooze.note}" if snooze.note else ""
     return f"nobody waits for disk {disk} until {snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
 
 
-def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:
+def _all_here(rotation: RotationSet, active: Sequence[SetMember]) -> str:
     here = [member.disk.name for member in active if member.here]
     away = len(active) - len(here)
     if not here or away >= rotation.away_at_least:
@@ -181,30 +183,34 @@ def _all_here(rotation: RotationSet, active: Sequence[Member]) -> str:
     return f"{told} the set {rotation.name} are here ({', '.join(here)}): {least} at least should be away"
 
 
-def request(rotation: RotationSet, asked: Ask, health: SetHealth, now: datetime, here: Collection[str] = ()) -> str:
+def describe_request(
+    rotation: RotationSet, disk_request: DiskRequest, health: SetHealth, now: datetime, here: Collection[str] = ()
+) -> str:
     """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks."""
-    if asked.disk is None:
-        return f"The set {rotation.name} asks for no disk: {asked.why}."
-    others = [disk.name for disk in asked.others]
+    if disk_request.disk is None:
+        return f"The set {rotation.name} asks for no disk: {disk_request.why}."
+    others = [disk.name for disk in disk_request.others]
     also = f" {_or(others)} {'is' if len(others) == 1 else 'are'} also accepted." if others else ""
     age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
     limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
-    please = "Please plug in disk" if asked.disk.name not in here else "Asked for, and plugged in, is disk"
-    return f"{please} {asked.disk.called}: {asked.why}.{also} Newest whole copy on this set: {age}{limit}."
+    please = "Please plug in disk" if disk_request.disk.name not in here else "Asked for, and plugged in, is disk"
+    return (
+        f"{please} {disk_request.disk.called}: {disk_request.why}.{also} Newest whole copy on this set: {age}{limit}."
+    )
 
 
-def arrived(disk: Disk, asked: Ask) -> str:
+def describe_arrival(disk: Disk, disk_request: DiskRequest) -> str:
     """Return the message for a disk that begins its visit, expected or not."""
-    if asked.disk is None or asked.disk.name == disk.name:
+    if disk_request.disk is None or disk_request.disk.name == disk.name:
         return f"disk {disk.called} is plugged in"
-    return f"disk {disk.called} is plugged in, expected was {asked.disk.name}; going on with {disk.name}"
+    return f"disk {disk.called} is plugged in, expected was {disk_request.disk.name}; going on with {disk.name}"
 
 
 def _or(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def forecast(disk: Disk, bases: Sequence[Base], *, new: bool = False) -> str:
+def describe_forecast(disk: Disk, bases: Sequence[IncrementBase], *, new: bool = False) -> str:
     """Forecast the next copy to a disk before it is plugged in. `new`: a file job has no copy on the disk yet."""
     if disk.content != "zfs":
         return "a full copy: there is none yet" if new else "files that changed"

@@ -3,13 +3,13 @@
 from collections import deque
 from collections.abc import Callable
 
-from orchestrator.domain.events import Moved
+from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.units import show_duration, show_size
 
 _WINDOW = 30.0
 
 
-class Pace:
+class Throughput:
     """Speed of one step over a time window, half a minute by default. Units: seconds of a monotonic clock, bytes."""
 
     def __init__(self, begun: float, window: float = _WINDOW) -> None:
@@ -57,19 +57,19 @@ class Pace:
         return f"{percent}{show_size(self.done)}{of}{rate}{left}"
 
 
-class Count:
+class ThroughputCounter:
     """Speed of the current count: one step, or all copying steps of a run, which are counted across steps."""
 
     def __init__(self, monotonic: Callable[[], float], window: float = _WINDOW) -> None:
         self._monotonic = monotonic
         self._window = window
         self._whole = False
-        self.pace = Pace(monotonic(), window)
+        self.pace = Throughput(monotonic(), window)
 
     def restart(self) -> None:
         """Start a new count."""
         self._whole = False
-        self.pace = Pace(self._monotonic(), self._window)
+        self.pace = Throughput(self._monotonic(), self._window)
 
     def step_begun(self) -> bool:
         """Restart the count at a step unless the whole run is counted; return True when it was restarted."""
@@ -77,7 +77,7 @@ class Count:
             self.restart()
         return not self._whole
 
-    def moved(self, event: Moved) -> Pace:
+    def moved(self, event: TransferProgress) -> Throughput:
         """Record the bytes moved so far and return the speed."""
         if (self._whole and not event.whole) or event.done < self.pace.done:
             self.restart()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.vitals import Vitals
+from orchestrator.domain.vitals import ProcessActivity
 
 LEAST = Seconds(30 * 60)
 _BESIDES = 5 * 60
@@ -13,13 +13,13 @@ _IDLE = 0.002
 _NOISE = 128
 
 
-def patience(job: Job) -> Seconds:
+def silence_limit(job: Job) -> Seconds:
     """Return how long a run of this job may show no sign of life."""
     waits = max(job.retry.wait_at_most, job.hooks.timeout) + _BESIDES
     return Seconds(max(2 * job.pipe.stall_after, waits, LEAST))
 
 
-def lives(before: Sequence[Vitals], after: Sequence[Vitals], passed: float) -> bool:
+def shows_activity(before: Sequence[ProcessActivity], after: Sequence[ProcessActivity], passed: float) -> bool:
     """Return True when something was done in the `passed` seconds between two checks: bytes, work, or a new process."""
     known = {each.pid: each for each in before}
     if any(each.pid not in known for each in after):

@@ -8,12 +8,31 @@ from typing import Self
 from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.flow import Flow, Limits
-from orchestrator.process.pipeline import Broken, Fittings, Forbidden, NotStarted, Result, StopReason, broken, start
-from orchestrator.process.stop import Stop
-from orchestrator.process.terminate import GENTLE, QUICK, Manners
+from orchestrator.process.flow import Flow, FlowLimits
+from orchestrator.process.pipeline import (
+    Forbidden,
+    PipelineFailed,
+    PipelineNotStarted,
+    PipelineResult,
+    StartOptions,
+    StopReason,
+    pipeline_failure,
+    start_pipeline,
+)
+from orchestrator.process.stop import StopRequest
+from orchestrator.process.terminate import GENTLE, QUICK, TerminationPolicy
 
-__all__ = ["Broken", "Forbidden", "Reader", "Records", "Result", "Stop", "StopReason", "Writer", "broken"]
+__all__ = [
+    "Forbidden",
+    "PipelineFailed",
+    "PipelineResult",
+    "Reader",
+    "Records",
+    "StopReason",
+    "StopRequest",
+    "Writer",
+    "pipeline_failure",
+]
 
 LIMIT = 64 << 20
 LONGEST_RECORD = 4 << 20
@@ -36,14 +55,14 @@ class Reader:
         log: Callable[[str], None] = _no_log,
         ssh_options: tuple[str, ...] = (),
         inherit: tuple[int, ...] = (),
-        stop: Stop | None = None,
+        stop: StopRequest | None = None,
     ) -> None:
         self.ssh_options = ssh_options
         self._log = log
         self._inherit = inherit
         self._stop = stop
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
         """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
 
         Refuses: what does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`, ends
@@ -52,8 +71,8 @@ class Reader:
         only_reads(pipeline)
         kept = bytearray()
         try:
-            flow = self._flow(pipeline, Limits(manners=QUICK, stop=self._stop, timeout=timeout), output=True)
-        except NotStarted as failure:
+            flow = self._flow(pipeline, FlowLimits(manners=QUICK, stop=self._stop, timeout=timeout), output=True)
+        except PipelineNotStarted as failure:
             return failure.result
         with contextlib.closing(flow.chunks()) as chunks:
             for chunk in chunks:
@@ -73,9 +92,9 @@ class Reader:
 
     def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
         try:
-            flow = self._flow(pipeline, Limits(manners=QUICK, stop=self._stop), output=True)
-        except NotStarted as failure:
-            raise broken(pipeline, failure.result, self.ssh_options) from failure
+            flow = self._flow(pipeline, FlowLimits(manners=QUICK, stop=self._stop), output=True)
+        except PipelineNotStarted as failure:
+            raise pipeline_failure(pipeline, failure.result, self.ssh_options) from failure
         rest = b""
         with contextlib.closing(flow.chunks()) as chunks:
             for chunk in chunks:
@@ -85,15 +104,15 @@ class Reader:
                     flow.end(StopReason.FLOODED)
                     rest = b""
         if not (result := flow.result()).well:
-            raise broken(pipeline, result, self.ssh_options)
+            raise pipeline_failure(pipeline, result, self.ssh_options)
         if rest:
             yield rest
 
-    def _flow(self, pipeline: Pipeline, limits: Limits, *, output: bool) -> Flow:
+    def _flow(self, pipeline: Pipeline, limits: FlowLimits, *, output: bool) -> Flow:
         self._log(pipeline_line(pipeline, self.ssh_options))
         counted = limits.on_bytes is not None and len(pipeline.stages) > 1
-        fittings = Fittings(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
-        return Flow(start(pipeline, fittings), limits)
+        fittings = StartOptions(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
+        return Flow(start_pipeline(pipeline, fittings), limits)
 
 
 class Records:
@@ -124,15 +143,15 @@ class Writer(Reader):
         self,
         pipeline: Pipeline,
         *,
-        stop: Stop | None = None,
+        stop: StopRequest | None = None,
         stall_after: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
-        manners: Manners = GENTLE,
-    ) -> Result:
+        manners: TerminationPolicy = GENTLE,
+    ) -> PipelineResult:
         """Run a pipeline to its end and return its result; exit statuses raise nothing.
 
         `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
@@ -146,19 +165,19 @@ class Writer(Reader):
         """
         stop = stop or self._stop
         if stop is not None and stop.reason is not None:
-            return Result(
+            return PipelineResult(
                 exits=(None,) * len(pipeline.stages),
                 last_words=("",) * len(pipeline.stages),
                 stopped=StopReason.STOPPED,
             )
         kept = pipeline.keeps is not None
-        limits = Limits(
+        limits = FlowLimits(
             manners=manners, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
             on_kept=on_output if kept else None,
         )  # fmt: skip
         try:
             flow = self._flow(pipeline, limits, output=on_output is not None and not kept)
-        except NotStarted as failure:
+        except PipelineNotStarted as failure:
             return failure.result
         with contextlib.closing(flow.chunks()) as chunks:
             if on_start is not None:
@@ -172,4 +191,4 @@ class Writer(Reader):
 def only_reads(pipeline: Pipeline) -> None:
     """Refuse (Forbidden) a pipeline that a Reader may not run."""
     if pipeline.effect is not Effect.READS or pipeline.keeps is not None:
-        raise Forbidden(f"a Reader was asked to change things: {pipeline}", cure="this is a mistake in poolferry")
+        raise Forbidden(f"a Reader was asked to change things: {pipeline}", hint="this is a mistake in poolferry")

@@ -10,24 +10,32 @@ import time
 from collections.abc import Callable, Generator, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.process.meter import Silence, living
-from orchestrator.process.pipeline import CHUNK, Relay, Result, Stage, Started, StopReason, reap_left_behind
-from orchestrator.process.stop import Stop
-from orchestrator.process.terminate import PATIENT, QUICK, Ending, Manners
+from orchestrator.process.meter import StallDetector, living_processes
+from orchestrator.process.pipeline import (
+    CHUNK,
+    PipelineResult,
+    PipelineStage,
+    Relay,
+    RunningPipeline,
+    StopReason,
+    reap_left_behind,
+)
+from orchestrator.process.stop import StopRequest
+from orchestrator.process.terminate import PATIENT, QUICK, PipelineTermination, TerminationPolicy
 
 TICK = 0.5
 LINGER = 8.0  # for children that outlive their stage and still hold its output
 _LOOK = 0.05
 
-Heard = Callable[[int], bytes | None]
+DescriptorHandler = Callable[[int], bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FlowLimits:
     """Limits of a running pipeline: when to end it, in which manner, and the progress callbacks of each tick."""
 
-    manners: Manners
-    stop: Stop | None = None
+    manners: TerminationPolicy
+    stop: StopRequest | None = None
     stall_after: float | None = None
     timeout: float | None = None
     on_tick: Callable[[], None] | None = None
@@ -39,7 +47,7 @@ class Limits:
 class Flow:
     """A running pipeline as an iterator of output chunks, then its result."""
 
-    def __init__(self, started: Started, limits: Limits) -> None:
+    def __init__(self, started: RunningPipeline, limits: FlowLimits) -> None:
         reap_left_behind()
         self._began = self._ticked = time.monotonic()
         self._stages, self._wires, self._limits = started.stages, started.wires, limits
@@ -47,14 +55,14 @@ class Flow:
         self._ended = False
         self._said = 0
         self._moved: int | None = None
-        self._ending: Ending | None = None
+        self._ending: PipelineTermination | None = None
         self._stopped: StopReason | None = None
         self._last_exit = self._looked = 0.0
         self._poll = select.poll()
-        self._heard: dict[int, Heard] = {}
+        self._heard: dict[int, DescriptorHandler] = {}
         self._open: set[int] = set()  # of those, the ones that bring output
         after = limits.stall_after
-        self._silence = Silence(self._groups, after, self._through_our_hands, self._began) if after else None
+        self._silence = StallDetector(self._groups, after, self._through_our_hands, self._began) if after else None
         self._listen()
 
     @property
@@ -73,15 +81,15 @@ class Flow:
         finally:
             self._finish()
 
-    def end(self, reason: StopReason | None, manners: Manners | None = None) -> None:
+    def end(self, reason: StopReason | None, manners: TerminationPolicy | None = None) -> None:
         """Begin to end the pipeline. `reason` None: its stages have ended, and only their children are left."""
         if self._ending is None:
             self._stopped = reason
-            self._ending = Ending(self._stages, manners or self._limits.manners, time.monotonic())
+            self._ending = PipelineTermination(self._stages, manners or self._limits.manners, time.monotonic())
 
-    def result(self, stdout: bytes = b"") -> Result:
+    def result(self, stdout: bytes = b"") -> PipelineResult:
         """Return the pipeline's result, once `chunks` has ended."""
-        return Result(
+        return PipelineResult(
             exits=tuple(stage.status for stage in self._stages),
             stdout=stdout,
             last_words=tuple(stage.words.text for stage in self._stages),
@@ -165,7 +173,7 @@ class Flow:
         if now < self._looked + _LOOK:
             return False
         self._looked = now
-        return not living(self._groups)
+        return not living_processes(self._groups)
 
     def _more(self) -> bool:
         return any(descriptor in self._open and event & select.POLLIN for descriptor, event in self._poll.poll(0))
@@ -196,13 +204,15 @@ class Flow:
         if output is not None:
             self._add(output, lambda _: self._read(output), brings=True)
         if self._limits.stop is not None:
-            bell = self._limits.stop.fileno()
+            wakeup = self._limits.stop.fileno()
             # It rings for ever, so it is heard once.
-            self._add(bell, lambda _: self._drop(bell))
+            self._add(wakeup, lambda _: self._drop(wakeup))
         if self._wires.relay is not None:
             self._relay(self._wires.relay)
 
-    def _add(self, descriptor: int, heard: Heard, *, events: int = select.POLLIN, brings: bool = False) -> None:
+    def _add(
+        self, descriptor: int, heard: DescriptorHandler, *, events: int = select.POLLIN, brings: bool = False
+    ) -> None:
         self._poll.register(descriptor, events)
         self._heard[descriptor] = heard
         if brings:
@@ -213,7 +223,7 @@ class Flow:
         if self._heard.pop(descriptor, None):
             self._poll.unregister(descriptor)
 
-    def _exit(self, stage: Stage) -> Heard:
+    def _exit(self, stage: PipelineStage) -> DescriptorHandler:
         def heard(_: int) -> None:
             stage.note_exit()
             self._last_exit = time.monotonic()
@@ -221,7 +231,7 @@ class Flow:
 
         return heard
 
-    def _words(self, stage: Stage) -> Heard:
+    def _words(self, stage: PipelineStage) -> DescriptorHandler:
         def heard(_: int) -> None:
             said = self._read(stage.errors) or b""
             stage.words.add(said)

@@ -12,7 +12,7 @@ _SHORTEST, _LONGEST = 0.1, 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class GroupProcess:
     """A process of a pipeline, or a child of its stages. `state`: the kernel's letter, Z for a dead process."""
 
     pid: int
@@ -30,18 +30,18 @@ class Member:
         return int(lines[1]) + int(lines[3])
 
 
-def members(groups: Collection[int]) -> tuple[Member, ...]:
+def group_processes(groups: Collection[int]) -> tuple[GroupProcess, ...]:
     """Return every process whose process group or session is one of the groups."""
     found = (_member(name, groups) for name in os.listdir("/proc") if name.isdigit())
     return tuple(member for member in found if member)
 
 
-def living(groups: Collection[int]) -> tuple[Member, ...]:
+def living_processes(groups: Collection[int]) -> tuple[GroupProcess, ...]:
     """Return those processes of the groups that still run."""
-    return tuple(member for member in members(groups) if member.state not in "ZX")
+    return tuple(member for member in group_processes(groups) if member.state not in "ZX")
 
 
-def _member(pid: str, groups: Collection[int]) -> Member | None:
+def _member(pid: str, groups: Collection[int]) -> GroupProcess | None:
     """Parse a process's stat. Source: proc_pid_stat(5). The name may hold spaces and brackets: count after the last."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -50,10 +50,10 @@ def _member(pid: str, groups: Collection[int]) -> Member | None:
         return None
     if int(fields[2]) not in groups and int(fields[3]) not in groups:
         return None
-    return Member(pid=int(pid), state=fields[0].decode(), processor_ticks=int(fields[11]) + int(fields[12]))
+    return GroupProcess(pid=int(pid), state=fields[0].decode(), processor_ticks=int(fields[11]) + int(fields[12]))
 
 
-class Silence:
+class StallDetector:
     """Detector of silence: no byte through our hands and no bytes of any member for `after` seconds.
 
     `seen`: the bytes that went through our own hands so far.
@@ -86,7 +86,7 @@ class Silence:
         return now - self._moved >= self._after
 
     def _look(self) -> dict[int, tuple[int | None, int]]:
-        return {member.pid: (member.moved, member.processor_ticks) for member in members(self._groups)}
+        return {member.pid: (member.moved, member.processor_ticks) for member in group_processes(self._groups)}
 
 
 def _movement(before: dict[int, tuple[int | None, int]], after: dict[int, tuple[int | None, int]]) -> float:

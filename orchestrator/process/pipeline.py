@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from orchestrator.domain.command_line import command_line, ssh_argv
-from orchestrator.domain.errors import Evidence, OrchestratorError, Retry
+from orchestrator.domain.errors import Evidence, OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.process.meter import living
+from orchestrator.process.meter import living_processes
 
 # A service or a cron job may have a PATH without sbin, where zfs and mount are.
 _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -47,7 +47,7 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class PipelineResult:
     """Result of a pipeline. `exits`: per stage, negative for signals, None if unknown; without meaning if `stopped`.
 
     `moved`: bytes that went on from the counted stage, else what was added to `keeps`, else None (unknown).
@@ -74,13 +74,13 @@ class Result:
 class Forbidden(OrchestratorError):
     """A pipeline that its executor may not run: a mistake in our own code, like a TypeError."""
 
-    retry = Retry.NEVER
+    retry = RetryClass.NEVER
 
 
-class Broken(Exception):
+class PipelineFailed(Exception):
     """A failed pipeline without an explanation yet: engines turn its evidence into an OutsideError."""
 
-    def __init__(self, pipeline: Pipeline, result: Result, evidence: Evidence) -> None:
+    def __init__(self, pipeline: Pipeline, result: PipelineResult, evidence: Evidence) -> None:
         stage = result.culprit
         said = result.last_words[stage] if stage is not None and stage < len(result.last_words) else ""
         how = result.stopped or f"exit {result.exits[stage] if stage is not None else result.exits}"
@@ -90,7 +90,7 @@ class Broken(Exception):
         self.evidence = evidence
 
 
-def broken(pipeline: Pipeline, result: Result, ssh_options: tuple[str, ...] = ()) -> Broken:
+def pipeline_failure(pipeline: Pipeline, result: PipelineResult, ssh_options: tuple[str, ...] = ()) -> PipelineFailed:
     """Build the exception for a failed pipeline, with its evidence; `host`: of the blamed stage, or the first host."""
     hosts = [stage.host for stage in pipeline.stages]
     blamed = hosts[result.culprit] if result.culprit is not None else next((host for host in hosts if host), None)
@@ -100,7 +100,7 @@ def broken(pipeline: Pipeline, result: Result, ssh_options: tuple[str, ...] = ()
         last_words=result.last_words,
         host=str(blamed) if blamed else None,
     )
-    return Broken(pipeline, result, evidence)
+    return PipelineFailed(pipeline, result, evidence)
 
 
 # A shell on the far side of ssh tells a death by signal as 128 + its number.
@@ -124,12 +124,12 @@ def culprit(exits: tuple[int | None, ...]) -> int | None:
     return exits.index(None) if None in exits else None
 
 
-LAST = 8 << 10
+MOST_BYTES = 8 << 10
 # Everything a terminal would obey rather than show, but tab and line ends; and bytes that are no UTF-8.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
 
 
-class Tail:
+class StderrTail:
     """The last 8 KiB of a stage's output; `seen` counts all of it."""
 
     def __init__(self) -> None:
@@ -140,19 +140,19 @@ class Tail:
         """Add output and drop what is too old."""
         self.seen += len(said)
         self._kept += said
-        del self._kept[:-LAST]
+        del self._kept[:-MOST_BYTES]
 
     @property
     def text(self) -> str:
         """Return the text, in whole lines where possible; "…" in front when earlier text was dropped."""
         kept = bytes(self._kept)
-        if self.seen <= LAST:
-            return readable(kept)
+        if self.seen <= MOST_BYTES:
+            return printable_text(kept)
         _, end, rest = kept.partition(b"\n")
-        return "…\n" + readable(rest if end and rest else kept)
+        return "…\n" + printable_text(rest if end and rest else kept)
 
 
-def readable(said: bytes) -> str:
+def printable_text(said: bytes) -> str:
     r"""Convert any bytes to printable text: carriage returns end lines, bytes that are no UTF-8 show as \xff."""
     text = said.decode("utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
     return _UNSAFE.sub(_escaped, text).strip("\n")
@@ -252,7 +252,7 @@ CHUNK = 256 << 10
 JOINED = -1  # as an output: it goes where the stage's errors go
 
 
-class Wires:
+class PipelinePipes:
     """Input and output of every stage in `ends`; `output`, `kept` and `relay` belong to this process.
 
     `output`: the last stage's output for us to read. `kept`: the file that collects it, without passing through our
@@ -341,7 +341,7 @@ _END_NOW = 5.0
 _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 
 
-class Stage:
+class PipelineStage:
     """One program and its children. It is reaped last, so that its pid, the name of its group, stays its own.
 
     `errors`: where to read what it says; `exit_bell`: readable once it has ended.
@@ -350,11 +350,11 @@ class Stage:
     def __init__(self, *, command: Command, process: subprocess.Popen[bytes], errors: int) -> None:
         self.command = command
         self.errors = errors
-        self.words = Tail()
+        self.words = StderrTail()
         self.alive = True
         self.status: int | None = None
         self.group = process.pid
-        self.exit_bell = _exit_bell(process.pid)
+        self.exit_bell = _exit_descriptor(process.pid)
         self._process = process
         os.set_blocking(errors, False)
 
@@ -375,13 +375,13 @@ class Stage:
             os.killpg(self.group, number)
             os.killpg(self.group, signal.SIGCONT)
         if number == signal.SIGKILL:
-            for member in living({self.group}):
+            for member in living_processes({self.group}):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(member.pid, number)
 
     def left_behind(self) -> str:
         """Return one line about its processes that do not end; empty when there are none."""
-        left = ", ".join(f"{member.pid} (state {member.state})" for member in living({self.group}))
+        left = ", ".join(f"{member.pid} (state {member.state})" for member in living_processes({self.group}))
         return f"{self.command.argv[0]}: does not end even when killed: process {left}" if left else ""
 
     def end_now(self) -> None:
@@ -399,7 +399,7 @@ class Stage:
         os.close(self.errors)
 
 
-def _exit_bell(pid: int) -> int:
+def _exit_descriptor(pid: int) -> int:
     """Return a descriptor that is readable once the process ended; at once if SIGCHLD is ignored and it is gone."""
     try:
         return os.pidfd_open(pid)
@@ -415,16 +415,16 @@ def reap_left_behind() -> None:
                 _LEFT_BEHIND.remove(process)
 
 
-class NotStarted(Exception):
+class PipelineNotStarted(Exception):
     """A pipeline of which a stage could not be started, so none runs; `result` says what a shell would have said."""
 
     def __init__(self, exits: tuple[int | None, ...], last_words: tuple[str, ...]) -> None:
         super().__init__("\n".join(last_words))
-        self.result = Result(exits=exits, last_words=last_words)
+        self.result = PipelineResult(exits=exits, last_words=last_words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fittings:
+class StartOptions:
     """Start options: the job's ssh options, descriptors that children inherit, and requests for output and count."""
 
     ssh_options: tuple[str, ...] = ()
@@ -434,20 +434,20 @@ class Fittings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class RunningPipeline:
     """A running pipeline."""
 
-    stages: tuple[Stage, ...]
-    wires: Wires
+    stages: tuple[PipelineStage, ...]
+    wires: PipelinePipes
 
 
-def start(pipeline: Pipeline, fittings: Fittings) -> Started:
+def start_pipeline(pipeline: Pipeline, fittings: StartOptions) -> RunningPipeline:
     """Start every stage, or none. Raises: NotStarted.
 
     Call it from a thread that lives as long as the pipeline: children are told to end when that thread does.
     """
     _look_up(pipeline, fittings)
-    stages: list[Stage] = []
+    stages: list[PipelineStage] = []
     wires = _wires(pipeline, fittings)
     try:
         for command, ends in zip(pipeline.stages, wires.ends, strict=True):
@@ -462,44 +462,44 @@ def start(pipeline: Pipeline, fittings: Fittings) -> Started:
             wires.close()
             for stage in stages:
                 stage.end_now()
-    return Started(stages=tuple(stages), wires=wires)
+    return RunningPipeline(stages=tuple(stages), wires=wires)
 
 
-def _look_up(pipeline: Pipeline, fittings: Fittings) -> None:
+def _look_up(pipeline: Pipeline, fittings: StartOptions) -> None:
     """Check that every program exists. Why: through setpriv a missing one would show as a failure of setpriv."""
     programs = [ssh_argv(stage, fittings.ssh_options)[0] for stage in pipeline.stages]
-    missing = [is_missing(name, environment(at)) for name, at in zip(programs, pipeline.stages, strict=True)]
+    missing = [is_missing(name, child_environment(at)) for name, at in zip(programs, pipeline.stages, strict=True)]
     if any(missing):
         words = [f"{name}: command not found" if gone else "" for name, gone in zip(programs, missing, strict=True)]
-        raise NotStarted(tuple(127 if gone else None for gone in missing), tuple(words))
+        raise PipelineNotStarted(tuple(127 if gone else None for gone in missing), tuple(words))
 
 
-def _wires(pipeline: Pipeline, fittings: Fittings) -> Wires:
+def _wires(pipeline: Pipeline, fittings: StartOptions) -> PipelinePipes:
     try:
-        return Wires(pipeline, output=fittings.output, counted=fittings.counted)
+        return PipelinePipes(pipeline, output=fittings.output, counted=fittings.counted)
     except OSError as error:
         # A shell's own status for a file it cannot open.
         at = 0 if error.filename in (pipeline.reads, None) else len(pipeline.stages) - 1
         raise _not_started(pipeline, at, 1, f"{error.filename}: {error.strerror}") from error
 
 
-def _not_started(pipeline: Pipeline, at: int, status: int, words: str) -> NotStarted:
+def _not_started(pipeline: Pipeline, at: int, status: int, words: str) -> PipelineNotStarted:
     places = range(len(pipeline.stages))
-    return NotStarted(
+    return PipelineNotStarted(
         tuple(status if n == at else None for n in places), tuple(words if n == at else "" for n in places)
     )
 
 
-def _start_stage(command: Command, ends: tuple[int, int], fittings: Fittings) -> Stage:
+def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions) -> PipelineStage:
     source, sink = ends
     errors, errors_sink = os.pipe()
     try:
         process = subprocess.Popen(
-            (*leash(), *ssh_argv(command, fittings.ssh_options)),
+            (*death_signal_prefix(), *ssh_argv(command, fittings.ssh_options)),
             stdin=source,
             stdout=errors_sink if sink == JOINED else sink,
             stderr=errors_sink,
-            env=environment(command),
+            env=child_environment(command),
             pass_fds=fittings.inherit,
             # A session, not only a group: so no child finds a terminal to ask its questions on.
             start_new_session=True,
@@ -510,7 +510,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: Fittings) ->
     finally:
         os.close(errors_sink)
     try:
-        return Stage(command=command, process=process, errors=errors)
+        return PipelineStage(command=command, process=process, errors=errors)
     except BaseException:
         process.kill()
         process.wait()
@@ -518,7 +518,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: Fittings) ->
         raise
 
 
-def environment(command: Command) -> dict[str, str]:
+def child_environment(command: Command) -> dict[str, str]:
     """Build the clean environment of the child. A remote command's own variables travel in its remote line."""
     ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
     clean = {
@@ -536,7 +536,7 @@ def is_missing(program: str, variables: dict[str, str]) -> bool:
     return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 
 
-def leash() -> tuple[str, ...]:
+def death_signal_prefix() -> tuple[str, ...]:
     """Return the argv prefix by which the kernel signals the child to end when the thread that started it dies.
 
     Why: after a kill -9 nobody is left to stop the sender. The kernel forgets it for programs that gain privileges

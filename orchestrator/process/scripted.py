@@ -5,30 +5,32 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import LIMIT, Writer, only_reads
-from orchestrator.process.pipeline import Result, StopReason, broken
-from orchestrator.process.stop import Stop
-from orchestrator.process.terminate import GENTLE, Manners
+from orchestrator.process.pipeline import PipelineResult, StopReason, pipeline_failure
+from orchestrator.process.stop import StopRequest
+from orchestrator.process.terminate import GENTLE, TerminationPolicy
 
 Question = str | Callable[[Pipeline], bool]
 
 
-def answer(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,), words: str = "") -> Result:
+def scripted_result(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,), words: str = "") -> PipelineResult:
     """Build a result; `words` is the error output of the last stage."""
-    return Result(exits=exits, stdout=stdout, last_words=("",) * (len(exits) - 1) + (words,))
+    return PipelineResult(exits=exits, stdout=stdout, last_words=("",) * (len(exits) - 1) + (words,))
 
 
-class Scripted(Writer):
+class ScriptedExecutor(Writer):
     """Executor that answers each pipeline by its line, `str(pipeline)`, or by the first predicate that matches.
 
     `asked` holds what was asked, in order. Raises: KeyError for a pipeline the script does not know.
     """
 
-    def __init__(self, script: Mapping[str, Result] | Sequence[tuple[Question, Result]]) -> None:
+    def __init__(self, script: Mapping[str, PipelineResult] | Sequence[tuple[Question, PipelineResult]]) -> None:
         super().__init__()
         self.asked: list[Pipeline] = []
-        self._script: list[tuple[Question, Result]] = list(script.items() if isinstance(script, Mapping) else script)
+        self._script: list[tuple[Question, PipelineResult]] = list(
+            script.items() if isinstance(script, Mapping) else script
+        )
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
         del limit, timeout
         only_reads(pipeline)
         return self._answer(pipeline)
@@ -38,7 +40,7 @@ class Scripted(Writer):
         *whole, rest = result.stdout.split(separator)
         yield from whole
         if not result.well:
-            raise broken(pipeline, result)
+            raise pipeline_failure(pipeline, result)
         if rest:
             yield rest
 
@@ -46,18 +48,18 @@ class Scripted(Writer):
         self,
         pipeline: Pipeline,
         *,
-        stop: Stop | None = None,
+        stop: StopRequest | None = None,
         stall_after: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
-        manners: Manners = GENTLE,
-    ) -> Result:
+        manners: TerminationPolicy = GENTLE,
+    ) -> PipelineResult:
         del stall_after, on_start, manners
         if stop is not None and stop.reason is not None:
-            return Result(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
+            return PipelineResult(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
         result = self._answer(pipeline)
         if on_output is not None and result.stdout:
             on_output(result.stdout)
@@ -69,7 +71,7 @@ class Scripted(Writer):
             on_tick()
         return result
 
-    def _answer(self, pipeline: Pipeline) -> Result:
+    def _answer(self, pipeline: Pipeline) -> PipelineResult:
         self.asked.append(pipeline)
         for question, result in self._script:
             if question(pipeline) if callable(question) else question == str(pipeline):

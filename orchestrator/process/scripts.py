@@ -13,12 +13,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @functools.cache
-def script(room: str, name: str) -> str:
+def script(space: str, name: str) -> str:
     """Return the text of `orchestrator/<room>/scripts/<name>`. Raises: OSError."""
-    with open(f"{_PACKAGE}/{room}/scripts/{name}", encoding="utf-8") as file:
+    with open(f"{_PACKAGE}/{space}/scripts/{name}", encoding="utf-8") as file:
         return file.read()
 
 
-def script_command(room: str, name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
+def script_command(space: str, name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
     """Build the command that runs a script with these values as its arguments. `before`: text that it needs in front."""
-    return Command(argv=("sh", "-c", before + script(room, name), name, *values), effect=effect, host=host)
+    return Command(argv=("sh", "-c", before + script(space, name), name, *values), effect=effect, host=host)

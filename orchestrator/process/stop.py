@@ -9,7 +9,7 @@ import weakref
 from orchestrator.domain.units import Seconds
 
 
-class Stop:
+class StopRequest:
     """One stop request for any number of threads; safe to call from a signal handler, as it takes no lock.
 
     `deadline`: seconds from now after which it is requested by itself, with `because` as the reason; a suspended

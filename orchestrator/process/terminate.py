@@ -4,13 +4,13 @@ import signal
 from collections.abc import Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.process.pipeline import Stage
+from orchestrator.process.pipeline import PipelineStage
 
 _FIRST, _ALL = slice(1), slice(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class TerminationPolicy:
     """Steps of a forced end as (seconds after the request, signal, stages), and when to leave the rest behind."""
 
     steps: tuple[tuple[float, signal.Signals, slice], ...]
@@ -19,19 +19,19 @@ class Manners:
 
 # The sender first: then the receiver sees the end of its input, keeps what it has, and ends by itself.
 # Within 10 s all is over, so that a service manager's patience is never tried.
-GENTLE = Manners(
+GENTLE = TerminationPolicy(
     steps=((0.0, signal.SIGTERM, _FIRST), (8.0, signal.SIGTERM, _ALL), (8.8, signal.SIGKILL, _ALL)), give_up=9.8
 )
 # After a stall the disk may be the culprit: who hangs on one may need seconds to die, or never does.
-PATIENT = Manners(steps=GENTLE.steps, give_up=8.8 + 5.0)
+PATIENT = TerminationPolicy(steps=GENTLE.steps, give_up=8.8 + 5.0)
 # Who only reads has nothing to keep.
-QUICK = Manners(steps=((0.0, signal.SIGTERM, _ALL), (0.5, signal.SIGKILL, _ALL)), give_up=2.5)
+QUICK = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (0.5, signal.SIGKILL, _ALL)), give_up=2.5)
 
 
-class Ending:
+class PipelineTermination:
     """A forced end in progress; `gave_up` once the remaining stages are left behind."""
 
-    def __init__(self, stages: Sequence[Stage], manners: Manners, now: float) -> None:
+    def __init__(self, stages: Sequence[PipelineStage], manners: TerminationPolicy, now: float) -> None:
         self.gave_up = False
         self._stages = stages
         self._manners = manners

@@ -2,12 +2,12 @@
 
 import os
 
-from orchestrator.domain.vitals import Vitals
+from orchestrator.domain.vitals import ProcessActivity
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def vitals(first: int) -> tuple[Vitals, ...]:
+def process_activity(first: int) -> tuple[ProcessActivity, ...]:
     """Return the process and all its descendants; none when they are gone.
 
     Why by parents and not by group or session: each stage of a run has a session of its own.
@@ -21,7 +21,7 @@ def vitals(first: int) -> tuple[Vitals, ...]:
     found, left = [], [first] if first in worked else []
     while left:
         pid = left.pop()
-        found.append(Vitals(pid=pid, processor_s=worked[pid], moved=_moved(pid)))
+        found.append(ProcessActivity(pid=pid, processor_s=worked[pid], moved=_moved(pid)))
         left += children.get(pid, [])
     return tuple(found)
 

@@ -3,57 +3,57 @@
 import os
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.plan import Refusal, Rereading, Step
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Comparer
+from orchestrator.domain.plan import Refusal, Step, TreeVerification
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import CopyComparer
 from orchestrator.process.executor import Writer
-from orchestrator.runner.decide import going, protect, staying
+from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.locks import points_being_read
-from orchestrator.runner.run_recorder import Journal, run
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.run_recorder import RunRecorder, run_small
+from orchestrator.runner.steps import StepExecutor
 
 
-def has_aftercare(journal: Journal, *, changed: bool) -> bool:
-    """Return True when `after_done` has something to do."""
+def has_after_run(journal: RunRecorder, *, changed: bool) -> bool:
+    """Return True when `finish_run` has something to do."""
     return _asks_points(journal, changed=changed) or journal.tools.snapshotter is not None
 
 
-def _asks_points(journal: Journal, *, changed: bool) -> bool:
+def _asks_points(journal: RunRecorder, *, changed: bool) -> bool:
     job = journal.job
     return changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
 
 
-def after_done(journal: Journal, writer: Writer, hands: Hands, *, changed: bool) -> None:
+def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> None:
     """Do the work that follows a copy. A removal that fails is a warning: the copy itself is good."""
     job, tools = journal.job, journal.tools
-    points: tuple[Point, ...] | None = None
+    points: tuple[RestorePoint, ...] | None = None
     if _asks_points(journal, changed=changed):
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
         tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
-    if points and isinstance(tools.engine, Comparer):
-        if reading_due(journal):
+    if points and isinstance(tools.engine, CopyComparer):
+        if is_verification_due(journal):
             _compare(journal, writer, tools.engine)
-    elif points and points[-1].manifest is not None and reading_due(journal):
-        hands.do((reading_step(points[-1], job.verify.workers),))
+    elif points and points[-1].manifest is not None and is_verification_due(journal):
+        executor.do((verification_step(points[-1], job.verify.workers),))
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
         prune_snapshots(journal, writer, changed=changed)
     elif points and not job.keep.everything:
-        _prune(journal, hands, points)
+        _prune(journal, executor, points)
 
 
-def reading_step(point: Point, workers: int) -> Step:
+def verification_step(point: RestorePoint, workers: int) -> Step:
     """Return the step that reads a point again."""
-    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=workers)
+    work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=workers)
     return Step(
         does=f"read point {point.name} again", why="[verify] every promises it", lane="main", work=work, expected=None
     )
 
 
-def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
+def _compare(journal: RunRecorder, writer: Writer, engine: CopyComparer) -> None:
     """Compare the contents of both sides, as [verify] every requires. Raises: ProofFailed."""
     from orchestrator.runner.verify.compare_sides import compare_copy, require_same
 
@@ -65,7 +65,7 @@ def _compare(journal: Journal, writer: Writer, engine: Comparer) -> None:
         require_same(compared, journal)
 
 
-def reading_due(journal: Journal) -> bool:
+def is_verification_due(journal: RunRecorder) -> bool:
     """Return True when [verify] every makes a reading of the newest point due; each disk of a set has its own due time."""
     every = journal.job.verify.every
     if every is None:
@@ -75,24 +75,24 @@ def reading_due(journal: Journal) -> bool:
     return not every or not read or (journal.now - max(read)).total_seconds() > every
 
 
-def _prune(journal: Journal, hands: Hands, points: tuple[Point, ...]) -> None:
+def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> None:
     job = journal.job
     tools = journal.tools
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
-    protected = protect(sound, points_being_read(job, tools.state, [point.name for point in points]))
+    protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
     # Of two points in one second the later is named after the next: that is no sign of a wrong clock.
     now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
-    gone = going(staying(points, job, now=now, protected=protected))
+    gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
     if not gone:
         return
     names = tuple(decision.point.name for decision in gone)
     try:
-        hands.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
+        executor.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
 
 
-def carry_history(journal: Journal, writer: Writer) -> None:
+def copy_history(journal: RunRecorder, writer: Writer) -> None:
     """Copy a consistent history, with the end of this run, to the target; a failure is only a warning."""
     try:
         _carry(journal, writer)
@@ -100,7 +100,7 @@ def carry_history(journal: Journal, writer: Writer) -> None:
         journal.note(f"the history could not be copied to the target: {error}")
 
 
-def _carry(journal: Journal, writer: Writer) -> None:
+def _carry(journal: RunRecorder, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
     if not root.path.startswith("/"):
         return  # a dataset that is never mounted
@@ -109,5 +109,5 @@ def _carry(journal: Journal, writer: Writer) -> None:
         return
     local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
     tools.history.backup_to(local)
-    run(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
+    run_small(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
     os.unlink(local)

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from orchestrator.domain.events import Event
+from orchestrator.domain.events import RunEvent
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.engines.contract import Engine, OfTrees, Snapshotter
+from orchestrator.engines.contract import Engine, Snapshotter, TreeEngine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
-from orchestrator.process.stop import Stop
+from orchestrator.process.stop import StopRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ProcessIdentity:
     """The identity of our process, so that a later run can find out whether it is still alive."""
 
     pid: int
@@ -22,7 +22,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class RunContext:
     """The services of a run. `writer` makes the executor once the lock is held: children inherit the lock."""
 
     engine: Engine
@@ -32,26 +32,26 @@ class Tools:
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
     chance: Callable[[], float]
-    tell: Callable[[Event], None]
-    stop: Stop
+    notify: Callable[[RunEvent], None]
+    stop: StopRequest
     state: str
     config: str
     hook_folders: tuple[str, ...]
     hook_environment: tuple[tuple[str, str], ...]
-    identity: Identity
+    identity: ProcessIdentity
     alive: Callable[[int, int, str], bool]
     files: Callable[[], Engine] | None = None  # the engine that carries files out of snapshots
     lock_wait: float = 5.0
     watched: bool = False  # a person sees it move, so that sizes are worth asking for
 
     @property
-    def trees(self) -> OfTrees:
+    def trees(self) -> TreeEngine:
         """Return the engine, if its copies are trees."""
-        return of_trees(self.engine)
+        return tree_engine(self.engine)
 
 
-def of_trees(engine: Engine) -> OfTrees:
+def tree_engine(engine: Engine) -> TreeEngine:
     """Return the engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
-    if not isinstance(engine, OfTrees):
+    if not isinstance(engine, TreeEngine):
         raise TypeError(f"the engine {engine.name} makes no trees")
     return engine

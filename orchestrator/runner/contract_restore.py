@@ -2,28 +2,36 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from orchestrator.domain.dataset_restore import Chain, Return, Shown, Wished
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Asked, Comparison
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import ComparisonPlan, RunRequest
 from orchestrator.process.executor import Reader
 
 
 @runtime_checkable
-class Returner(Protocol):
+class DatasetRestorer(Protocol):
     """An engine that can send its copies back; interrupted parts are resumed, and each part follows from its own survey."""
 
-    def survey_return(self, job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Any:
+    def survey_dataset_restore(
+        self,
+        job: Job,
+        dataset_request: DatasetRestoreRequest,
+        run_request: RunRequest,
+        reader: Reader,
+        *,
+        content: bool,
+    ) -> Any:
         """Return a survey of copy and destination."""
         ...
 
-    def plan_return(self, seen: Any, asked: Asked) -> Return:
+    def plan_dataset_restore(self, seen: Any, run_request: RunRequest) -> DatasetRestorePlan:
         """Decide the next part."""
         ...
 
-    def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
+    def plan_restore_verification(self, seen: Any, run_request: RunRequest) -> ComparisonPlan | Refusal:
         """Plan the comparison of restored data with the copy; with contents, if the survey requested them."""
         ...
 
@@ -31,10 +39,10 @@ class Returner(Protocol):
         """Return lines for accounts with another number at the destination than in a kit, each with its hint."""
         ...
 
-    def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> Shown | Refusal:
+    def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
         """Return the location of the files below a path, as of a point."""
         ...
 
-    def chain(self, world: Any) -> Chain:
+    def chain(self, world: Any) -> NextBase:
         """Return the state from which the next run continues."""
         ...

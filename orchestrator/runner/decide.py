@@ -13,16 +13,15 @@ from typing import Any, Protocol, runtime_checkable
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.job import Guard, Job
+from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Asked, Engine
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import Engine, RunRequest
 from orchestrator.planners.guard import decide_guard
-from orchestrator.planners.retention import Decision as Staying
-from orchestrator.planners.retention import decide_retention
-from orchestrator.process.executor import Reader, broken
-from orchestrator.runner.context import of_trees
+from orchestrator.planners.retention import RetentionDecision, decide_retention
+from orchestrator.process.executor import Reader, pipeline_failure
+from orchestrator.runner.context import tree_engine
 
 _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 
@@ -30,7 +29,13 @@ _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mapping[bytes, int]:
     """Return the entries below each top folder of the newest point; empty if no limit needs it, or if unchanged or unknown."""
     changes, newest = engine.changes(world), engine.newest(world)
-    if changes is None or not changes.folders or not _asked(job.guard) or newest is None or newest.manifest is None:
+    if (
+        changes is None
+        or not changes.folders
+        or not _has_folder_limit(job.guard)
+        or newest is None
+        or newest.manifest is None
+    ):
         return {}
     try:
         return _count(newest.manifest, engine, reader)
@@ -46,7 +51,7 @@ def with_folders(changes: Changes, before: Mapping[bytes, int]) -> Changes:
     return replace(changes, folders=folders)
 
 
-def _asked(guard: Guard) -> bool:
+def _has_folder_limit(guard: GuardLimits) -> bool:
     limits = (guard.max_deleted_per_folder, guard.max_changed_per_folder)
     return any(limit is not None and limit.percent for limit in limits)
 
@@ -54,10 +59,10 @@ def _asked(guard: Guard) -> bool:
 def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes, int]:
     if manifest.host is None:
         return _count_here(manifest.path)
-    pipeline = Pipeline(stages=of_trees(engine).fetch(manifest, "").stages)
+    pipeline = Pipeline(stages=tree_engine(engine).fetch(manifest, "").stages)
     result = reader.read(pipeline, limit=_LARGEST)
     if not result.well:
-        raise engine.explain(broken(pipeline, result, reader.ssh_options))
+        raise engine.explain(pipeline_failure(pipeline, result, reader.ssh_options))
     import tempfile
 
     with tempfile.NamedTemporaryFile() as file:
@@ -74,71 +79,73 @@ def _count_here(path: str) -> Mapping[bytes, int]:
 
 
 @runtime_checkable
-class Roomy(Protocol):
+class SpaceChecker(Protocol):
     """An engine that can find out before a copy that its target has not enough free space."""
 
-    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+    def check_space(self, job: Job, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
         """Return the plan, with a warning if it may not fit; or a refusal with what could be removed there. Raises: Stopped."""
         ...
 
 
-def fit(job: Job, engine: Engine, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
     """Return the plan, or a refusal when its target has not enough free space. Raises: Stopped."""
-    return engine.check_room(job, world, plan, asked, reader) if isinstance(engine, Roomy) else plan
+    return engine.check_space(job, world, plan, request, reader) if isinstance(engine, SpaceChecker) else plan
 
 
 GROUND = "source-ground"
 USED = "target-used"
 
 
-def decide(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[bytes, int]) -> Decision:
+def decide_run(job: Job, engine: Engine, world: Any, request: RunRequest, folders: Mapping[bytes, int]) -> Decision:
     """Return the decision of this run. Nothing has been written yet. `folders`: the result of `count_folders`."""
-    return _guard(job, engine, world, asked, folders) or engine.plan(job, world, asked)
+    return _guard(job, engine, world, request, folders) or engine.plan(job, world, request)
 
 
-def _guard(job: Job, engine: Engine, world: Any, asked: Asked, folders: Mapping[bytes, int]) -> Refusal | None:
+def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: Mapping[bytes, int]) -> Refusal | None:
     changes = engine.changes(world)
     if changes is None:
         return None
     changes = with_folders(changes, folders)
     device, own = engine.ground(world)
-    before = asked.remembered.get(GROUND)
+    before = request.remembered.get(GROUND)
     # Device numbers change with a reboot; what tells an unmounted source is that it was a filesystem of its own.
     moved = before is not None and before.endswith(" mounted") and not own
     if moved:
-        changes = replace(changes, device_before=before, device_now=ground(device, own))
-    return decide_guard(changes, job.guard, job=job.name, allowed=asked.allowed)
+        changes = replace(changes, device_before=before, device_now=source_ground(device, own))
+    return decide_guard(changes, job.guard, job=job.name, allowed=request.allowed)
 
 
-def ground(device: str, own: bool) -> str:
+def source_ground(device: str, own: bool) -> str:
     """Return the text that history remembers about a source's filesystem."""
     return f"device {device}" + (" mounted" if own else "")
 
 
-def staying(points: Sequence[Point], job: Job, *, now: datetime, protected: Mapping[str, str]) -> tuple[Staying, ...]:
+def decide_points(
+    points: Sequence[RestorePoint], job: Job, *, now: datetime, protected: Mapping[str, str]
+) -> tuple[RetentionDecision, ...]:
     """Decide for each point whether [keep] keeps it, with the reason."""
     return decide_retention(points, job.keep, now=now, protected=protected)
 
 
-def going(decisions: Sequence[Staying]) -> tuple[Staying, ...]:
+def points_to_remove(decisions: Sequence[RetentionDecision]) -> tuple[RetentionDecision, ...]:
     """Return the decisions for points that are removed."""
     return tuple(decision for decision in decisions if not decision.keep)
 
 
-def protect(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
+def protected_points(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
     """Return the points that stay whatever [keep] says, with the reason: the newest verified one, those in use."""
     newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
     return newest | dict.fromkeys(busy, "a restore or a reading is using it")
 
 
-def retaining(job: Job, now: datetime) -> Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None:
+def retention_filter(job: Job, now: datetime) -> Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None:
     """Return a function that selects the names that [keep] would keep on the target; None: it keeps all."""
     if job.keep.everything:
         return None
 
     def retain(dated: tuple[tuple[str, datetime], ...]) -> frozenset[str]:
         root = job.target.location
-        points = [Point(name=name, taken=taken, tree=root, manifest=None) for name, taken in dated]
-        return frozenset(each.point.name for each in staying(points, job, now=now, protected={}) if each.keep)
+        points = [RestorePoint(name=name, taken=taken, tree=root, manifest=None) for name, taken in dated]
+        return frozenset(each.point.name for each in decide_points(points, job, now=now, protected={}) if each.keep)
 
     return retain

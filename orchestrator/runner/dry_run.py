@@ -6,24 +6,32 @@ from datetime import datetime
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan
-from orchestrator.engines.contract import Asked, Engine, Snapshotter
-from orchestrator.planners.retention import Decision as Staying
+from orchestrator.engines.contract import Engine, RunRequest, Snapshotter
+from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Reader
-from orchestrator.runner.decide import count_folders, decide, fit, going, protect, retaining, staying
+from orchestrator.runner.decide import (
+    check_fit,
+    count_folders,
+    decide_points,
+    decide_run,
+    points_to_remove,
+    protected_points,
+    retention_filter,
+)
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.snapshots import plan_snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class DryRunResult:
     """The decision that a run would make now, and the points that [keep] would remove after it."""
 
     decision: Decision
-    going: tuple[Staying, ...]
+    going: tuple[RetentionDecision, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class RememberedFacts:
     """The remembered data of history: small facts by key, and the names of points that a reading found intact."""
 
     facts: Mapping[str, str]
@@ -34,13 +42,13 @@ def plan_job(
     job: Job,
     engine: Engine,
     reader: Reader,
-    known: Known,
+    known: RememberedFacts,
     *,
     state: str,
     now: datetime,
     allowed: frozenset[str],
     snapshotter: Snapshotter | None = None,
-) -> Planned:
+) -> DryRunResult:
     """Survey and decide. Raises: OrchestratorError when a survey fails.
 
     Where snapshots are due, what is sent is only known once they are taken: then taking them is all that can be planned.
@@ -48,16 +56,22 @@ def plan_job(
     taking = plan_snapshots(job, snapshotter, reader, state) if snapshotter else ()
     if taking:
         summary = "take what snapshots are due; what is sent then is decided by a look after them"
-        return Planned(decision=Plan(summary=summary, stages=(taking,)), going=())
-    asked = Asked(
-        now=now, notes=f"{state}/notes/{job.name}", allowed=allowed, remembered=known.facts, retain=retaining(job, now)
+        return DryRunResult(decision=Plan(summary=summary, stages=(taking,)), going=())
+    request = RunRequest(
+        now=now,
+        notes=f"{state}/notes/{job.name}",
+        allowed=allowed,
+        remembered=known.facts,
+        retain=retention_filter(job, now),
     )
-    world = engine.survey(job, asked, reader)
-    decision = decide(job, engine, world, asked, count_folders(job, engine, world, reader))
+    world = engine.survey(job, request, reader)
+    decision = decide_run(job, engine, world, request, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):
-        decision = fit(job, engine, world, engine.weigh(decision, reader), asked, reader)
+        decision = check_fit(job, engine, world, engine.weigh(decision, reader), request, reader)
     if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
-        return Planned(decision=decision, going=())
+        return DryRunResult(decision=decision, going=())
     points = engine.points(job, reader)
-    protected = protect(known.sound, points_being_read(job, state, [point.name for point in points]))
-    return Planned(decision=decision, going=going(staying(points, job, now=now, protected=protected)))
+    protected = protected_points(known.sound, points_being_read(job, state, [point.name for point in points]))
+    return DryRunResult(
+        decision=decision, going=points_to_remove(decide_points(points, job, now=now, protected=protected))
+    )

@@ -8,16 +8,16 @@ from orchestrator.domain.errors import NotNow, OrchestratorError
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value
-from orchestrator.process.executor import Result, StopReason, Writer
-from orchestrator.process.stop import Stop
-from orchestrator.runner.run_recorder import Journal
+from orchestrator.process.executor import PipelineResult, StopReason, Writer
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.run_recorder import RunRecorder
 
 NOT_NOW = 75
 _LINE = 1000
-_KEPT = 64 << 10
+_MOST_OUTPUT = 64 << 10
 
 
-def call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
+def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> None:
     """Run each command that the job names for the event. In `before`, exit 75 means not now; other failures end the run.
 
     Raises: NotNow · OrchestratorError, both in `before` only; afterwards a failing hook is recorded and harms nothing.
@@ -28,7 +28,7 @@ def call_hooks(event: str, journal: Journal, report: RunReport | None = None) ->
         if event == "before" and code == NOT_NOW and result.stopped is None:
             raise NotNow(
                 f"the hook {argv[0]} said not now" + (f": {words}" if words else ""),
-                cure="it is asked again at the next run",
+                hint="it is asked again at the next run",
             )
         if code != 0 or result.stopped is not None:
             why = (
@@ -38,19 +38,21 @@ def call_hooks(event: str, journal: Journal, report: RunReport | None = None) ->
             )
             text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
             if event == "before":
-                raise OrchestratorError(text, cure="mend the hook or take it out of [hooks] before")
+                raise OrchestratorError(text, hint="mend the hook or take it out of [hooks] before")
             (journal.warn if report is None else journal.note)(text)
 
 
-def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport | None) -> tuple[Result, bytes]:
-    tools, told = journal.tools, _told(event, journal, report)
+def _call(
+    event: str, argv: tuple[str, ...], journal: RunRecorder, report: RunReport | None
+) -> tuple[PipelineResult, bytes]:
+    tools, told = journal.tools, _hook_facts(event, journal, report)
     folder = f"{tools.state}/hooks"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     stdin = f"{folder}/{journal.run}.json"
     with open(stdin, "w", encoding="utf-8") as file:
         json.dump(told, file)
     command = Command(
-        argv=(_found(argv[0], tools.hook_folders), *argv[1:]),
+        argv=(_find_hook(argv[0], tools.hook_folders), *argv[1:]),
         effect=Effect.WRITES,
         environment=(*tools.hook_environment, *_environment(told)),
     )
@@ -58,10 +60,10 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
 
     def heard(chunk: bytes) -> None:
         said.extend(chunk)
-        del said[:-_KEPT]
+        del said[:-_MOST_OUTPUT]
 
     began = tools.monotonic()
-    stop = Stop(deadline=journal.job.hooks.timeout, because="the hook took too long")
+    stop = StopRequest(deadline=journal.job.hooks.timeout, because="the hook took too long")
     result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop, on_output=heard, on_errors=heard)
     os.unlink(stdin)
     tools.history.hook_called(
@@ -70,7 +72,7 @@ def _call(event: str, argv: tuple[str, ...], journal: Journal, report: RunReport
     return result, bytes(said)
 
 
-def _found(program: str, folders: tuple[str, ...]) -> str:
+def _find_hook(program: str, folders: tuple[str, ...]) -> str:
     """Return the program's path: a bare name is searched in the configured hooks, the shipped ones, then PATH."""
     if "/" in program:
         return program
@@ -78,7 +80,7 @@ def _found(program: str, folders: tuple[str, ...]) -> str:
     return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), program)
 
 
-def _told(event: str, journal: Journal, report: RunReport | None) -> dict[str, Any]:
+def _hook_facts(event: str, journal: RunRecorder, report: RunReport | None) -> dict[str, Any]:
     job = journal.job
     return {
         "format": 1,

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import dataclass
 
-_WORDS = 100
+_MOST_SIGNS = 100
 _LONGEST = 1 << 17  # Linux allows no longer word
 _KILLED = 1 << (signal.SIGKILL - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LockHolder:
     """A process that has a lock's file open. `waits`: in the kernel, where no signal reaches it; `since`: its start."""
 
     pid: int
@@ -27,20 +27,20 @@ class Holder:
         return f"`{self.line}` (process {self.pid}{since})"
 
 
-def busy(path: str, usually: str) -> NotNow:
+def explain_busy_lock(path: str, usually: str) -> NotNow:
     """Return why the lock at `path` is busy: `usually`, or the names of programs that a dead run left behind."""
     taker, holders = _taker(path), _holders(path)
     if not holders or taker is None or any(holder.pid == taker for holder in holders):
-        return NotNow(usually, cure="it goes on by itself; `poolferry status` shows it")
+        return NotNow(usually, hint="it goes on by itself; `poolferry status` shows it")
     told = ", ".join(map(str, holders))
     if any(holder.waits for holder in holders):
         return NotNow(
             f"an earlier run has ended, but a program of it waits in the kernel and cannot be ended: {told}",
-            cure="`zpool status` tells whether a pool is suspended: bring its disk back and `zpool clear` it, or restart the machine",
+            hint="`zpool status` tells whether a pool is suspended: bring its disk back and `zpool clear` it, or restart the machine",
         )
     return NotNow(
         f"an earlier run has ended, but a program of it still runs: {told}",
-        cure=f"wait for it, or end it: kill {' '.join(str(holder.pid) for holder in holders)}",
+        hint=f"wait for it, or end it: kill {' '.join(str(holder.pid) for holder in holders)}",
     )
 
 
@@ -53,7 +53,7 @@ def _taker(path: str) -> int | None:
         return None
 
 
-def _holders(path: str) -> list[Holder]:
+def _holders(path: str) -> list[LockHolder]:
     """Return the other processes that have the file open, as far as this user may see them."""
     wanted = os.stat(path)
     found = []
@@ -75,7 +75,7 @@ def _has_open(name: str, wanted: tuple[int, int]) -> bool:
     return False
 
 
-def _holder(name: str) -> Holder:
+def _holder(name: str) -> LockHolder:
     try:
         with open(f"/proc/{name}/cmdline", "rb") as file:
             words = file.read(_LONGEST).decode(errors="replace").rstrip("\0").split("\0")
@@ -84,7 +84,9 @@ def _holder(name: str) -> Holder:
         since = _since(name)
     except (OSError, LookupError, ValueError):
         words, waits, since = [], False, None
-    return Holder(pid=int(name), line=parse_line(words) or "a program without a command line", waits=waits, since=since)
+    return LockHolder(
+        pid=int(name), line=parse_line(words) or "a program without a command line", waits=waits, since=since
+    )
 
 
 def parse_line(words: Sequence[str]) -> str:
@@ -93,10 +95,10 @@ def parse_line(words: Sequence[str]) -> str:
     Why the last word: zfs, rsync and mount name there the dataset or the directory that they write.
     """
     line = " ".join(words)
-    if len(line) <= _WORDS:
+    if len(line) <= _MOST_SIGNS:
         return line
-    first = " ".join(words[: 2 if len(words) > 2 else 1])[: _WORDS // 2]
-    left = _WORDS - len(first) - 3
+    first = " ".join(words[: 2 if len(words) > 2 else 1])[: _MOST_SIGNS // 2]
+    left = _MOST_SIGNS - len(first) - 3
     last = words[-1] if len(words) > 1 else line
     return f"{first} … {last}" if len(last) <= left else f"{first} …{last[-left:]}"
 

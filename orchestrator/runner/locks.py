@@ -10,7 +10,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
 if TYPE_CHECKING:
-    from orchestrator.domain.device import Device
+    from orchestrator.domain.device import BlockDevice
     from orchestrator.domain.rotation import Disk
 
 _PAUSE = 0.1
@@ -18,7 +18,7 @@ VISITS = "/run/poolferry-visits"  # not below /run/poolferry, which systemd remo
 
 
 @contextlib.contextmanager
-def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: float) -> Iterator[tuple[int, ...]]:
+def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: float) -> Iterator[tuple[int, ...]]:
     """Hold the locks of a job's name and place; yield their descriptors. `wait` sleeps, True when asked to stop.
 
     Raises: NotNow when another run holds one for longer than `patience` seconds.
@@ -40,10 +40,10 @@ def locked(job: Job, state: str, *, wait: Callable[[float], bool], patience: flo
 
 
 @contextlib.contextmanager
-def bringing_back(
+def lock_destination(
     to: Location, state: str, *, wait: Callable[[float], bool], patience: float
 ) -> Iterator[tuple[int, ...]]:
-    """Hold the lock of a restore's destination, as `locked` does: children of a killed restore may still write there.
+    """Hold the lock of a restore's destination, as `lock_job` does: children of a killed restore may still write there.
 
     Raises: NotNow.
     """
@@ -56,25 +56,25 @@ def bringing_back(
 
 
 @contextlib.contextmanager
-def visiting(disk: "Disk", state: str, room: str = VISITS) -> Iterator[None]:
+def lock_visit(disk: "Disk", state: str, lock_folder: str = VISITS) -> Iterator[None]:
     """Hold the lock of a disk's visit. Raises: NotNow when another one is going on, also with another state directory."""
-    with _alone_with((disk.identity,), f"another visit of disk {disk.name} is going on", state, room):
+    with _alone_with((disk.identity,), f"another visit of disk {disk.name} is going on", state, lock_folder):
         yield
 
 
 @contextlib.contextmanager
-def enrolling(device: "Device", state: str, room: str = VISITS) -> Iterator[None]:
+def lock_device(device: "BlockDevice", state: str, lock_folder: str = VISITS) -> Iterator[None]:
     """Hold the lock of a device that becomes a disk of a set, and of the visit of the disk that it may already be.
 
     Raises: NotNow when somebody else enrolls it, or another poolferry visits it.
     """
     names = (device.disk, *([device.uuid] if device.uuid else ()))
-    with _alone_with(names, f"{device.called} is being enrolled or visited already", state, room):
+    with _alone_with(names, f"{device.called} is being enrolled or visited already", state, lock_folder):
         yield
 
 
 @contextlib.contextmanager
-def _alone_with(names: tuple[str, ...], busy: str, state: str, room: str) -> Iterator[None]:
+def _alone_with(names: tuple[str, ...], busy: str, state: str, lock_folder: str) -> Iterator[None]:
     """Hold the locks of these names. Raises: NotNow, with the text `busy`.
 
     Why below /run: two schedulers with a history each must not attach one disk twice. Who may not write there cannot
@@ -82,11 +82,11 @@ def _alone_with(names: tuple[str, ...], busy: str, state: str, room: str) -> Ite
     """
     with contextlib.ExitStack() as held:
         try:
-            os.makedirs(room, mode=0o700, exist_ok=True)
-            usable = os.access(room, os.W_OK)
+            os.makedirs(lock_folder, mode=0o700, exist_ok=True)
+            usable = os.access(lock_folder, os.W_OK)
         except OSError:
             usable = False
-        folder = room if usable else f"{state}/locks"
+        folder = lock_folder if usable else f"{state}/locks"
         os.makedirs(folder, mode=0o700, exist_ok=True)
         for name in names:
             _hold(held, f"{folder}/visit-{name}", os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
@@ -110,12 +110,12 @@ def _hold(
             if left <= 0 or wait(_PAUSE):
                 from orchestrator.runner import lock_holders as holders
 
-                raise holders.busy(name, busy) from None
+                raise holders.explain_busy_lock(name, busy) from None
             left -= _PAUSE
 
 
 @contextlib.contextmanager
-def reading(job: Job, state: str, point: str) -> Iterator[None]:
+def lock_point(job: Job, state: str, point: str) -> Iterator[None]:
     """Mark a point as being read, so that [keep] does not remove it meanwhile."""
     os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
     descriptor = os.open(_reading_name(job, state, point), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

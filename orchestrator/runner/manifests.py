@@ -10,39 +10,43 @@ from typing import TypeVar
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline, Recording
+from orchestrator.domain.plan import ManifestRecording, Pipeline
 from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import LeftOut, Recorded
-from orchestrator.process.executor import Broken, Writer, broken
-from orchestrator.runner.run_recorder import Journal, fetched, in_order, run
+from orchestrator.engines.contract import ManifestCounts, SkippedEntries
+from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
 from orchestrator.verify.build import (
-    Built,
-    Spool,
+    DigestSpool,
+    ManifestDraft,
     build_manifest,
     draft_of,
     finish_manifest,
     sorted_moves,
     sorted_records,
 )
-from orchestrator.verify.entry import UNKNOWN, Entry, listing_command
-from orchestrator.verify.manifest import Header, read_manifest
+from orchestrator.verify.entry import UNKNOWN, ManifestEntry, listing_command
+from orchestrator.verify.manifest import ManifestHeader, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.results import Collector
+from orchestrator.verify.results import ResultCollector
 
 _T = TypeVar("_T")
-_READER_CURE = (
+_READER_HINT = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
 
-def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_out: list[LeftOut]) -> Recorded:
+def record_manifest(
+    work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str, left_out: list[SkippedEntries]
+) -> ManifestCounts:
     """Write the manifest and store it on the target. Raises: OrchestratorError."""
     job, engine = journal.job, journal.tools.engine
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
-    header = Header(job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now)
+    header = ManifestHeader(
+        job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now
+    )
     unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
     pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
     try:
@@ -53,19 +57,19 @@ def record(work: Recording, journal: Journal, writer: Writer, notes: str, left_o
                 local, header, listing=listing, moved=moved.result(), unread=unread,
                 linked=_linked(work.linked, journal, writer, notes), itself=work.linked == work.manifest,
             )  # fmt: skip
-    except Broken as failure:
+    except PipelineFailed as failure:
         raise engine.explain(failure) from failure
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
     if work.manifest.host is not None:
-        run(journal.tools.trees.store(local, work.manifest), journal, writer)
-    return Recorded(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+        run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
+    return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
-def _moved(folder: str, journal: Journal, notes: str) -> Iterator[tuple[bytes, str]]:
+def _moved(folder: str, journal: RunRecorder, notes: str) -> Iterator[tuple[bytes, str]]:
     """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name."""
-    moves = (move for path in in_order(folder) for move in _read_moves(path, journal))
+    moves = (move for path in notes_in_order(folder) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 
 
@@ -74,16 +78,16 @@ def _sorted(records: Iterator[_T]) -> Iterator[_T]:
     return chain(tuple(islice(records, 1)), records)
 
 
-def _read_moves(path: str, journal: Journal) -> Iterator[tuple[bytes, str]]:
+def _read_moves(path: str, journal: RunRecorder) -> Iterator[tuple[bytes, str]]:
     with open(path, "rb") as lines:
         yield from journal.tools.trees.moved(lines)
 
 
-def _linked(manifest: Location | None, journal: Journal, writer: Writer, notes: str) -> Iterator[Entry]:
+def _linked(manifest: Location | None, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
     """Yield the older manifest's entries; a damaged one is only lost knowledge: all its files are then read."""
     if manifest is None:
         return
-    path = fetched(manifest, journal, writer, notes)
+    path = fetch_file(manifest, journal, writer, notes)
     try:
         yield from read_manifest(path)[1]
     except (ProofFailed, OSError) as error:
@@ -91,7 +95,7 @@ def _linked(manifest: Location | None, journal: Journal, writer: Writer, notes: 
 
 
 def _fill(
-    work: Recording, local: str, built: Built, journal: Journal, writer: Writer, notes: str
+    work: ManifestRecording, local: str, built: ManifestDraft, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[int, str]]:
     if not built.unknown:
         return iter(())
@@ -103,27 +107,29 @@ def _fill(
     return _fill_there(work, local, journal, writer, notes)
 
 
-def _fill_here(work: Recording, local: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[int, str]]:
+def _fill_here(
+    work: ManifestRecording, local: str, journal: RunRecorder, writer: Writer, notes: str
+) -> Iterator[tuple[int, str]]:
     workers = journal.job.verify.workers
     pipelines = worker_pipelines(
         work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest, keep_cache=True
     )
-    with Spool(notes) as spool:
-        collector = Collector(workers, taken=spool.take)
+    with DigestSpool(notes) as spool:
+        collector = ResultCollector(workers, taken=spool.take)
         run_workers(pipelines, collector, journal, writer)
         bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
         if bad:
             raise ProofFailed(
                 f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
-                cure="run again; if it comes back, look at the target's disk",
+                hint="run again; if it comes back, look at the target's disk",
             )
         yield from spool.numbered()
 
 
 def run_workers(
     pipelines: tuple[Pipeline, ...],
-    collector: Collector,
-    journal: Journal,
+    collector: ResultCollector,
+    journal: RunRecorder,
     writer: Writer,
     *,
     tick: Callable[[], None] | None = None,
@@ -140,16 +146,18 @@ def run_workers(
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
         if result.stopped is not None:
-            raise journal.tools.engine.explain(broken(pipeline, result))
+            raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
         if not result.well:
             words = result.last_words[0].strip() or f"a reader ended with {result.exits[0]}"
-            raise ProofFailed(f"nothing is proved: {words}", cure=_READER_CURE)
+            raise ProofFailed(f"nothing is proved: {words}", hint=_READER_HINT)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:
         list(pool.map(one, enumerate(pipelines)))
 
 
-def _fill_there(work: Recording, local: str, journal: Journal, writer: Writer, notes: str) -> Iterator[tuple[int, str]]:
+def _fill_there(
+    work: ManifestRecording, local: str, journal: RunRecorder, writer: Writer, notes: str
+) -> Iterator[tuple[int, str]]:
     """Yield digests of unknown files, read by the remote side; only names and digests are transferred."""
     names = f"{notes}/unknown"
     with open(names, "wb") as file:
@@ -162,7 +170,7 @@ def _fill_there(work: Recording, local: str, journal: Journal, writer: Writer, n
         if entry.digest.startswith(UNKNOWN):
             if known is None or known[0] != entry.path:
                 raise ProofFailed(
-                    f"the far side did not read {show_name(entry.path)}", cure="run again: it looks again"
+                    f"the far side did not read {show_name(entry.path)}", hint="run again: it looks again"
                 )
             yield number, known[1]
             known = next(found, None)
@@ -172,7 +180,7 @@ def digests_there(
     tree: Location,
     names: str,
     algorithm: str,
-    journal: Journal,
+    journal: RunRecorder,
     writer: Writer,
     notes: str,
     *,
@@ -190,9 +198,9 @@ def digests_there(
     try:
         pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
     except ValueError as error:
-        raise ProofFailed(str(error), cure="points to come can be read there with another digest") from error
+        raise ProofFailed(str(error), hint="points to come can be read there with another digest") from error
     result = writer.stream(Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept), stop=journal.tools.stop)
     if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
-        raise engine.explain(broken(pipeline, result, writer.ssh_options))
+        raise engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
     with open(kept, "rb") as file:
         yield from parse(file)

@@ -17,16 +17,16 @@ from typing import Protocol, runtime_checkable
 
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.job import Job
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.plan import Pipeline
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.run_recorder import Journal, run
+from orchestrator.runner.run_recorder import RunRecorder, run_small
 
-OURS = ".poolferry"
+OWN_FOLDER = ".poolferry"
 PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
 
 
-def refresh_tree_kit(journal: Journal, writer: Writer) -> None:
+def refresh_tree_kit(journal: RunRecorder, writer: Writer) -> None:
     """Store the page and the configuration beside a copy of files, when those that lie there are old."""
     try:
         _refresh(journal, writer)
@@ -34,9 +34,9 @@ def refresh_tree_kit(journal: Journal, writer: Writer) -> None:
         journal.warn(f"the recovery kit could not be renewed: {error}")
 
 
-def _refresh(journal: Journal, writer: Writer) -> None:
+def _refresh(journal: RunRecorder, writer: Writer) -> None:
     tools, job = journal.tools, journal.job
-    files = tuple(configuration(tools.config))
+    files = tuple(config_files(tools.config))
     digest = sha256(repr(files).encode("utf-8", "surrogateescape")).hexdigest()
     key = f"configuration at {job.target.name}"
     if is_fresh(journal) and tools.history.memory(job.name).get(key) == digest:
@@ -47,9 +47,9 @@ def _refresh(journal: Journal, writer: Writer) -> None:
         page.write(tools.trees.recovery(job, journal.now).encode("utf-8", "surrogateescape"))
     write_archive(f"{folder}/{ARCHIVE}", files)
     for name in (PAGE, ARCHIVE):
-        run(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OURS}/{name}"), journal, writer)
+        run_small(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}"), journal, writer)
     tools.history.remember(job.name, key, digest)
-    carried(journal)
+    record_kit_sent(journal)
 
 
 # Why not with each copy: of many snapshots the listing alone would take longer than most copies.
@@ -61,7 +61,7 @@ _CONFIGURATION = (".toml",)
 class KitMaker(Protocol):
     """An engine that can rebuild its source from a kit."""
 
-    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
         """Return the data that are needed to rebuild the source."""
         ...
 
@@ -70,7 +70,7 @@ class KitMaker(Protocol):
         ...
 
 
-def refresh_kit(journal: Journal, writer: Writer) -> None:
+def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     """Make a new kit when the last one is a day old; a changed pool layout is a warning. Each disk of a set gets it."""
     tools, job = journal.tools, journal.job
     engine, known = tools.engine, tools.history.kits.of(job.name)
@@ -86,47 +86,47 @@ def refresh_kit(journal: Journal, writer: Writer) -> None:
         if not fresh:
             tools.history.kits.keep(job.name, kit, journal.now)
         _carry(journal, writer, engine, kit)
-        carried(journal)
+        record_kit_sent(journal)
     except PermissionDenied as error:
         journal.say(f"the recovery kit stays in history alone: {error.why}")
     except (OrchestratorError, OSError) as error:
         journal.warn(f"the recovery kit could not be renewed: {error}")
 
 
-def is_fresh(journal: Journal) -> bool:
+def is_fresh(journal: RunRecorder) -> bool:
     """Return True when the job's place (in a rotation set: this disk) has a kit younger than a day."""
     told = journal.tools.history.memory(journal.job.name).get(_key(journal))
     return told is not None and journal.now - datetime.fromisoformat(told) < OFTEN
 
 
-def carried(journal: Journal) -> None:
+def record_kit_sent(journal: RunRecorder) -> None:
     """Record that the place has a kit of this moment."""
     journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
 
 
-def _key(journal: Journal) -> str:
+def _key(journal: RunRecorder) -> str:
     return f"kit at {journal.job.target.name}"
 
 
-def _carry(journal: Journal, writer: Writer, engine: KitMaker, kit: Kit) -> None:
+def _carry(journal: RunRecorder, writer: Writer, engine: KitMaker, kit: KitContents) -> None:
     folder = f"{journal.tools.state}/notes/kit-{journal.job.name}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     archive = f"{folder}/kit.tar"
     journal.tools.history.backup_to(f"{folder}/history.sqlite")
     write_archive(
         archive,
-        (*files_of(kit), *configuration(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
+        (*kit_files(kit), *config_files(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
     )
-    run(engine.store_kit(journal.job, archive), journal, writer)
+    run_small(engine.store_kit(journal.job, archive), journal, writer)
 
 
-def files_of(kit: Kit) -> Iterator[tuple[str, bytes]]:
+def kit_files(kit: KitContents) -> Iterator[tuple[str, bytes]]:
     """Yield the kit's own files."""
     for name, text in (("RECOVERY.md", kit.recovery), ("kit.json", kit.content), ("guids.tsv", kit.guids)):
         yield name, text.encode("utf-8", "surrogateescape")
 
 
-def configuration(config: str) -> Iterator[tuple[str, bytes]]:
+def config_files(config: str) -> Iterator[tuple[str, bytes]]:
     """Yield our configuration files, unchanged."""
     for folder, _, names in os.walk(config):
         for name in sorted(names):

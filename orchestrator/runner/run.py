@@ -21,17 +21,17 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import Tools
-from orchestrator.runner.locks import locked
-from orchestrator.runner.run_recorder import Journal, begin, evidence_of
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.locks import lock_job
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
 
 _TURN = 0.0005  # seconds; 5 ms is usual, and one who waits for a program needs some ten turns
 
 
 @contextmanager
-def meanwhile(*modules: str) -> Iterator[None]:
+def import_meanwhile(*modules: str) -> Iterator[None]:
     """Import the modules in a thread while the body runs; code that needs them then imports them as usual."""
     thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
     turn = sys.getswitchinterval()
@@ -45,17 +45,17 @@ def meanwhile(*modules: str) -> Iterator[None]:
 
 
 def run_job(
-    job: Job, tools: Tools, *, why: str, allowed: frozenset[str] = frozenset(), absent: NotNow | None = None
+    job: Job, tools: RunContext, *, why: str, allowed: frozenset[str] = frozenset(), absent: NotNow | None = None
 ) -> RunReport:
     """Execute one complete run. All errors are in the report; only a lost history raises.
 
     `absent`: why no disk of the job's rotation set can be used; a job that is not placed on a disk waits.
     """
-    journal = begin(job, tools, why)
+    journal = begin_run(job, tools, why)
     try:
         if job.target.rotates:
             raise absent or NotNow(f"no disk of the set {job.target.name} is here")
-        with locked(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
+        with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
                 journal.say(f"run {', '.join(map(str, healed))} had died without an end; it is recorded as interrupted")
@@ -65,32 +65,35 @@ def run_job(
             with _watched(journal):
                 report = _attempts(journal, tools.writer(inherit), allowed)
     except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
         if job.target.rotates:
             tools.history.fold_waits(report)
     except Stopped as error:
         report = journal.ended(Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run goes on from here")
     except OrchestratorError as error:
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
+        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
     _call_hooks(report.outcome.value, journal, report)
     return report
 
 
 @contextmanager
-def _watched(journal: Journal) -> Iterator[None]:
+def _watched(journal: RunRecorder) -> Iterator[None]:
     """Watch a disk during a copy: end the run when it is unplugged, and warn when the copy is too slow."""
     place = journal.job.target
     if not place.device:  # as of most jobs
         yield
         return
-    from orchestrator.runner.disk.removal_watch import watched
-    from orchestrator.runner.disk.slow_fill import paced
+    from orchestrator.runner.disk.removal_watch import watch_removal
+    from orchestrator.runner.disk.slow_fill import warn_when_slow
 
-    with watched(place, journal.tools.stop), paced(journal, place.within) if place.within else nullcontext():
+    with (
+        watch_removal(place, journal.tools.stop),
+        warn_when_slow(journal, place.within) if place.within else nullcontext(),
+    ):
         yield
 
 
-def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -> None:
+def _call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> None:
     """Call the job's hooks for the event; most jobs have none, and then nothing more is imported."""
     if journal.job.hooks.of(event):
         from orchestrator.runner.hooks import call_hooks
@@ -98,7 +101,7 @@ def _call_hooks(event: str, journal: Journal, report: RunReport | None = None) -
         call_hooks(event, journal, report)
 
 
-def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
+def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """Make attempts until one succeeds, or another one makes no sense."""
     tools, rules = journal.tools, journal.job.retry
     fruitless, seen = 0, set[str]()
@@ -108,7 +111,7 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
         try:
             return _attempt(journal, writer, allowed)
         except OrchestratorError as error:
-            from orchestrator.planners.retry import Again, decide_retry
+            from orchestrator.planners.retry import RetryAfter, decide_retry
 
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
@@ -116,7 +119,7 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
                 error, attempt=journal.attempt, fruitless=fruitless, rules=rules, jitter=tools.chance(),
                 seen_before=error.why in seen, least=Seconds(0),
             )  # fmt: skip
-            if not isinstance(again, Again):
+            if not isinstance(again, RetryAfter):
                 raise
             seen.add(error.why)
             journal.warn(f"attempt {journal.attempt}: {error.why}; again in {show_duration(again.wait)} ({again.why})")
@@ -124,29 +127,29 @@ def _attempts(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunR
                 raise Stopped(tools.stop.reason or "the run was asked to stop") from error
 
 
-def _attempt(journal: Journal, writer: Writer, allowed: frozenset[str]) -> RunReport:
+def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """Make one survey, and act on it."""
     job, tools = journal.job, journal.tools
     if tools.snapshotter is not None and journal.attempt == 1:
         from orchestrator.runner.snapshots import take_snapshots
 
         take_snapshots(journal, writer)
-    asked = _asked_for(job, tools, allowed)
-    with meanwhile("orchestrator.runner.execute", *tools.engine.later):
-        world = tools.engine.survey(job, asked, writer)
-    from orchestrator.runner.execute import act
+    request = _run_request(job, tools, allowed)
+    with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
+        world = tools.engine.survey(job, request, writer)
+    from orchestrator.runner.execute import execute_decision
 
-    return act(journal, writer, world, asked)
+    return execute_decision(journal, writer, world, request)
 
 
-def _asked_for(job: Job, tools: Tools, allowed: frozenset[str]) -> Asked:
+def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunRequest:
     """Return the request for the survey and the decision."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     remembered = tools.history.memory(job.name)
-    asked = Asked(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
+    request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
     if not tools.engine.wants_datasets:
-        return asked
-    from orchestrator.runner.decide import retaining
+        return request
+    from orchestrator.runner.decide import retention_filter
 
-    return replace(asked, retain=retaining(job, asked.now))
+    return replace(request, retain=retention_filter(job, request.now))

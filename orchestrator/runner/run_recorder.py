@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused
-from orchestrator.domain.events import Begun, Said, StepBegun
+from orchestrator.domain.events import RunMessage, RunStarted, StepStarted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
-from orchestrator.domain.run import Kind, Outcome, RunReport, StepReport
+from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport
 from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
-from orchestrator.process.executor import Result, Writer, broken
-from orchestrator.runner.context import Tools
+from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
+from orchestrator.runner.context import RunContext
 
 
-class Journal:
+class RunRecorder:
     """The record of one run, from start to end. Not a dataclass: the library's cost each start a millisecond."""
 
-    def __init__(self, *, tools: Tools, job: Job, run: int, begun: float) -> None:
+    def __init__(self, *, tools: RunContext, job: Job, run: int, begun: float) -> None:
         self.tools = tools
         self.job = job
         self.run = run
@@ -89,7 +89,7 @@ class Journal:
         """Record a step before its action."""
         self._index += 1
         self._looked()
-        self.tools.tell(StepBegun(does=step.does, expected=step.expected))
+        self.tools.notify(StepStarted(does=step.does, expected=step.expected))
         return self.tools.history.step_begun(
             self.run, self.attempt, self._index, does=step.does, why=step.why, lane=step.lane, commands=step_commands(step),
             expected=step.expected, now=self.now,
@@ -100,7 +100,7 @@ class Journal:
         step: Step,
         row: int,
         *,
-        result: Result | None,
+        result: PipelineResult | None,
         moved: int | None,
         took: float,
         error: OrchestratorError | None,
@@ -125,24 +125,24 @@ class Journal:
     def say(self, text: str) -> None:
         """Write a line for subscribers and for history."""
         self.tools.history.said(self.run, self.now, "info", text)
-        self.tools.tell(Said(level="info", text=text))
+        self.tools.notify(RunMessage(level="info", text=text))
 
     def warn(self, text: str) -> None:
         """Record a warning: it stays in the run's report."""
         if text not in self.warnings:
             self.warnings.append(text)
             self.tools.history.said(self.run, self.now, "warning", text)
-            self.tools.tell(Said(level="warning", text=text))
+            self.tools.notify(RunMessage(level="warning", text=text))
 
     def note(self, text: str) -> None:
         """Record a warning after the run's end: its report is written and unchanged."""
         self.tools.history.said(self.run, self.now, "warning", text)
-        self.tools.tell(Said(level="warning", text=text))
+        self.tools.notify(RunMessage(level="warning", text=text))
 
-    def ended(self, outcome: Outcome, why: str, *, cure: str = "", evidence: Sequence[str] = ()) -> RunReport:
+    def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
         report = RunReport(
-            run=self.run, job=self.job.name, outcome=outcome, why=why, cure=cure, moved_bytes=self.moved,
+            run=self.run, job=self.job.name, outcome=outcome, why=why, hint=hint, moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
             points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
         )  # fmt: skip
@@ -153,18 +153,18 @@ class Journal:
         return report
 
 
-def begin(job: Job, tools: Tools, why: str, kind: Kind = Kind.RUN) -> Journal:
+def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN) -> RunRecorder:
     """Record the start of a run before any other action."""
     who = tools.identity
     run = tools.history.begin(
         job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
         pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, kind=kind, why=why,
     )  # fmt: skip
-    tools.tell(Begun(run=run, job=job.name))
-    return Journal(tools=tools, job=job, run=run, begun=tools.monotonic())
+    tools.notify(RunStarted(run=run, job=job.name))
+    return RunRecorder(tools=tools, job=job, run=run, begun=tools.monotonic())
 
 
-def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
+def error_evidence(error: OrchestratorError) -> tuple[str, ...]:
     """Return a failure's evidence as lines to show."""
     match error:
         case OutsideError(evidence=evidence):
@@ -174,14 +174,14 @@ def evidence_of(error: OrchestratorError) -> tuple[str, ...]:
     return ()
 
 
-def run(pipeline: Pipeline, journal: Journal, writer: Writer) -> None:
+def run_small(pipeline: Pipeline, journal: RunRecorder, writer: Writer) -> None:
     """Run a small pipeline to its end. Raises: OrchestratorError."""
     result = writer.stream(pipeline, stop=journal.tools.stop)
     if not result.well:
-        raise journal.tools.engine.explain(broken(pipeline, result, writer.ssh_options))
+        raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
 
 
-def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str:
+def fetch_file(file: Location, journal: RunRecorder, writer: Writer, notes: str) -> str:
     """Return the local path of a small file of the target, copied here when it is on a host."""
     if file.host is None:
         return file.path
@@ -189,7 +189,7 @@ def fetched(file: Location, journal: Journal, writer: Writer, notes: str) -> str
     local = f"{notes}/fetched.gz"
     if os.path.exists(local):
         os.unlink(local)
-    run(journal.tools.trees.fetch(file, local), journal, writer)
+    run_small(journal.tools.trees.fetch(file, local), journal, writer)
     return local
 
 
@@ -197,14 +197,14 @@ _NOTE = "moved-"
 _EARLIER = "earlier-"
 
 
-def forget(folder: str) -> None:
+def forget_notes(folder: str) -> None:
     """Remove the notes of interrupted runs about their copying."""
     for name in os.listdir(folder):
         if name.startswith((_NOTE, _EARLIER)):
             os.unlink(f"{folder}/{name}")
 
 
-def turn_page(folder: str) -> None:
+def close_notes(folder: str) -> None:
     """Mark all present notes as those of an earlier attempt, older than all later notes."""
     names = os.listdir(folder)
     last = max((int(name.split("-")[1]) for name in names if name.startswith(_EARLIER)), default=0)
@@ -213,7 +213,7 @@ def turn_page(folder: str) -> None:
             os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
 
 
-def in_order(folder: str) -> tuple[str, ...]:
+def notes_in_order(folder: str) -> tuple[str, ...]:
     """Return the paths of all notes, this run's and those of interrupted ones before it, in the order of writing."""
     names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
     names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))

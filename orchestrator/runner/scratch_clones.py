@@ -9,40 +9,40 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Refusal, Step
-from orchestrator.domain.point import Point
-from orchestrator.domain.run import Kind, Outcome, RunReport
-from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.context import Tools
-from orchestrator.runner.locks import locked
-from orchestrator.runner.run_recorder import Journal, begin, evidence_of
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.locks import lock_job
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.steps import StepExecutor
 
 
 @runtime_checkable
-class Scratcher(Protocol):
+class ScratchCloner(Protocol):
     """An engine that can clone its points."""
 
     def plan_try(
-        self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
+        self, job: Job, below: str, until: RestorePoint, keep: datetime | None, run_request: RunRequest, reader: Reader
     ) -> Plan | Refusal:
         """Return the plan of a point's clones, or a refusal."""
         ...
 
-    def survey_scratch(self, job: Job, reader: Reader) -> tuple[Scratch, ...]:
+    def survey_scratch(self, job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
         """Return the scratch copies in a job's place."""
         ...
 
-    def drop_scratch(self, job: Job, scratch: Scratch) -> Step:
+    def drop_scratch(self, job: Job, scratch: ScratchClone) -> Step:
         """Return the step that destroys one scratch copy."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ScratchRequest:
     """The request for a scratch copy: all of a copy or the part `below`, as of a point; `keep`: for how long."""
 
     below: str = ""
@@ -51,40 +51,42 @@ class Trial:
     keep: Seconds | None = None
 
 
-def run_try(job: Job, tools: Tools, trial: Trial) -> RunReport:
+def run_try(job: Job, tools: RunContext, trial: ScratchRequest) -> RunReport:
     """Make a scratch copy."""
 
-    def make(journal: Journal, writer: Writer) -> RunReport:
+    def make(journal: RunRecorder, writer: Writer) -> RunReport:
         engine, now = _scratcher(tools), tools.clock()
         point = choose_point(tools.engine.points(job, writer), point=trial.point, at=trial.at)
         keep = now + timedelta(seconds=trial.keep) if trial.keep is not None else None
-        asked = Asked(now=now, notes=_notes(job, tools))
-        plan = point if isinstance(point, Refusal) else engine.plan_try(job, trial.below, point, keep, asked, writer)
+        run_request = RunRequest(now=now, notes=_notes(job, tools))
+        plan = (
+            point if isinstance(point, Refusal) else engine.plan_try(job, trial.below, point, keep, run_request, writer)
+        )
         if isinstance(plan, Refusal):
             journal.decided(plan)
-            return journal.ended(Outcome.REFUSED, plan.why, cure=plan.cure, evidence=plan.evidence)
+            return journal.ended(Outcome.REFUSED, plan.why, hint=plan.hint, evidence=plan.evidence)
         journal.decided(plan)
         for stage in plan.stages:
-            Hands(journal, writer, asked.notes).do(stage)
+            StepExecutor(journal, writer, run_request.notes).do(stage)
         return journal.ended(Outcome.DONE, plan.summary)
 
     return _recorded(job, tools, "try a point", make)
 
 
-def drop(job: Job, tools: Tools, name: str | None) -> RunReport:
+def drop_scratch_clones(job: Job, tools: RunContext, name: str | None) -> RunReport:
     """Drop the scratch copy of that name; without a name, all that have expired."""
 
-    def let_go(journal: Journal, writer: Writer) -> RunReport:
+    def let_go(journal: RunRecorder, writer: Writer) -> RunReport:
         engine = _scratcher(tools)
         found = engine.survey_scratch(job, writer)
-        gone = [each for each in found if each.name == name] if name else over(found, tools.clock())
+        gone = [each for each in found if each.name == name] if name else expired_clones(found, tools.clock())
         if name and not gone:
             told = tuple(each.name for each in found)
             return journal.ended(
-                Outcome.REFUSED, f"there is no scratch copy {name}", cure="poolferry try --list", evidence=told
+                Outcome.REFUSED, f"there is no scratch copy {name}", hint="poolferry try --list", evidence=told
             )
         for each in gone:
-            Hands(journal, writer, _notes(job, tools)).do((engine.drop_scratch(job, each),))
+            StepExecutor(journal, writer, _notes(job, tools)).do((engine.drop_scratch(job, each),))
         return journal.ended(
             Outcome.DONE if gone else Outcome.NOTHING, ", ".join(each.name for each in gone) or "nothing is over yet"
         )
@@ -92,32 +94,32 @@ def drop(job: Job, tools: Tools, name: str | None) -> RunReport:
     return _recorded(job, tools, f"drop {name or 'what is over'}", let_go)
 
 
-def over(found: Sequence[Scratch], now: datetime) -> list[Scratch]:
+def expired_clones(found: Sequence[ScratchClone], now: datetime) -> list[ScratchClone]:
     """Return the scratch copies that have expired."""
     return [each for each in found if each.until is not None and each.until <= now]
 
 
-def _scratcher(tools: Tools) -> Scratcher:
-    if not isinstance(tools.engine, Scratcher):
-        raise OrchestratorError(f"the engine {tools.engine.name} makes no scratch copies", cure="restore to a path")
+def _scratcher(tools: RunContext) -> ScratchCloner:
+    if not isinstance(tools.engine, ScratchCloner):
+        raise OrchestratorError(f"the engine {tools.engine.name} makes no scratch copies", hint="restore to a path")
     return tools.engine
 
 
-def _notes(job: Job, tools: Tools) -> str:
+def _notes(job: Job, tools: RunContext) -> str:
     return f"{tools.state}/notes/try-{job.name}"
 
 
-def _recorded(job: Job, tools: Tools, why: str, deed: Callable[[Journal, Writer], RunReport]) -> RunReport:
-    journal = begin(job, tools, why, Kind.TRY)
+def _recorded(job: Job, tools: RunContext, why: str, action: Callable[[RunRecorder, Writer], RunReport]) -> RunReport:
+    journal = begin_run(job, tools, why, RunType.TRY)
     journal.attempt_begun()
     os.makedirs(_notes(job, tools), mode=0o700, exist_ok=True)
     try:
-        with locked(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
-            return deed(journal, tools.writer(inherit))
+        with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
+            return action(journal, tools.writer(inherit))
     except NotNow as error:
-        return journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        return journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
-        return journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="poolferry try --list")
+        return journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="poolferry try --list")
     except OrchestratorError as error:
         journal.attempt_ended(error)
-        return journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
+        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))

@@ -8,11 +8,11 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Step
 from orchestrator.engines.contract import Snapshotter
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.run_recorder import Journal
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.steps import StepExecutor
 
 
-def take_snapshots(journal: Journal, writer: Writer) -> None:
+def take_snapshots(journal: RunRecorder, writer: Writer) -> None:
     """Take due snapshots on the source. Raises: OrchestratorError: a run without them would copy yesterday's data."""
     snapshotter, rules = journal.tools.snapshotter, journal.job.snapshots
     if snapshotter is None or rules is None or not rules.autosnap:
@@ -28,7 +28,7 @@ def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: st
     return snapshotter.take(job, snapshotter.survey_snapshots(job, reader), _folder_of(job, state))
 
 
-def prune_snapshots(journal: Journal, writer: Writer, *, changed: bool) -> None:
+def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> None:
     """Remove what no rule keeps, on the source, and if the copy `changed` on the target; a failure is a warning."""
     snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None:
@@ -39,29 +39,29 @@ def prune_snapshots(journal: Journal, writer: Writer, *, changed: bool) -> None:
         _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
 
 
-def _prune_source(snapshotter: Snapshotter, journal: Journal, writer: Writer) -> Sequence[Step]:
+def _prune_source(snapshotter: Snapshotter, journal: RunRecorder, writer: Writer) -> Sequence[Step]:
     world = snapshotter.survey_snapshots(journal.job, writer)
     return snapshotter.prune_source(journal.job, world, _folder(journal))
 
 
-def _try(plan: Callable[[], Sequence[Step]], snapshotter: Snapshotter, journal: Journal, writer: Writer) -> None:
+def _try(plan: Callable[[], Sequence[Step]], snapshotter: Snapshotter, journal: RunRecorder, writer: Writer) -> None:
     try:
         _do(snapshotter, plan(), journal, writer)
     except OrchestratorError as error:
         journal.warn(f"snapshots could not be pruned: {error.why}")
 
 
-def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: Journal, writer: Writer) -> None:
+def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: RunRecorder, writer: Writer) -> None:
     """Run the steps one after the other; failures are explained by the snapshotter that planned them."""
     for step in steps:
-        hands = Hands(journal, writer, _folder(journal), explain=snapshotter.explain)
-        hands.do((step,))
-        for words in hands.words:
+        executor = StepExecutor(journal, writer, _folder(journal), explain=snapshotter.explain)
+        executor.do((step,))
+        for words in executor.words:
             for warning in snapshotter.told(words):
                 journal.warn(warning)
 
 
-def _folder(journal: Journal) -> str:
+def _folder(journal: RunRecorder) -> str:
     """Return the folder of sanoid's memory of a job, which stays between runs; make it if needed."""
     folder = _folder_of(journal.job, journal.tools.state)
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -30,41 +30,41 @@ from orchestrator.domain.errors import (
     TokenStale,
     Unexplained,
 )
-from orchestrator.domain.events import Moved
+from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import Pipeline, Plan, Recording, Rereading, Step
+from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.engines.contract import LeftOut, Meter, Recorded
-from orchestrator.process.executor import Broken, Result, Writer, broken
-from orchestrator.runner.run_recorder import Journal
+from orchestrator.engines.contract import ManifestCounts, ProgressMeter, SkippedEntries
+from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
+from orchestrator.runner.run_recorder import RunRecorder
 
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # What the next lane would only meet again.
-HALTS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
+HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
 # What speaks against the stream itself: not that its host, its room or its rights were missing.
-OF_ITSELF = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
+PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 
-def own_error(error: OSError, step: Step) -> OutsideError:
+def local_file_error(error: OSError, step: Step) -> OutsideError:
     """Return the error for a file of ours that could not be written or read, as for a failed program."""
     evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
-        return TargetFull(why, evidence=evidence, cure="free room there; the next run goes on from what is there")
+        return TargetFull(why, evidence=evidence, hint="free room there; the next run goes on from what is there")
     kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
-    return kind(f"{step.does}: {error}", evidence=evidence, cure="see whether the file's disk is sound and writable")
+    return kind(f"{step.does}: {error}", evidence=evidence, hint="see whether the file's disk is sound and writable")
 
 
-def gravest(errors: list[OrchestratorError]) -> OrchestratorError:
+def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:
     """Return the error that represents a stage: one that ends everything, else the first; it counts the other failures."""
-    chosen = next((error for error in errors if isinstance(error, HALTS)), errors[0])
+    chosen = next((error for error in errors if isinstance(error, HALTING_ERRORS)), errors[0])
     if len(errors) > 1:
         chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
     return chosen
 
 
-def warnings_of(left_out: LeftOut | None) -> tuple[str, ...]:
+def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
     """Return one line for each entry that a copy had to leave out, up to a limit."""
     if left_out is None:
         return ()
@@ -86,7 +86,7 @@ End = TypeVar("End")
 Waiting = deque[deque[Step]]
 
 
-class Lanes(Generic[Going, End]):
+class StepScheduler(Generic[Going, End]):
     """A scheduler of steps: `begin` and `end` run in this thread, `act` in one that lives as long as its programs.
 
     `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together`
@@ -154,16 +154,16 @@ class Lanes(Generic[Going, End]):
 _QUIET = 3600.0
 
 
-class Hands:
+class StepExecutor:
     """The executor of one plan. `left_out` and `meters` collect data of its steps, for manifest and checks."""
 
     def __init__(
         self,
-        journal: Journal,
+        journal: RunRecorder,
         writer: Writer,
         notes: str,
         parallel: int | None = None,
-        explain: Callable[[Broken], OrchestratorError] | None = None,  # None: the engine's own
+        explain: Callable[[PipelineFailed], OrchestratorError] | None = None,  # None: the engine's own
     ) -> None:
         self.journal = journal
         self.writer = writer
@@ -171,16 +171,16 @@ class Hands:
         self.parallel = parallel
         self.explain = explain
         self.words = list[str]()  # the last words of the steps that ended well
-        self.left_out = list[LeftOut]()
-        self.meters = list[Meter]()
-        self.recorded: Recorded | None = None
-        self._progress: _Progress | None = None
+        self.left_out = list[SkippedEntries]()
+        self.meters = list[ProgressMeter]()
+        self.recorded: ManifestCounts | None = None
+        self._progress: _StageProgress | None = None
 
     def count(self, plan: Plan) -> None:
         """Report bytes for all copying steps of the plan together from now on, if there are several."""
         steps = [step for step in plan.steps if step.copies]
         if len(steps) > 1:
-            self._progress = _Progress(self.journal, steps, whole=True)
+            self._progress = _StageProgress(self.journal, steps, whole=True)
 
     def do(self, stage: Sequence[Step]) -> None:
         """Run the steps of one stage, then their checks, which one survey may answer together.
@@ -188,10 +188,10 @@ class Hands:
         Raises: OrchestratorError after every step that began has ended.
         """
 
-        progress = self._progress or _Progress(self.journal, stage)
-        ended: list[_End] = []
+        progress = self._progress or _StageProgress(self.journal, stage)
+        ended: list[_StepEnd] = []
 
-        def end(step: Step, row: int, how: _End) -> str:
+        def end(step: Step, row: int, how: _StepEnd) -> str:
             how.step, how.row = step, row
             ended.append(how)
             if how.error is None and how.result is not None:
@@ -200,9 +200,9 @@ class Hands:
             self._remember(step, how.error)
             if len(stage) > 1:  # a single one is booked with its proof
                 self._book(how, proved=how.error is None and step.proof is None)
-            return "on" if how.error is None else "all" if isinstance(how.error, HALTS) else "lane"
+            return "on" if how.error is None else "all" if isinstance(how.error, HALTING_ERRORS) else "lane"
 
-        lanes = Lanes(
+        lanes = StepScheduler(
             begin=self._begin, act=lambda step, _: self._one(step, progress), end=end,
             together=self.journal.tools.history.together,
         )  # fmt: skip
@@ -210,7 +210,7 @@ class Hands:
         self._prove(ended)
         errors = [how.error for how in ended if how.error is not None]
         if errors:
-            raise gravest(errors)
+            raise gravest_error(errors)
 
     def _begin(self, step: Step) -> int:
         row = self.journal.step_begun(step)
@@ -220,14 +220,14 @@ class Hands:
 
     def _remember(self, step: Step, error: OrchestratorError | None) -> None:
         """Record a step's fact for later plans. A run that fails several times in one way has failed once."""
-        fact = step.remembers if error is None else step.vain if isinstance(error, OF_ITSELF) else None
+        fact = step.remembers if error is None else step.vain if isinstance(error, PASSING_ERRORS) else None
         if fact is None or (error is not None and fact[0] in self.journal.failed):
             return
         if error is not None:
             self.journal.failed.add(fact[0])
         self.journal.tools.history.remember(self.journal.job.name, *fact)
 
-    def _prove(self, ended: list["_End"]) -> None:
+    def _prove(self, ended: list["_StepEnd"]) -> None:
         """Check that the promised results of successful steps are there, and record them."""
         well = [how for how in ended if how.error is None]
         proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
@@ -248,14 +248,14 @@ class Hands:
             raise failure
         self._book_points(well)
 
-    def _book(self, how: "_End", *, proved: bool) -> None:
+    def _book(self, how: "_StepEnd", *, proved: bool) -> None:
         how.index = self.journal.step_ended(
             how.step, how.row, result=how.result, moved=how.moved, took=how.took, error=how.error, proved=proved
         )
         for warning in warnings_of(how.left_out):
             self.journal.warn(warning)
 
-    def _book_points(self, well: list["_End"]) -> None:
+    def _book_points(self, well: list["_StepEnd"]) -> None:
         journal, now = self.journal, self.journal.now
         made = [how.step for how in well if how.step.makes or how.step.removes]
         if not made:
@@ -278,28 +278,30 @@ class Hands:
         journal.tools.history.proved(job.name, job.target.name, name, journal.run, journal.now)
         journal.points.append(name)
 
-    def _one(self, step: Step, progress: "_Progress") -> "_End":
-        end = _End(began=self.journal.tools.monotonic())
+    def _one(self, step: Step, progress: "_StageProgress") -> "_StepEnd":
+        end = _StepEnd(began=self.journal.tools.monotonic())
         try:
             match step.work:
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
-                case Recording():
-                    from orchestrator.runner.manifests import record
+                case ManifestRecording():
+                    from orchestrator.runner.manifests import record_manifest
 
-                    self.recorded = record(step.work, self.journal, self.writer, self.notes, self.left_out)
-                case Rereading():
-                    from orchestrator.runner.verify.read_files import read_again, require_sound
+                    self.recorded = record_manifest(step.work, self.journal, self.writer, self.notes, self.left_out)
+                case TreeVerification():
+                    from orchestrator.runner.verify.read_files import require_sound, verify_tree
 
-                    require_sound(read_again(step.work, self.journal, self.writer, self.notes), step.work, self.journal)
+                    require_sound(
+                        verify_tree(step.work, self.journal, self.writer, self.notes), step.work, self.journal
+                    )
         except OrchestratorError as error:
             end.error = error
         except OSError as error:
-            end.error = own_error(error, step)
+            end.error = local_file_error(error, step)
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
-    def _stream(self, step: Step, pipeline: Pipeline, progress: "_Progress", end: "_End") -> None:
+    def _stream(self, step: Step, pipeline: Pipeline, progress: "_StageProgress", end: "_StepEnd") -> None:
         engine, job = self.journal.tools.engine, self.journal.job
         meter = engine.meter()
         errors: list[bytes] = []
@@ -326,7 +328,7 @@ class Hands:
         end.moved = meter.moved() if step.copies else None
         left_out = None
         if not result.well:
-            failed = broken(pipeline, result, self.writer.ssh_options)
+            failed = pipeline_failure(pipeline, result, self.writer.ssh_options)
             left_out = engine.left_out(failed, b"".join(errors).splitlines(), job) if step.copies else None
             if left_out is None:
                 raise (self.explain or engine.explain)(failed)
@@ -341,7 +343,7 @@ def _patience(step: Step, stall_after: Seconds) -> Seconds:
     return Seconds(stall_after * 1.5 if step.copies else max(stall_after * 1.5, _QUIET))
 
 
-class _End:
+class _StepEnd:
     """The result of one step; `index`: its index in the report."""
 
     step: Step
@@ -350,18 +352,18 @@ class _End:
         self.began = began
         self.took = 0.0
         self.moved: int | None = None
-        self.result: Result | None = None
+        self.result: PipelineResult | None = None
         self.error: OrchestratorError | None = None
-        self.left_out: LeftOut | None = None
+        self.left_out: SkippedEntries | None = None
         self.row = 0
         self.index = 0
 
 
-class _Progress:
+class _StageProgress:
     """The bytes so far over some steps: of a stage, or of a `whole` plan."""
 
-    def __init__(self, journal: Journal, steps: Sequence[Step], *, whole: bool = False) -> None:
-        self._tell = journal.tools.tell
+    def __init__(self, journal: RunRecorder, steps: Sequence[Step], *, whole: bool = False) -> None:
+        self._tell = journal.tools.notify
         self._expected = {id(step): step.expected for step in steps if step.copies}
         self._done: dict[int, int] = {}
         self._whole = whole
@@ -375,7 +377,7 @@ class _Progress:
             self._expected[id(step)] = Bytes(expected)
         sizes = self._expected.values()
         whole = None if None in sizes else sum(size or 0 for size in sizes)
-        self._tell(Moved(done=sum(tuple(self._done.values())), expected=whole, whole=self._whole))
+        self._tell(TransferProgress(done=sum(tuple(self._done.values())), expected=whole, whole=self._whole))
 
     def ended(self, step: Step) -> None:
         """Set the expected size to the bytes moved: earlier sizes are estimates."""

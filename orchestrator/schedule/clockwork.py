@@ -17,7 +17,7 @@ from orchestrator.domain.schedule import Schedule
 EVERY_S = 20
 
 
-class SlotTrigger(BaseTrigger):  # type: ignore[misc]
+class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]
     """A trigger that fires at each scheduled time."""
 
     def __init__(self, schedule: Schedule, calendar: Calendar) -> None:
@@ -29,7 +29,7 @@ class SlotTrigger(BaseTrigger):  # type: ignore[misc]
         return self._calendar.next_after(self._schedule, now.astimezone(UTC))
 
 
-class Clockwork:
+class ScheduleTimers:
     """The timers. `tick` runs in its own thread every 20 s, `look` at each scheduled time; both must be quick."""
 
     def __init__(self, look: Callable[[], None], tick: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Clockwork:
             if job.id.startswith("slot "):
                 job.remove()
         for name, schedule in wanted.items():
-            self._scheduler.add_job(self._look, SlotTrigger(schedule, calendar), id=name)
+            self._scheduler.add_job(self._look, ScheduleTrigger(schedule, calendar), id=name)
 
     def wake(self) -> None:
         """Compare the timers with the clock. Why: they count a time that stands still while the machine sleeps."""

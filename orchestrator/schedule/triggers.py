@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, Schedule
-from orchestrator.domain.window import Window
+from orchestrator.domain.schedule import AttachSchedule, CronSchedule, DailySchedule, IntervalSchedule, Schedule
+from orchestrator.domain.window import TimeWindow
 
 MOST = 1000  # slots are counted so far: who missed more has missed enough
 # How far to look back for the last slot, in days: the longest holds each 29 February.
@@ -11,7 +11,7 @@ _SPANS = (1 / 24, 1, 8, 63, 800, 3000)
 _CACHED = 4096
 
 
-class Calendar:
+class ZonedCalendar:
     """The instants of schedules in one zone. Instants go in and come out in UTC.
 
     Why cronsim: 02:30 runs once in both nights in which the clocks change, where other libraries run it twice or never.
@@ -24,13 +24,13 @@ class Calendar:
     def next_after(self, schedule: Schedule, instant: datetime) -> datetime | None:
         """Return the first scheduled time after an instant; None when the schedule has no times of its own."""
         match schedule:
-            case Every(period=period):
+            case IntervalSchedule(period=period):
                 return instant + timedelta(seconds=period)
-            case OnAttach():
+            case AttachSchedule():
                 return None
-            case Cron(fields=fields):
+            case CronSchedule(fields=fields):
                 pass
-            case Daily(at=at):
+            case DailySchedule(at=at):
                 fields = f"{at.minute} {at.hour} * * *"
         key = (fields, instant)
         if key not in self._known:
@@ -41,12 +41,12 @@ class Calendar:
 
     def _cron_after(self, fields: str, after: datetime) -> datetime | None:
         """Return the next cron time. Why with fixed offsets: cronsim loses times where clocks move by half an hour."""
-        if not Cron(fields=fields).follows_the_clock:
+        if not CronSchedule(fields=fields).follows_the_clock:
             return _first(fields, after, self.zone)
-        slot = _first(fields, after, timezone(self._offset(after)))
-        if slot is None or self._offset(slot) == self._offset(after):
-            return slot
-        change = self._change(after, slot)
+        scheduled_at = _first(fields, after, timezone(self._offset(after)))
+        if scheduled_at is None or self._offset(scheduled_at) == self._offset(after):
+            return scheduled_at
+        change = self._change(after, scheduled_at)
         return _first(fields, change - timedelta(seconds=1), timezone(self._offset(change)))
 
     def _offset(self, instant: datetime) -> timedelta:
@@ -65,20 +65,20 @@ class Calendar:
         """Return the last scheduled time in (after, until]; None when there is none."""
         for days in _SPANS:
             begin = max(after, until - timedelta(days=days))
-            slot = self.next_after(schedule, begin)
-            if slot is not None and slot <= until:
-                while (following := self.next_after(schedule, slot)) is not None and following <= until:
-                    slot = following
-                return slot
+            scheduled_at = self.next_after(schedule, begin)
+            if scheduled_at is not None and scheduled_at <= until:
+                while (following := self.next_after(schedule, scheduled_at)) is not None and following <= until:
+                    scheduled_at = following
+                return scheduled_at
             if begin == after:
                 return None
         return None
 
     def count(self, schedule: Schedule, after: datetime, until: datetime) -> int:
         """Count the scheduled times in (after, until], at most MOST."""
-        number, slot = 0, self.next_after(schedule, after)
-        while slot is not None and slot <= until and number < MOST:
-            number, slot = number + 1, self.next_after(schedule, slot)
+        number, scheduled_at = 0, self.next_after(schedule, after)
+        while scheduled_at is not None and scheduled_at <= until and number < MOST:
+            number, scheduled_at = number + 1, self.next_after(schedule, scheduled_at)
         return number
 
     def show(self, instant: datetime) -> str:
@@ -87,13 +87,13 @@ class Calendar:
         twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
         return f"{local:%Y-%m-%d %H:%M %Z}" if twice else f"{local:%Y-%m-%d %H:%M}"
 
-    def is_open(self, window: Window, instant: datetime) -> bool:
+    def is_open(self, window: TimeWindow, instant: datetime) -> bool:
         """Return True when the window is open at an instant."""
         return window.holds(instant.astimezone(self.zone).time())
 
-    def opens(self, window: Window, instant: datetime) -> datetime:
+    def opens(self, window: TimeWindow, instant: datetime) -> datetime:
         """Return when the window opens next after an instant."""
-        return self.next_after(Daily(at=window.begin), instant) or instant
+        return self.next_after(DailySchedule(at=window.begin), instant) or instant
 
 
 def _first(fields: str, after: datetime, zone: tzinfo) -> datetime | None:
@@ -103,5 +103,5 @@ def _first(fields: str, after: datetime, zone: tzinfo) -> datetime | None:
     """
     from cronsim import CronSim  # a run from cron needs no calendar
 
-    slots = (slot.astimezone(UTC) for slot in CronSim(fields, after.astimezone(zone)))
-    return next((slot for slot in slots if slot > after), None)
+    slots = (scheduled_at.astimezone(UTC) for scheduled_at in CronSim(fields, after.astimezone(zone)))
+    return next((scheduled_at for scheduled_at in slots if scheduled_at > after), None)

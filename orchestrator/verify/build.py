@@ -15,16 +15,23 @@ from orchestrator.domain.point import Finding, Verdict
 from orchestrator.verify.entry import (
     UNKNOWN,
     UNREAD,
-    Entry,
     Line,
+    ManifestEntry,
+    format_plain_line,
     line_of,
-    order,
     parse_listing,
-    plain_line,
+    sort_key,
     split_records,
     with_digest,
 )
-from orchestrator.verify.manifest import Header, Totals, read_manifest, rename_whole, write_lines, write_manifest
+from orchestrator.verify.manifest import (
+    ManifestHeader,
+    ManifestTotals,
+    read_manifest,
+    rename_whole,
+    write_lines,
+    write_manifest,
+)
 
 _FAN = 64  # spilled files open at once
 _PIECE = 1 << 18
@@ -94,7 +101,7 @@ def sorted_moves(moves: Iterable[tuple[bytes, str]], *, folder: str) -> Iterator
         name, digest = path, rest[16:].decode()
 
 
-class Spool:
+class DigestSpool:
     """Store on disk for digests that workers report in any order; it returns them in the manifest's order."""
 
     def __init__(self, folder: str) -> None:
@@ -129,17 +136,17 @@ _FEW = 1000  # findings that are held
 _INODES = 300_000  # inodes remembered for hard links inside the tree; what goes beyond is read instead
 _BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
 _NO_MOVE = (_BEHIND, "")
-_NO_ENTRY = Entry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
+_NO_ENTRY = ManifestEntry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class ManifestDraft:
     """Summary of a draft manifest. `unknown`: files still to be read, with their bytes.
 
     `findings`: the first files moved again with the old size and time but another digest: they rotted at one end.
     """
 
-    totals: Totals
+    totals: ManifestTotals
     unknown: int
     unknown_bytes: int
     findings: tuple[Finding, ...]
@@ -152,14 +159,14 @@ def draft_of(manifest: str) -> str:
 
 def build_manifest(
     manifest: str,
-    header: Header,
+    header: ManifestHeader,
     *,
     listing: Iterable[bytes],
     moved: Iterable[tuple[bytes, str]] = (),
-    linked: Iterable[Entry] = (),
+    linked: Iterable[ManifestEntry] = (),
     unread: Iterable[bytes] = (),
     itself: bool = False,
-) -> Built:
+) -> ManifestDraft:
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
     `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
@@ -168,14 +175,14 @@ def build_manifest(
     tells of this very tree as it was, so a file may have been moved into the inode that it had.
     """
     draft = draft_of(manifest)
-    merge = _Merge(header.digest, moved, linked, itself=itself)
+    merge = _ManifestMerge(header.digest, moved, linked, itself=itself)
     totals = write_lines(draft, header, _with_unread(merge.lines(listing), iter(unread)))
     if merge.wanted:
-        followers = _Followers(draft, merge.wanted)
+        followers = _HardLinkNames(draft, merge.wanted)
         write_manifest(draft, header, followers.entries())
         merge.unknown -= followers.found
         merge.unknown_bytes -= followers.found_bytes
-    return Built(
+    return ManifestDraft(
         totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes, findings=tuple(merge.findings),
     )  # fmt: skip
 
@@ -184,10 +191,10 @@ def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Lin
     """Yield the lines, merged with lines for what is missing because it could not be read."""
     name = next(unread, _BEHIND)
     for line in lines:
-        while order(name) < line[0]:
+        while sort_key(name) < line[0]:
             yield _unread(name)
             name = next(unread, _BEHIND)
-        if order(name) == line[0]:  # a folder whose inside could not be listed, or an older copy that stayed
+        if sort_key(name) == line[0]:  # a folder whose inside could not be listed, or an older copy that stayed
             name = next(unread, _BEHIND)
         yield line
     while name != _BEHIND:
@@ -196,10 +203,10 @@ def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Lin
 
 
 def _unread(name: bytes) -> Line:
-    return line_of(Entry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD))
+    return line_of(ManifestEntry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD))
 
 
-def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str]] = ()) -> Totals:
+def finish_manifest(manifest: str, built: ManifestDraft, filled: Iterable[tuple[int, str]] = ()) -> ManifestTotals:
     """Turn the draft into the manifest; `filled`: the digests read, by entry number in the draft, in rising order.
 
     Raises: ValueError when an entry is still unknown or `filled` names another: nothing is written then.
@@ -214,7 +221,7 @@ def finish_manifest(manifest: str, built: Built, filled: Iterable[tuple[int, str
     return totals
 
 
-def _filled(entries: Iterable[Entry], filled: Iterator[tuple[int, str]]) -> Iterator[Entry]:
+def _filled(entries: Iterable[ManifestEntry], filled: Iterator[tuple[int, str]]) -> Iterator[ManifestEntry]:
     number, digest = next(filled, (-1, ""))
     for at, entry in enumerate(entries):
         if not entry.digest.startswith(UNKNOWN):
@@ -228,11 +235,11 @@ def _filled(entries: Iterable[Entry], filled: Iterator[tuple[int, str]]) -> Iter
         raise ValueError(f"a digest was read for entry {number}, which needs none")
 
 
-class _Merge:
+class _ManifestMerge:
     """The three-way merge, with its counts."""
 
     def __init__(
-        self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Entry], *, itself: bool
+        self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[ManifestEntry], *, itself: bool
     ) -> None:
         self._itself = itself
         self._algorithm = algorithm + ":"
@@ -246,7 +253,7 @@ class _Merge:
         moved, linked = self._moved, self._linked
         fresh = next(moved, _NO_MOVE)
         old = next(linked, _NO_ENTRY)
-        fresh_key, old_key = order(fresh[0]), order(old[0])
+        fresh_key, old_key = sort_key(fresh[0]), sort_key(old[0])
         for record in listing:
             key = record[: record.index(b"//")] + b"//"
             digest = ""
@@ -258,10 +265,10 @@ class _Merge:
                 old = next(linked, _NO_ENTRY)
                 old_key = old[0] + b"//"
             new = old_key != key and digest.startswith(self._algorithm)
-            line = plain_line(record, digest) if new else None
+            line = format_plain_line(record, digest) if new else None
             yield line or line_of(self._known(parse_listing(record), digest, old if old_key == key else _NO_ENTRY))
 
-    def _known(self, entry: Entry, fresh: str, old: Entry) -> Entry:
+    def _known(self, entry: ManifestEntry, fresh: str, old: ManifestEntry) -> ManifestEntry:
         """Return the entry; a file with its known digest."""
         if entry[1] != "f":
             return entry
@@ -282,14 +289,14 @@ class _Merge:
             self.wanted.add(entry.inode)
         return entry
 
-    def _moved_again(self, entry: Entry, digest: str, old: Entry) -> None:
+    def _moved_again(self, entry: ManifestEntry, digest: str, old: ManifestEntry) -> None:
         same_kind = digest.partition(":")[0] == old.digest.partition(":")[0]
         if same_kind and digest != old.digest and len(self.findings) < _FEW:
             what = f"moved again with the size and time of the older copy, but as {digest} instead of {old.digest}"
             self.findings.append(Finding(path=entry.path, verdict=Verdict.ROTTEN, detail=what))
 
 
-class _Followers:
+class _HardLinkNames:
     """Further names of a file whose digest another name has: rsync reports only the first."""
 
     def __init__(self, draft: str, wanted: set[int]) -> None:
@@ -297,7 +304,7 @@ class _Followers:
         self._known = {e.inode: e for e in read_manifest(draft)[1] if e.inode in wanted and ":" in e.digest[1:]}
         self.found = self.found_bytes = 0
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ManifestEntry]:
         for entry in read_manifest(self._draft)[1]:
             leader = self._known.get(entry.inode) if entry.digest == UNKNOWN else None
             if leader is None or leader.digest.startswith(UNKNOWN):

@@ -9,14 +9,23 @@ import os
 import stat
 from typing import NamedTuple
 
-from orchestrator.verify.digest import Makers, Reader, Tree, hash_maker
-from orchestrator.verify.entry import EXACT, UNKNOWN, UNREAD, Entry, Tolerance, differences, never_here, same_time
+from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker
+from orchestrator.verify.entry import (
+    EXACT,
+    UNKNOWN,
+    UNREAD,
+    ManifestEntry,
+    Tolerance,
+    differences,
+    same_time,
+    was_never_copied,
+)
 
 # The words of domain.point.Verdict, whose import would double the start of a worker; a test holds the two together.
 MISSING, EDITED, ROTTEN, METADATA = "missing", "edited", "rotten", "metadata"
 UNREADABLE, UNPROVED = "unreadable", "unproved"
 
-_KINDS = {
+_ENTRY_TYPES = {
     stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l", stat.S_IFIFO: "p", stat.S_IFSOCK: "s", stat.S_IFBLK: "b",
     stat.S_IFCHR: "c",
 }  # fmt: skip
@@ -24,7 +33,7 @@ _GONE = (errno.ENOENT, errno.ENOTDIR)
 _REMEMBERED = 8192
 
 
-class Task(NamedTuple):
+class CheckTask(NamedTuple):
     """Work to do with each entry.
 
     `mode`: "check" compares; "fill" reads what has no digest yet; "digest" compares and makes digests of `algorithm`.
@@ -37,7 +46,7 @@ class Task(NamedTuple):
     since_ns: int = 0
 
 
-class Judgement(NamedTuple):
+class EntryVerdict(NamedTuple):
     """Result of judging an entry; no `verdict`: as in the manifest. `digest`: as the task requests, "" without one."""
 
     verdict: str
@@ -45,13 +54,13 @@ class Judgement(NamedTuple):
     digest: str
 
 
-_SOUND = Judgement("", "", "")
+_SOUND = EntryVerdict("", "", "")
 
 
-class Judge:
+class EntryChecker:
     """Judge of the entries of one tree."""
 
-    def __init__(self, tree: Tree, reader: Reader, task: Task) -> None:
+    def __init__(self, tree: OpenTree, reader: FileHasher, task: CheckTask) -> None:
         self._tree = tree
         self._reader = reader
         self._task = task
@@ -59,7 +68,7 @@ class Judge:
         self._makers: dict[str, Makers | None] = {}
         self._seen: dict[tuple[int, str], str] = {}
 
-    def judge(self, entry: Entry) -> Judgement:
+    def judge(self, entry: ManifestEntry) -> EntryVerdict:
         """Judge one entry."""
         if entry[1] != "f":
             return self._name(entry) if self._checks else _SOUND
@@ -72,18 +81,20 @@ class Judge:
         try:
             return self._file(entry, fd)
         except OSError as error:
-            return Judgement(UNREADABLE, f"reading fails: {error.strerror}", self._none())
+            return EntryVerdict(UNREADABLE, f"reading fails: {error.strerror}", self._none())
         finally:
             os.close(fd)
 
-    def _file(self, entry: Entry, fd: int) -> Judgement:
+    def _file(self, entry: ManifestEntry, fd: int) -> EntryVerdict:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
-            return Judgement(EDITED, differences(entry, as_entry(entry.path, before))[0], self._none())
+            return EntryVerdict(EDITED, differences(entry, as_entry(entry.path, before))[0], self._none())
         promised = entry[10].removeprefix(UNKNOWN)
         makers = self._makers_for(promised)
         if makers is None:
-            return Judgement(UNPROVED, f"nothing here can make the digest {promised.partition(':')[0]}", self._none())
+            return EntryVerdict(
+                UNPROVED, f"nothing here can make the digest {promised.partition(':')[0]}", self._none()
+            )
         if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, promised))) is not None:
             return self._sound(entry, before, made)
         digests = self._reader.digest(fd, before.st_size, makers)
@@ -91,12 +102,12 @@ class Judge:
             return self._accuse(entry, fd, before, digests)
         made = f"{self._task.algorithm}:{digests[-1]}" if self._task.mode != "check" else ""
         if self._task.mode != "check" and not _same(before, os.fstat(fd)):
-            return Judgement(EDITED, "changed while it was read", self._none())
+            return EntryVerdict(EDITED, "changed while it was read", self._none())
         if before.st_nlink > 1 and promised:
             self._remember(before.st_ino, promised, made)
         return self._sound(entry, before, made)
 
-    def _sound(self, entry: Entry, found: os.stat_result, made: str) -> Judgement:
+    def _sound(self, entry: ManifestEntry, found: os.stat_result, made: str) -> EntryVerdict:
         """Judge the metadata of a file whose bytes match the manifest."""
         if (
             found.st_mtime_ns == entry[3]
@@ -105,14 +116,14 @@ class Judge:
             and found.st_gid == entry[6]
             and found.st_size == entry[2]
         ):
-            return Judgement("", "", made) if made else _SOUND
+            return EntryVerdict("", "", made) if made else _SOUND
         if not self._checks:
             same = found.st_mtime_ns == entry.mtime_ns and found.st_size == entry.size
-            return Judgement("", "", made) if same else Judgement(EDITED, "changed since it was listed", UNREAD)
+            return EntryVerdict("", "", made) if same else EntryVerdict(EDITED, "changed since it was listed", UNREAD)
         told = differences(entry, as_entry(entry.path, found), self._task.tolerance)
-        return Judgement(METADATA, "; ".join(told), made) if told else Judgement("", "", made)
+        return EntryVerdict(METADATA, "; ".join(told), made) if told else EntryVerdict("", "", made)
 
-    def _accuse(self, entry: Entry, fd: int, before: os.stat_result, first: tuple[str, ...]) -> Judgement:
+    def _accuse(self, entry: ManifestEntry, fd: int, before: os.stat_result, first: tuple[str, ...]) -> EntryVerdict:
         """Return the verdict on a file whose digest differs from the manifest."""
         promised = entry.digest.removeprefix(UNKNOWN)
         algorithm, _, wanted = promised.partition(":")
@@ -120,17 +131,17 @@ class Judge:
         second = self._reader.again(fd, self._makers_for(promised) or ())
         after = os.fstat(fd)
         if not _same(before, after):
-            return Judgement(EDITED, "changed while it was read", self._none())
+            return EntryVerdict(EDITED, "changed while it was read", self._none())
         if second != first:
             now = "as promised" if second[0] == wanted else second[0]
-            return Judgement(UNREADABLE, f"two readings differ: {algorithm}:{first[0]}, then {now}", kept)
+            return EntryVerdict(UNREADABLE, f"two readings differ: {algorithm}:{first[0]}, then {now}", kept)
         what = f"{algorithm}:{second[0]}, promised {promised}"
         here = as_entry(entry.path, after)
         if here.size != entry.size or not same_time(entry.mtime_ns, here.mtime_ns, self._task.tolerance):
-            return Judgement(EDITED, "; ".join((what, *differences(entry, here, self._task.tolerance))), kept)
-        return Judgement(ROTTEN, f"{what}; {self._how(entry, after)}", kept)
+            return EntryVerdict(EDITED, "; ".join((what, *differences(entry, here, self._task.tolerance))), kept)
+        return EntryVerdict(ROTTEN, f"{what}; {self._how(entry, after)}", kept)
 
-    def _how(self, entry: Entry, found: os.stat_result) -> str:
+    def _how(self, entry: ManifestEntry, found: os.stat_result) -> str:
         """Explain from the inode how bytes changed while size and time did not."""
         if found.st_ino != entry.inode:
             return "size and time as promised, in another inode: replaced with its time kept, or wrong from the start"
@@ -138,7 +149,7 @@ class Judge:
             return "nothing was written to it since: it rotted"
         return "size and time as promised: it rotted, or an edit put its time back"
 
-    def _name(self, entry: Entry) -> Judgement:
+    def _name(self, entry: ManifestEntry) -> EntryVerdict:
         """Judge an entry without content."""
         try:
             found = self._tree.stat(entry.path)
@@ -146,28 +157,28 @@ class Judge:
         except OSError as error:
             return self._closed(entry, error)
         told = differences(entry, as_entry(entry.path, found, target), self._task.tolerance)
-        verdict = METADATA if _KINDS.get(stat.S_IFMT(found.st_mode)) == entry.kind else EDITED
-        return Judgement(verdict, "; ".join(told), "") if told else _SOUND
+        verdict = METADATA if _ENTRY_TYPES.get(stat.S_IFMT(found.st_mode)) == entry.kind else EDITED
+        return EntryVerdict(verdict, "; ".join(told), "") if told else _SOUND
 
-    def _unproved(self, entry: Entry) -> Judgement:
+    def _unproved(self, entry: ManifestEntry) -> EntryVerdict:
         try:
             self._tree.stat(entry.path)
         except OSError as error:
-            if not (error.errno in _GONE and never_here(entry)):
+            if not (error.errno in _GONE and was_never_copied(entry)):
                 return self._closed(entry, error)
-        return Judgement(UNPROVED, "it could not be read when it was copied", "")
+        return EntryVerdict(UNPROVED, "it could not be read when it was copied", "")
 
-    def _closed(self, entry: Entry, error: OSError) -> Judgement:
+    def _closed(self, entry: ManifestEntry, error: OSError) -> EntryVerdict:
         """Judge an entry that cannot be opened."""
         if error.errno in _GONE:
-            return Judgement(MISSING, "not there", self._none())
+            return EntryVerdict(MISSING, "not there", self._none())
         try:
             found = self._tree.stat(entry.path)
         except OSError:
-            return Judgement(UNREADABLE, f"it does not open: {error.strerror}", self._none())
-        if _KINDS.get(stat.S_IFMT(found.st_mode)) != entry.kind:
-            return Judgement(EDITED, differences(entry, as_entry(entry.path, found))[0], self._none())
-        return Judgement(UNREADABLE, f"it does not open: {error.strerror}", self._none())
+            return EntryVerdict(UNREADABLE, f"it does not open: {error.strerror}", self._none())
+        if _ENTRY_TYPES.get(stat.S_IFMT(found.st_mode)) != entry.kind:
+            return EntryVerdict(EDITED, differences(entry, as_entry(entry.path, found))[0], self._none())
+        return EntryVerdict(UNREADABLE, f"it does not open: {error.strerror}", self._none())
 
     def _none(self) -> str:
         """Return the value in place of a digest where there can be none."""
@@ -190,10 +201,10 @@ class Judge:
         self._seen[inode, promised] = made
 
 
-def as_entry(path: bytes, found: os.stat_result, target: bytes = b"") -> Entry:
+def as_entry(path: bytes, found: os.stat_result, target: bytes = b"") -> ManifestEntry:
     """Convert a stat result to an entry."""
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "D")
-    return Entry(
+    kind = _ENTRY_TYPES.get(stat.S_IFMT(found.st_mode), "D")
+    return ManifestEntry(
         path, kind, found.st_size if kind == "f" else 0, found.st_mtime_ns, stat.S_IMODE(found.st_mode), found.st_uid,
         found.st_gid, found.st_nlink, found.st_ino, target,
     )  # fmt: skip

@@ -14,15 +14,24 @@ When digests of the tree are at hand, bytes are judged too:
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.entry import EXACT, UNREAD, Entry, Tolerance, differences, never_here, order, same_time
+from orchestrator.verify.entry import (
+    EXACT,
+    UNREAD,
+    ManifestEntry,
+    Tolerance,
+    differences,
+    same_time,
+    sort_key,
+    was_never_copied,
+)
 
 _BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
 _NO_DIGEST = (_BEHIND, "")
 
 
 def compare(
-    promised: Iterable[Entry],
-    found: Iterable[Entry],
+    promised: Iterable[ManifestEntry],
+    found: Iterable[ManifestEntry],
     *,
     digests: Iterable[tuple[bytes, str]] | None = None,
     tolerance: Tolerance = EXACT,
@@ -30,22 +39,22 @@ def compare(
     """Yield all differences, in order. All input is sorted; `digests`: of the tree, by the manifest's algorithm."""
     told = iter(digests or ())
     path, digest = next(told, _NO_DIGEST)
-    for promise, here in joined(promised, found):
-        if promise is None or here is None:
-            yield _only_one(promise, here)
+    for expected, here in join_sorted(promised, found):
+        if expected is None or here is None:
+            yield _only_one(expected, here)
             continue
-        key = order(promise.path)
-        while order(path) < key:
+        key = sort_key(expected.path)
+        while sort_key(path) < key:
             path, digest = next(told, _NO_DIGEST)
-        known = digest if path == promise.path else ""
-        if digests is not None and not known and promise.kind == here.kind == "f" and promise.digest != UNREAD:
-            yield _finding(promise.path, Verdict.UNREADABLE, "it was not read")
-        finding = judge(promise, here, known, tolerance)
+        known = digest if path == expected.path else ""
+        if digests is not None and not known and expected.kind == here.kind == "f" and expected.digest != UNREAD:
+            yield _finding(expected.path, Verdict.UNREADABLE, "it was not read")
+        finding = compare_entry(expected, here, known, tolerance)
         if finding is not None:
             yield finding
 
 
-def extras(promised: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
+def find_extras(promised: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
     """Yield the paths that the manifest does not have; the workers find the other differences."""
     names = iter(promised)
     last = b""
@@ -63,29 +72,33 @@ def _extra(path: bytes) -> Finding:
     return _finding(path, Verdict.EXTRA, "not in the manifest")
 
 
-def judge(promise: Entry, here: Entry, digest: str = "", tolerance: Tolerance = EXACT) -> Finding | None:
+def compare_entry(
+    expected: ManifestEntry, here: ManifestEntry, digest: str = "", tolerance: Tolerance = EXACT
+) -> Finding | None:
     """Return the finding on one entry that both sides have. `digest` "": the file was not read."""
-    told = differences(promise, here, tolerance)
-    if promise.kind != here.kind:
-        return _finding(promise.path, Verdict.EDITED, *told)
-    if promise.kind == "f" and ":" not in promise.digest:
-        return _finding(promise.path, Verdict.UNPROVED, "it could not be read when it was copied")
-    same = here.size == promise.size and same_time(promise.mtime_ns, here.mtime_ns, tolerance)
-    if digest and digest != promise.digest:
-        told = (f"{digest}, promised {promise.digest}", *told)
-        return _finding(promise.path, Verdict.ROTTEN if same else Verdict.EDITED, *told)
-    if here.size != promise.size:
-        return _finding(promise.path, Verdict.EDITED, *told)
-    return _finding(promise.path, Verdict.METADATA, *told) if told else None
+    told = differences(expected, here, tolerance)
+    if expected.kind != here.kind:
+        return _finding(expected.path, Verdict.EDITED, *told)
+    if expected.kind == "f" and ":" not in expected.digest:
+        return _finding(expected.path, Verdict.UNPROVED, "it could not be read when it was copied")
+    same = here.size == expected.size and same_time(expected.mtime_ns, here.mtime_ns, tolerance)
+    if digest and digest != expected.digest:
+        told = (f"{digest}, promised {expected.digest}", *told)
+        return _finding(expected.path, Verdict.ROTTEN if same else Verdict.EDITED, *told)
+    if here.size != expected.size:
+        return _finding(expected.path, Verdict.EDITED, *told)
+    return _finding(expected.path, Verdict.METADATA, *told) if told else None
 
 
-def joined(left: Iterable[Entry], right: Iterable[Entry]) -> Iterator[tuple[Entry | None, Entry | None]]:
+def join_sorted(
+    left: Iterable[ManifestEntry], right: Iterable[ManifestEntry]
+) -> Iterator[tuple[ManifestEntry | None, ManifestEntry | None]]:
     """Yield the entries of two sorted streams, side by side; None where one side has none."""
     lefts, rights = iter(left), iter(right)
     one, two = next(lefts, None), next(rights, None)
     while one is not None or two is not None:
-        first = order(one.path) if one is not None else _BEHIND
-        second = order(two.path) if two is not None else _BEHIND
+        first = sort_key(one.path) if one is not None else _BEHIND
+        second = sort_key(two.path) if two is not None else _BEHIND
         yield (one if first <= second else None), (two if second <= first else None)
         if first <= second:
             one = next(lefts, None)
@@ -93,12 +106,12 @@ def joined(left: Iterable[Entry], right: Iterable[Entry]) -> Iterator[tuple[Entr
             two = next(rights, None)
 
 
-def _only_one(promise: Entry | None, here: Entry | None) -> Finding:
+def _only_one(expected: ManifestEntry | None, here: ManifestEntry | None) -> Finding:
     if here is not None:
         return _extra(here.path)
-    if promise is not None and never_here(promise):
-        return _finding(promise.path, Verdict.UNPROVED, "it could not be read when it was copied")
-    return _finding(promise.path if promise else b"", Verdict.MISSING, "not there")
+    if expected is not None and was_never_copied(expected):
+        return _finding(expected.path, Verdict.UNPROVED, "it could not be read when it was copied")
+    return _finding(expected.path if expected else b"", Verdict.MISSING, "not there")
 
 
 def _finding(path: bytes, verdict: Verdict, *details: str) -> Finding:

@@ -10,14 +10,14 @@ from itertools import groupby
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.compare import joined
-from orchestrator.verify.entry import UNREAD, Entry, differences, parse_listing, with_digest
+from orchestrator.verify.compare import join_sorted
+from orchestrator.verify.entry import UNREAD, ManifestEntry, differences, parse_listing, with_digest
 
 # "sha256sum: './a b': Input/output error", "find: ./a: Permission denied"
 _TROUBLE = re.compile(rb".*?'?\./(.*?)'?: ([^:]+)", re.DOTALL)
 
 
-class Side:
+class SortedListing:
     """A stream of one side's sorted records as entries with digests.
 
     `troubles`: why something could not be read, by its path; complete once the first entry is there.
@@ -31,7 +31,7 @@ class Side:
         self.troubles: dict[bytes, str] = {}
         self.entries = self.files = self.bytes = 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ManifestEntry]:
         for path, records in groupby(self._records, key=lambda record: record.partition(b"//")[0]):
             entry = self._entry(path, records)
             if entry is None:
@@ -40,7 +40,7 @@ class Side:
             yield entry
         if not self._whole:
             raise ProofFailed(
-                "a listing broke off before its end: nothing is proved", cure="verify again; look at the machine's /tmp"
+                "a listing broke off before its end: nothing is proved", hint="verify again; look at the machine's /tmp"
             )
 
     def trouble(self, path: bytes) -> str | None:
@@ -56,7 +56,7 @@ class Side:
         """Return why a file has no digest."""
         return self.troubles.get(path, self._other)
 
-    def _entry(self, path: bytes, records: Iterable[bytes]) -> Entry | None:
+    def _entry(self, path: bytes, records: Iterable[bytes]) -> ManifestEntry | None:
         entry, digest = None, ""
         for record in records:
             told = record[len(path) + 2 :]
@@ -82,49 +82,51 @@ class Side:
             self._other = words.decode("utf-8", "replace").strip()
 
 
-def compare_sides(source: Side, target: Side) -> Iterator[tuple[Finding, bool]]:
+def compare_sides(source: SortedListing, target: SortedListing) -> Iterator[tuple[Finding, bool]]:
     """Yield all differences, in order; True: the source cannot be read, which is no fault of the copy."""
-    for promise, here in joined(source, target):
-        if promise is None:
+    for expected, here in join_sorted(source, target):
+        if expected is None:
             if here is not None:
                 yield _only_target(here, source)
         elif here is None:
-            yield _only_source(promise, target)
+            yield _only_source(expected, target)
         else:
-            yield from _both(promise, here, source, target)
+            yield from _both(expected, here, source, target)
 
 
-def _only_target(here: Entry, source: Side) -> tuple[Finding, bool]:
+def _only_target(here: ManifestEntry, source: SortedListing) -> tuple[Finding, bool]:
     why = source.trouble(here.path)
     if why:
         return _finding(here.path, Verdict.UNPROVED, f"its folder cannot be read on the source ({why})"), False
     return _finding(here.path, Verdict.EXTRA, "the source's snapshot does not have it"), False
 
 
-def _only_source(promise: Entry, target: Side) -> tuple[Finding, bool]:
-    why = target.trouble(promise.path)
+def _only_source(expected: ManifestEntry, target: SortedListing) -> tuple[Finding, bool]:
+    why = target.trouble(expected.path)
     if why:
-        return _finding(promise.path, Verdict.UNREADABLE, f"its folder cannot be read on the target ({why})"), False
-    return _finding(promise.path, Verdict.MISSING, "the source's snapshot has it"), False
+        return _finding(expected.path, Verdict.UNREADABLE, f"its folder cannot be read on the target ({why})"), False
+    return _finding(expected.path, Verdict.MISSING, "the source's snapshot has it"), False
 
 
-def _both(promise: Entry, here: Entry, source: Side, target: Side) -> Iterator[tuple[Finding, bool]]:
-    path, told = here.path, differences(promise, here)
-    for entry, side, at_source in ((promise, source, True), (here, target, False)):
+def _both(
+    expected: ManifestEntry, here: ManifestEntry, source: SortedListing, target: SortedListing
+) -> Iterator[tuple[Finding, bool]]:
+    path, told = here.path, differences(expected, here)
+    for entry, side, at_source in ((expected, source, True), (here, target, False)):
         why = side.troubles.get(path) if entry.kind == "d" else None
         if entry.digest == UNREAD:
             why = side.why_unread(path)
         if why:
             called = "source" if at_source else "target"
             yield _finding(path, Verdict.UNREADABLE, f"it cannot be read on the {called} ({why})"), at_source
-    if promise.kind != here.kind:
+    if expected.kind != here.kind:
         yield _finding(path, Verdict.EDITED, *told), False
-    elif UNREAD in (promise.digest, here.digest):
+    elif UNREAD in (expected.digest, here.digest):
         if here.digest != UNREAD:
             yield _finding(path, Verdict.UNPROVED, "it cannot be read on the source"), False
-    elif promise.digest != here.digest:
-        same = promise.size == here.size and promise.mtime_ns == here.mtime_ns
-        digests = f"{here.digest} on the target, {promise.digest} on the source"
+    elif expected.digest != here.digest:
+        same = expected.size == here.size and expected.mtime_ns == here.mtime_ns
+        digests = f"{here.digest} on the target, {expected.digest} on the source"
         yield _finding(path, Verdict.ROTTEN if same else Verdict.EDITED, digests, *told), False
     elif told:
         yield _finding(path, Verdict.METADATA, *told), False

@@ -47,7 +47,7 @@ def hash_maker(algorithm: str) -> Callable[[], Hash]:
     raise ValueError(f"no such digest here: {algorithm}")
 
 
-class Tree:
+class OpenTree:
     """A tree whose entries are opened by their path below the root; the root may also be a single file.
 
     Each folder on the way is opened without following links, and stays open while the next entries lie in it, too: names come
@@ -121,7 +121,7 @@ class Tree:
         return fd
 
 
-class Reader:
+class FileHasher:
     """Reader of open files with one buffer, which returns their digests in order. `told` receives the bytes read."""
 
     def __init__(self, told: Callable[[int], None], *, drop: bool = True) -> None:

@@ -1,4 +1,4 @@
-r"""One entry of a tree in a manifest, and its line there. Everything is sorted by `order`.
+r"""One entry of a tree in a manifest, and its line there. Everything is sorted by `sort_key`.
 
 A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between.
 In names only \\, newline, TAB and CR are escaped; every other byte stands as it is.
@@ -21,10 +21,10 @@ from orchestrator.domain.plan import Command, Effect
 NO_CONTENT = "-"  # not a regular file
 UNREAD = "!"  # a file that could not be read when it was copied
 UNKNOWN = "?"  # in a draft: still to be read; "?xxh128:…": read it, but this much is promised already
-KINDS = {
+ENTRY_TYPES = {
     b"f": "f", b"d": "d", b"l": "l", b"p": "p", b"s": "s", b"b": "b", b"c": "c", b"D": "D",
 }  # fmt: skip
-KIND_NAMES = {
+ENTRY_TYPE_NAMES = {
     "f": "file", "d": "directory", "l": "symlink", "p": "pipe", "s": "socket", "b": "block device",
     "c": "character device", "D": "door",
 }  # fmt: skip
@@ -35,10 +35,10 @@ _SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r"}
 _LONG = {b"\\": b"\\", b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
-new_entry: Callable[..., "Entry"] = tuple.__new__  # half the cost of Entry(…), a million times
+new_entry: Callable[..., "ManifestEntry"] = tuple.__new__  # half the cost of Entry(…), a million times
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """One entry. `path` is below the root, b"" the root itself; `size` is 0 for all but regular files."""
 
     path: bytes
@@ -54,18 +54,18 @@ class Entry(NamedTuple):
     digest: str = NO_CONTENT
 
 
-def never_here(entry: Entry) -> bool:
+def was_never_copied(entry: ManifestEntry) -> bool:
     """Return True when the manifest lists an entry only as unreadable at the source, so that it is missing."""
     return entry.digest == UNREAD and not entry.inode
 
 
-def with_digest(entry: Entry, digest: str) -> Entry:
+def with_digest(entry: ManifestEntry, digest: str) -> ManifestEntry:
     """Return the entry with another digest."""
-    return new_entry(Entry, (*entry[:10], digest))
+    return new_entry(ManifestEntry, (*entry[:10], digest))
 
 
 Line = tuple[bytes, int, bytes]
-"""An entry as it is written: its key in `order`, the bytes of a regular file or -1, the line."""
+"""An entry as it is written: its key in `sort_key`, the bytes of a regular file or -1, the line."""
 
 
 class Tolerance(NamedTuple):
@@ -80,12 +80,12 @@ class Tolerance(NamedTuple):
 EXACT = Tolerance()
 
 
-def order(path: bytes) -> bytes:
+def sort_key(path: bytes) -> bytes:
     """Return the sort key of a path: no key begins another, so raw records that begin with it sort alike."""
     return path + b"//"
 
 
-def below(path: bytes, prefix: bytes) -> bytes | None:
+def path_below(path: bytes, prefix: bytes) -> bytes | None:
     """Return `path` relative to `prefix`; None when it lies elsewhere."""
     if not prefix or path == prefix:
         return b"" if prefix else path
@@ -109,7 +109,7 @@ def _long(match: re.Match[bytes]) -> bytes:
         raise ValueError(f"a backslash that begins no escape: {match[0]!r}") from None
 
 
-def format_line(entry: Entry) -> bytes:
+def format_line(entry: ManifestEntry) -> bytes:
     """Return the entry's line, newline included."""
     path, kind, size, mtime_ns, mode, uid, gid, nlink, inode, target, digest = entry
     line = f"{digest}\t{kind}\t{size}\t{mtime_ns}\t{mode:o}\t{uid}\t{gid}\t{nlink}\t{inode}\t".encode("ascii")
@@ -118,26 +118,26 @@ def format_line(entry: Entry) -> bytes:
     return b"%b%b\n" % (line, escape(path) if special(path) else path)
 
 
-def line_of(entry: Entry) -> Line:
+def line_of(entry: ManifestEntry) -> Line:
     """Return the entry as it is written."""
     return entry[0] + b"//", entry[2] if entry[1] == "f" else -1, format_line(entry)
 
 
-def parse_line(line: bytes) -> Entry:
+def parse_line(line: bytes) -> ManifestEntry:
     """Parse a line without its newline into an entry. Raises: ValueError."""
     digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path, *rest = line.split(b"\t")
-    if len(rest) != (kind == b"l") or kind not in KINDS:
+    if len(rest) != (kind == b"l") or kind not in ENTRY_TYPES:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
-    return new_entry(Entry, (
-        unescape(path) if b"\\" in path else path, KINDS[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
+    return new_entry(ManifestEntry, (
+        unescape(path) if b"\\" in path else path, ENTRY_TYPES[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
         int(gid), int(nlink), int(inode), unescape(rest[0]) if rest else b"", digest.decode("ascii"),
     ))  # fmt: skip
 
 
-def differences(promised: Entry, found: Entry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
+def differences(promised: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
     """Return the differences in kind, size, time, mode, owner or link target; such as "mode 600, promised 644"."""
     if found.kind != promised.kind:
-        return (f"a {KIND_NAMES[found.kind]}, promised a {KIND_NAMES[promised.kind]}",)
+        return (f"a {ENTRY_TYPE_NAMES[found.kind]}, promised a {ENTRY_TYPE_NAMES[promised.kind]}",)
     told = []
     if found.size != promised.size:
         told.append(f"size {found.size}, promised {promised.size}")
@@ -220,22 +220,22 @@ def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise ValueError(f"the output breaks off in the middle of a record: {rest[-200:]!r}")
 
 
-def parse_listing(record: bytes) -> Entry:
+def parse_listing(record: bytes) -> ManifestEntry:
     """Parse one record into an entry; a regular file's digest is still unknown. Raises: ValueError."""
     path, _, rest = record.partition(b"//")
     kind, size, mtime, mode, uid, gid, nlink, inode, target = rest.split(b"\t", 8)
     seconds, nanos = mtime[:-11], mtime[-10:-1]  # find writes ten decimals, the last is 0
     mtime_ns = int(seconds) * 1_000_000_000 + int(nanos)  # also before 1970: -2.5 is second -2 and half a second more
-    if kind not in KINDS:
+    if kind not in ENTRY_TYPES:
         raise ValueError(f"an entry of unknown kind: {record!r}")
     plain = kind == b"f"
-    return new_entry(Entry, (
-        path, KINDS[kind], int(size) if plain else 0, mtime_ns, int(mode, 8), int(uid), int(gid), int(nlink),
+    return new_entry(ManifestEntry, (
+        path, ENTRY_TYPES[kind], int(size) if plain else 0, mtime_ns, int(mode, 8), int(uid), int(gid), int(nlink),
         int(inode), target, UNKNOWN if plain else NO_CONTENT,
     ))  # fmt: skip
 
 
-def plain_line(record: bytes, digest: str) -> Line | None:
+def format_plain_line(record: bytes, digest: str) -> Line | None:
     """Return the written line of a regular file with its digest; None where that takes more than moving text.
 
     Why: most files of a copy are such, and a line of text is half the work of an entry.

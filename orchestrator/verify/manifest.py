@@ -9,15 +9,15 @@ from itertools import chain
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.verify.entry import Entry, Line, escape, line_of, parse_line, unescape
-from orchestrator.verify.manifest_lines import FORMAT, Damaged, packed_lines
+from orchestrator.verify.entry import Line, ManifestEntry, escape, line_of, parse_line, unescape
+from orchestrator.verify.manifest_lines import FORMAT, ManifestDamaged, packed_lines
 
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class ManifestHeader:
     """Header of a manifest. `digest`: the algorithm that the point uses."""
 
     job: str
@@ -28,7 +28,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class ManifestTotals:
     """Totals of a manifest."""
 
     entries: int
@@ -36,16 +36,16 @@ class Totals:
     bytes: int
 
 
-def write_manifest(path: str, header: Header, entries: Iterable[Entry]) -> Totals:
+def write_manifest(path: str, header: ManifestHeader, entries: Iterable[ManifestEntry]) -> ManifestTotals:
     """Write the sorted entries as one whole file that appears at once. Raises: ValueError · OSError."""
     return write_lines(path, header, map(line_of, entries))
 
 
-def write_lines(path: str, header: Header, lines: Iterable[Line]) -> Totals:
+def write_lines(path: str, header: ManifestHeader, lines: Iterable[Line]) -> ManifestTotals:
     """Write entries in their written form in the same way. A thread compresses them while the next ones are made."""
     part = f"{path}.part"
     pack = zlib.compressobj(1, wbits=31)
-    counts = _Counts()
+    counts = _LineCounter()
     with open(part, "wb", opener=_for_us) as file, ThreadPoolExecutor(1) as packer:
         last = packer.submit(lambda: file.write(pack.compress(_heading(header))))
         for batch in counts.batches(lines):
@@ -66,15 +66,15 @@ def _for_us(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
-class _Counts:
+class _LineCounter:
     """Counter of lines on their way that also checks their order."""
 
     def __init__(self) -> None:
         self._entries = self._files = self._bytes = 0
 
     @property
-    def totals(self) -> Totals:
-        return Totals(entries=self._entries, files=self._files, bytes=self._bytes)
+    def totals(self) -> ManifestTotals:
+        return ManifestTotals(entries=self._entries, files=self._files, bytes=self._bytes)
 
     def batches(self, lines: Iterable[Line]) -> Iterator[bytes]:
         """Yield the lines, many at once. Raises: ValueError."""
@@ -105,7 +105,7 @@ def rename_whole(old: str, new: str) -> None:
         os.close(folder)
 
 
-def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[Header, Iterator[Entry]]:
+def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, Iterator[ManifestEntry]]:
     """Return the header, and the entries as they are read; `prefix`: only what lies there, as seen from there.
 
     Raises: ProofFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
@@ -113,11 +113,11 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[Header, Iterator[E
     try:
         lines = packed_lines(path)
         told, first = _read_heading(lines)
-        header = Header(
+        header = ManifestHeader(
             job=told["job"], source=told["source"], point=told["point"], digest=told["digest"],
             created=datetime.fromisoformat(told["created"]).astimezone(UTC),
         )  # fmt: skip
-    except (Damaged, KeyError, ValueError) as error:
+    except (ManifestDamaged, KeyError, ValueError) as error:
         raise _failed(path, error) from error
     return header, _entries(path, chain(first, lines), prefix)
 
@@ -134,7 +134,7 @@ def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
             name = unescape(name) if b"\\" in name else name
             key = name + b"//"
             if key <= last:
-                raise Damaged(f"{path}: entries out of order, or twice: {name!r}")
+                raise ManifestDamaged(f"{path}: entries out of order, or twice: {name!r}")
             last = key
             if not prefix:
                 yield name
@@ -144,7 +144,7 @@ def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
         raise _failed(path, error) from error
 
 
-def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[Entry]:
+def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[ManifestEntry]:
     last = b""
     inside = prefix + b"/"
     try:
@@ -152,7 +152,7 @@ def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[Entry
             entry = parse_line(line)
             key = entry[0] + b"//"
             if key <= last:
-                raise Damaged(f"{path}: entries out of order, or twice: {entry.path!r}")
+                raise ManifestDamaged(f"{path}: entries out of order, or twice: {entry.path!r}")
             last = key
             if not prefix:
                 yield entry
@@ -163,13 +163,13 @@ def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[Entry
 
 
 def _failed(path: str, error: Exception) -> ProofFailed:
-    why = str(error) if isinstance(error, Damaged) else f"{path}: the manifest is damaged: {error}"
+    why = str(error) if isinstance(error, ManifestDamaged) else f"{path}: the manifest is damaged: {error}"
     return ProofFailed(
-        why, cure="the copy itself may be sound: bring the manifest back from another place, if there is one"
+        why, hint="the copy itself may be sound: bring the manifest back from another place, if there is one"
     )
 
 
-def _heading(header: Header) -> bytes:
+def _heading(header: ManifestHeader) -> bytes:
     told = {"job": header.job, "source": header.source, "point": header.point, "digest": header.digest}
     lines = [f"# {name}: ".encode() + escape(os.fsencode(value)) for name, value in told.items()]
     created = f"# created: {header.created.astimezone(UTC).isoformat()}".encode()

@@ -8,7 +8,7 @@ FORMAT = b"# poolferry manifest 1"
 _END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
 
 
-class Damaged(ValueError):
+class ManifestDamaged(ValueError):
     """A manifest that is cut, damaged, or none at all."""
 
 
@@ -19,7 +19,9 @@ def packed_lines(path: str) -> Iterator[bytes]:
     """
     lines = _unpacked(path)
     if next(lines, None) != FORMAT:
-        raise Damaged(f"{path}: not a manifest that this version can read (it does not begin with {FORMAT.decode()!r})")
+        raise ManifestDamaged(
+            f"{path}: not a manifest that this version can read (it does not begin with {FORMAT.decode()!r})"
+        )
     yield FORMAT
     entries = 0
     for line in lines:
@@ -27,13 +29,13 @@ def packed_lines(path: str) -> Iterator[bytes]:
             return _check_end(path, line, entries, next(lines, None))
         entries += not line.startswith(b"#")
         yield line
-    raise Damaged(f"{path}: the manifest is cut short: its last line '# end …' is missing")
+    raise ManifestDamaged(f"{path}: the manifest is cut short: its last line '# end …' is missing")
 
 
 def _check_end(path: str, line: bytes, entries: int, after: bytes | None) -> None:
     match = _END.fullmatch(line)
     if not match or int(match[1]) != entries or after is not None:
-        raise Damaged(f"{path}: the manifest is damaged: it ends with {line!r} after {entries} entries")
+        raise ManifestDamaged(f"{path}: the manifest is damaged: it ends with {line!r} after {entries} entries")
 
 
 def _unpacked(path: str) -> Iterator[bytes]:
@@ -45,6 +47,6 @@ def _unpacked(path: str) -> Iterator[bytes]:
                 *lines, rest = (rest + unpack.decompress(packed)).split(b"\n")
                 yield from lines
         except zlib.error as error:
-            raise Damaged(f"{path}: the manifest is damaged: {error}") from None
+            raise ManifestDamaged(f"{path}: the manifest is damaged: {error}") from None
     if not unpack.eof or unpack.unused_data or rest:
-        raise Damaged(f"{path}: the manifest is cut short, or something follows it")
+        raise ManifestDamaged(f"{path}: the manifest is cut short, or something follows it")

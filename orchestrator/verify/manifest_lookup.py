@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.process.scripts import script_command
-from orchestrator.verify.entry import Entry, escape, parse_line
+from orchestrator.verify.entry import ManifestEntry, escape, parse_line
 
 _MARK = re.compile(rb"=(\d+)")
 _SPECIAL = re.compile(rb"[\\.\[*^$]")  # of grep's basic patterns
@@ -20,13 +20,15 @@ def lookup_command(host: Host, manifests: Sequence[str], paths: Iterable[bytes])
     return script_command("verify", "look-up-lines.sh", sought, *manifests, effect=Effect.READS, host=host)
 
 
-def parse_lookup(output: bytes, manifests: Sequence[str], paths: Iterable[bytes]) -> Mapping[str, dict[bytes, Entry]]:
+def parse_lookup(
+    output: bytes, manifests: Sequence[str], paths: Iterable[bytes]
+) -> Mapping[str, dict[bytes, ManifestEntry]]:
     """Return the entries of the paths, by manifest. Raises: ValueError for an output that is cut short."""
-    found: dict[str, dict[bytes, Entry]] = {manifest: {} for manifest in manifests}
+    found: dict[str, dict[bytes, ManifestEntry]] = {manifest: {} for manifest in manifests}
     wanted, lines = set(paths), output.splitlines()
     if not lines or lines[-1] != b"=end":
         raise ValueError("the lines of manifests ended too early")
-    here: dict[bytes, Entry] = {}
+    here: dict[bytes, ManifestEntry] = {}
     for line in lines[:-1]:
         if mark := _MARK.fullmatch(line):
             here = found[manifests[int(mark[1])]]

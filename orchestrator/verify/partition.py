@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.verify.entry import UNKNOWN, Entry, below, parse_line, unescape
+from orchestrator.verify.entry import UNKNOWN, ManifestEntry, parse_line, path_below, unescape
 
 _PER_FILE = 64 << 10  # what opening a file costs, in bytes read meanwhile
 _PER_NAME = 4 << 10
@@ -11,9 +11,9 @@ _BLOCK_ENTRIES = 256
 _UNKNOWN = UNKNOWN.encode()
 
 
-def share(
+def worker_share(
     lines: Iterable[bytes], *, worker: int, of: int, prefix: bytes = b"", unknown_only: bool = False
-) -> Iterator[list[tuple[int, Entry]]]:
+) -> Iterator[list[tuple[int, ManifestEntry]]]:
     """Yield the blocks of one worker, each in inode order: entries with their number in the manifest.
 
     Every block goes to the worker with the least before it, so that a few large files are spread as well as many small.
@@ -21,7 +21,7 @@ def share(
     """
     loads = [0] * of
     owner = filled = names = 0
-    block: list[tuple[int, Entry]] = []
+    block: list[tuple[int, ManifestEntry]] = []
     for number, line in enumerate(lines):
         if (prefix and not _inside(line, prefix)) or (unknown_only and not line.startswith(_UNKNOWN)):
             continue
@@ -41,13 +41,13 @@ def share(
         yield sorted(block, key=_inode)
 
 
-def _inode(numbered: tuple[int, Entry]) -> int:
+def _inode(numbered: tuple[int, ManifestEntry]) -> int:
     return numbered[1].inode
 
 
 def _inside(line: bytes, prefix: bytes) -> bool:
-    return below(unescape(line.split(b"\t", 10)[9]), prefix) is not None
+    return path_below(unescape(line.split(b"\t", 10)[9]), prefix) is not None
 
 
-def _seen_from(prefix: bytes, entry: Entry) -> Entry:
-    return entry._replace(path=below(entry.path, prefix) or b"")
+def _seen_from(prefix: bytes, entry: ManifestEntry) -> ManifestEntry:
+    return entry._replace(path=path_below(entry.path, prefix) or b"")

@@ -4,7 +4,7 @@ import os
 import sys
 
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Effect, Pipeline, alone
+from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.verify.entry import EXACT, Tolerance
 
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -12,7 +12,7 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 def settle_pipeline(tree: Location) -> Pipeline:
     """Build the pipeline that writes the tree's filesystem out to disk; before that a reading verifies nothing."""
-    return alone("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
+    return single_command("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
 def worker_pipelines(
@@ -26,7 +26,7 @@ def worker_pipelines(
     tolerance: Tolerance = EXACT,
     keep_cache: bool = False,
 ) -> tuple[Pipeline, ...]:
-    """Build one pipeline for each worker, to run in parallel; their outputs go to a `Collector`.
+    """Build one pipeline for each worker, to run in parallel; their outputs go to a `ResultCollector`.
 
     `mode`: "check" compares; "fill" reads what a draft does not know, as `algorithm`; "digest" compares, and makes
     digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe memory.

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from orchestrator.domain.errors import ProofFailed
-from orchestrator.domain.point import Finding, Reading, Verdict
-from orchestrator.verify.entry import order
+from orchestrator.domain.point import Finding, Verdict, VerificationResult
+from orchestrator.verify.entry import sort_key
 
 _FEW = 1000
 Taken = Callable[[int, str, bytes], object]
 
 
-class Collector:
+class ResultCollector:
     """Receiver of all workers' output for one reading, as it comes; workers count from 0.
 
     Each worker may be heard in a thread of its own. `taken` hears of every digest that was asked for: number in the
@@ -25,7 +25,7 @@ class Collector:
         self._told = [[0, 0] for _ in range(workers)]  # findings and digests that came
         self._taken = taken
         self._few = few
-        self._found = [_Found() for _ in range(workers + 1)]  # the last one: from elsewhere
+        self._found = [_WorkerFindings() for _ in range(workers + 1)]  # the last one: from elsewhere
 
     @property
     def entries(self) -> int:
@@ -55,7 +55,7 @@ class Collector:
         for finding in findings:
             self._found[-1].add(finding, self._few)
 
-    def reading(self, *, took_s: float, entries: int | None = None) -> Reading:
+    def reading(self, *, took_s: float, entries: int | None = None) -> VerificationResult:
         """Return the whole reading. `entries`: the number of entries that must have been judged.
 
         Raises: ProofFailed when a worker did not come to its end.
@@ -64,13 +64,13 @@ class Collector:
         if unfinished:
             raise ProofFailed(
                 f"{unfinished} of {len(self._ended)} readers ended before their work did: nothing is proved",
-                cure="run verify again",
+                hint="run verify again",
             )
         if entries is not None and entries != self.entries:
             raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is proved")
         counts = sum((found.counts for found in self._found), Counter[Verdict]())
-        findings = sorted((f for found in self._found for f in found.first), key=lambda finding: order(finding.path))
-        return Reading(
+        findings = sorted((f for found in self._found for f in found.first), key=lambda finding: sort_key(finding.path))
+        return VerificationResult(
             entries=self.entries,
             files_read=sum(files for _, files, _ in self._sofar),
             bytes_read=self.bytes_read,
@@ -107,7 +107,7 @@ class Collector:
             raise ValueError("no such record")
 
 
-class _Found:
+class _WorkerFindings:
     """Findings of one worker: all are counted, the first ones are stored."""
 
     def __init__(self) -> None:
@@ -125,9 +125,9 @@ def _three(text: bytes) -> tuple[int, int, int]:
     return int(entries), int(files), int(size)
 
 
-def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> Reading:
+def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> VerificationResult:
     """Build the reading from the records of all workers, one iterable for each. Raises: ProofFailed."""
-    collector = Collector(len(outputs))
+    collector = ResultCollector(len(outputs))
     for worker, records in enumerate(outputs):
         for record in records:
             collector.take(worker, record)

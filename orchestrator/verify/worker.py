@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 
-from orchestrator.verify.check_entry import Judge, Judgement, Task
-from orchestrator.verify.digest import Reader, Tree, hash_maker
-from orchestrator.verify.entry import Entry, Tolerance
-from orchestrator.verify.manifest_lines import Damaged, packed_lines
-from orchestrator.verify.partition import share
+from orchestrator.verify.check_entry import CheckTask, EntryChecker, EntryVerdict
+from orchestrator.verify.digest import FileHasher, OpenTree, hash_maker
+from orchestrator.verify.entry import ManifestEntry, Tolerance
+from orchestrator.verify.manifest_lines import ManifestDamaged, packed_lines
+from orchestrator.verify.partition import worker_share
 
-_TELL_BYTES = 32 << 20
-_TELL_ENTRIES = 512
+_REPORT_BYTES = 32 << 20
+_REPORT_ENTRIES = 512
 
 
-class Report:
+class WorkerReport:
     """Counter of what was read, and writer of the records."""
 
     def __init__(self, out: int) -> None:
@@ -33,10 +33,10 @@ class Report:
     def add_bytes(self, count: int) -> None:
         """Count bytes that were read."""
         self.bytes += count
-        if self.bytes - self._told_bytes >= _TELL_BYTES:
+        if self.bytes - self._told_bytes >= _REPORT_BYTES:
             self._progress()
 
-    def add(self, number: int, entry: Entry, judgement: Judgement) -> None:
+    def add(self, number: int, entry: ManifestEntry, judgement: EntryVerdict) -> None:
         """Record one judged entry."""
         self.entries += 1
         self.files += entry.kind == "f"
@@ -48,7 +48,7 @@ class Report:
             detail = judgement.detail.replace("\t", " ").encode("utf-8", "surrogateescape")
             self._held.append(b"F\t%b\t%b\t%b\0" % (judgement.verdict.encode(), detail, entry.path))
             self._flush()
-        if self.entries - self._told_entries >= _TELL_ENTRIES:
+        if self.entries - self._told_entries >= _REPORT_ENTRIES:
             self._progress()
 
     def end(self) -> None:
@@ -71,22 +71,24 @@ class Report:
 
 def work(options: dict[str, str], out: int) -> None:
     """Read the share that the options name, and report it. Raises: Damaged · OSError · ValueError."""
-    report = Report(out)
+    report = WorkerReport(out)
     lines = packed_lines(options["manifest"])
     since_ns, first = _heading(lines)
     task = _task(options, since_ns)
-    reader = Reader(report.add_bytes, drop="keep-cache" not in options)
-    judge = Judge(Tree(os.fsencode(options["root"])), reader, task).judge
+    reader = FileHasher(report.add_bytes, drop="keep-cache" not in options)
+    judge = EntryChecker(OpenTree(os.fsencode(options["root"])), reader, task).judge
     number, _, of = options["share"].partition("/")
     prefix = os.fsencode(options.get("prefix", ""))
     fill = task.mode == "fill"
-    for block in share(chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill):
+    for block in worker_share(
+        chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill
+    ):
         for at, entry in block:
             report.add(at, entry, judge(entry))
     report.end()
 
 
-def _task(options: dict[str, str], since_ns: int) -> Task:
+def _task(options: dict[str, str], since_ns: int) -> CheckTask:
     mode, _, algorithm = options["mode"].partition(":")
     if mode not in ("check", "fill", "digest"):
         raise ValueError(f"no such mode: {mode}")
@@ -97,7 +99,7 @@ def _task(options: dict[str, str], since_ns: int) -> Task:
         owner="owner" in overlooked, mode="mode" in overlooked, mtime="mtime" in overlooked,
         grain_ns=int(options.get("grain", "1")),
     )  # fmt: skip
-    return Task(mode, algorithm, tolerance, since_ns)
+    return CheckTask(mode, algorithm, tolerance, since_ns)
 
 
 def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
@@ -116,7 +118,7 @@ def main(words: list[str]) -> int:
     names = [word.removeprefix("--") for word in words[::2]]
     try:
         work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())
-    except (Damaged, OSError, ValueError) as error:
+    except (ManifestDamaged, OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

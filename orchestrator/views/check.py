@@ -8,9 +8,9 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration
-from orchestrator.engines.contract import Advice
-from orchestrator.views.format import iso
-from orchestrator.views.schedule import meaning
+from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.views.format import format_iso
+from orchestrator.views.schedule import describe_schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class CheckedJob:
     job: Job
     next: tuple[datetime, ...]
     shown: tuple[str, ...]
-    advice: tuple[Advice, ...]
+    advice: tuple[SystemCheckResult, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class ConfigCheck:
 
     config: str
     jobs: tuple[CheckedJob, ...]
-    machine: tuple[Advice, ...] | None
+    machine: tuple[SystemCheckResult, ...] | None
 
     @property
     def well(self) -> bool:
@@ -54,7 +54,7 @@ def _job_value(each: CheckedJob) -> dict[str, Any]:
         "target": show_name(str(job.target.location)),
         "schedule": job.schedule,
         "meaning": _meaning(job),
-        "next": [iso(slot) or "" for slot in each.next],
+        "next": [format_iso(scheduled_at) or "" for scheduled_at in each.next],
         "advice": [_advice_value(one) for one in each.advice],
     }
 
@@ -71,12 +71,12 @@ def check_lines(found: ConfigCheck) -> Iterator[str]:
         yield from map(_advice_line, found.machine)
 
 
-def _advice_value(advice: Advice) -> dict[str, object]:
+def _advice_value(advice: SystemCheckResult) -> dict[str, object]:
     hinders = advice.hinders and not advice.good
     return {"good": advice.good, "hinders": hinders, "subject": advice.subject, "text": advice.text}
 
 
-def _advice_line(advice: Advice) -> str:
+def _advice_line(advice: SystemCheckResult) -> str:
     sign = "ok" if advice.good else "!!" if advice.hinders else "hm"
     return f"  {sign}  {advice.subject}: {advice.text}"
 
@@ -85,10 +85,10 @@ def _meaning(job: Job) -> str:
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
     if not job.copies:
         does = "watches the pool" if job.engine == "pool" else "takes snapshots of"
-        return f"{job.name}: {job.engine} {does} {show_name(str(job.source))}, {meaning(job)}{late}"
+        return f"{job.name}: {job.engine} {does} {show_name(str(job.source))}, {describe_schedule(job)}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"
     if job.target.rotates:
         to = f"the set {job.target.name}"
-    return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {meaning(job)}{late}; keeps {keeps}"
+    return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {describe_schedule(job)}{late}; keeps {keeps}"

@@ -7,36 +7,38 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.point import Reading, Verified
+from orchestrator.domain.point import VerificationResult, VerifyJobResult
 from orchestrator.domain.run_values import report_value
 from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
-from orchestrator.planners.choose_copy import Choice, Copy, Held, Went, fetch_sentence
-from orchestrator.views.format import ago, clock, iso
+from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate, CopyChoice, PastTransfer, fetch_sentence
+from orchestrator.views.format import format_ago, format_clock, format_iso
 
 _FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CopySearchResult:
     """The copies of a source, the choice among them, the estimated time of a restore, and what is in the way."""
 
     job: Job
-    copies: tuple[Copy, ...]
-    choice: Choice
-    takes: tuple[Seconds, Went] | None
+    copies: tuple[CopyCandidate, ...]
+    choice: CopyChoice
+    takes: tuple[Seconds, PastTransfer] | None
     in_the_way: str
 
 
-def found_lines(found: Found, *, now: datetime) -> list[str]:
+def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
     """Render every copy, the choice, the newer points elsewhere, and the restore command for people."""
     lines = [f"{found.job.name}: copies of {found.job.source}"]
-    lines += [f"  {_told(copy, now)}" for copy in found.copies]
+    lines += [f"  {_describe_duration(copy, now)}" for copy in found.copies]
     choice = found.choice
     if choice.copy is None or choice.point is None:
         lines.append(f"  {choice.why}")
     else:
         lines.append(f"  chosen: {choice.copy.place} (job {choice.copy.job}), point {choice.point.name}: {choice.why}")
-        lines.append(f"    it is as the source was {ago(choice.point.at, now=now)}; what changed since is not in it")
+        lines.append(
+            f"    it is as the source was {format_ago(choice.point.at, now=now)}; what changed since is not in it"
+        )
     lines += [f"  elsewhere: {fetch_sentence(copy, point, choice.point)}" for copy, point in choice.newer]
     if found.takes is not None and choice.point is not None:
         took, went = found.takes
@@ -49,7 +51,7 @@ def found_lines(found: Found, *, now: datetime) -> list[str]:
     return [*lines, *([f"  restore: {command}"] if command else [])]
 
 
-def restore_command(found: Found) -> str:
+def restore_command(found: CopySearchResult) -> str:
     """Return the command that restores the chosen point to its original place."""
     import shlex
 
@@ -70,25 +72,25 @@ def restore_command(found: Found) -> str:
     return shlex.join(words) + aside
 
 
-def newer_lines(others: Sequence[tuple[Copy, Held, str]]) -> list[str]:
+def newer_copy_lines(others: Sequence[tuple[CopyCandidate, CandidatePoint, str]]) -> list[str]:
     """Render the newer copies, to be printed beside the plan of one copy."""
     return [f"  {_where_newer(copy, point)}: {do}" for copy, point, do in others]
 
 
-def _where_newer(copy: Copy, point: Held) -> str:
+def _where_newer(copy: CopyCandidate, point: CandidatePoint) -> str:
     where = f"disk {copy.disk}" if copy.disk else copy.place
     return "elsewhere" if copy.away else f"newer on {where} (job {copy.job}), point {point.name}"
 
 
-def newer_values(others: Sequence[tuple[Copy, Held, str]]) -> list[dict[str, Any]]:
+def newer_copy_values(others: Sequence[tuple[CopyCandidate, CandidatePoint, str]]) -> list[dict[str, Any]]:
     """Render the newer copies for programs."""
     return [
-        {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": iso(point.at),
+        {"job": copy.job, "place": copy.place, "disk": copy.disk or None, "point": point.name, "as_of": format_iso(point.at),
          "away": copy.away or None, "do": do} for copy, point, do in others
     ]  # fmt: skip
 
 
-def _told(copy: Copy, now: datetime) -> str:
+def _describe_duration(copy: CopyCandidate, now: datetime) -> str:
     name = f"disk {copy.disk}" if copy.disk else copy.place
     head = f"{name} (job {copy.job}): "
     newest = copy.newest()
@@ -96,29 +98,29 @@ def _told(copy: Copy, now: datetime) -> str:
         what = "no proved and sound point" if copy.points else "no point"
     else:
         size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
-        read = f", read again {ago(newest.read_at, now=now)}" if newest.read_at else ""
+        read = f", read again {format_ago(newest.read_at, now=now)}" if newest.read_at else ""
         what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, proved{read}"
     bad = [each.name for each in copy.points if each.sound is False]
     damaged = f"; DAMAGED: {', '.join(bad[-3:])}" if bad else ""
     gap = copy.gap()
-    hole = f"; none from {clock(gap[0].at, now=now)} to {clock(gap[1].at, now=now)}" if gap else ""
+    hole = f"; none from {format_clock(gap[0].at, now=now)} to {format_clock(gap[1].at, now=now)}" if gap else ""
     where = f"; it is at {copy.where}" if copy.where and copy.away else ""
     return f"{head}{what}{damaged}{hole}" + (f"; {copy.away}{where}" if copy.away else "")
 
 
-def found_value(found: Found) -> dict[str, Any]:
+def copy_search_value(found: CopySearchResult) -> dict[str, Any]:
     """Render the copies and the choice for programs."""
     choice = found.choice
     return {
         "source": show_name(str(found.job.source)),
         "copies": [_copy_value(copy) for copy in found.copies],
         "chosen": None if choice.copy is None or choice.point is None else {
-            "job": choice.copy.job, "place": choice.copy.place, "point": choice.point.name, "as_of": iso(choice.point.at),
+            "job": choice.copy.job, "place": choice.copy.place, "point": choice.point.name, "as_of": format_iso(choice.point.at),
             "bytes": choice.point.bytes,
         },
         "why": choice.why,
         "elsewhere": [
-            {"job": copy.job, "place": copy.place, "point": point.name, "as_of": iso(point.at), "where": copy.where or None,
+            {"job": copy.job, "place": copy.place, "point": point.name, "as_of": format_iso(point.at), "where": copy.where or None,
              "do": fetch_sentence(copy, point, choice.point)} for copy, point in choice.newer
         ],
         "takes_s": round(found.takes[0], 1) if found.takes else None,
@@ -127,20 +129,20 @@ def found_value(found: Found) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _copy_value(copy: Copy) -> dict[str, Any]:
+def _copy_value(copy: CopyCandidate) -> dict[str, Any]:
     newest, gap = copy.newest(), copy.gap()
     return {
         "job": copy.job, "place": copy.place, "disk": copy.disk or None, "away": copy.away or None,
         "where": copy.where or None, "points": len(copy.points), "newest": newest.name if newest else None,
-        "as_of": iso(newest.at) if newest else None, "bytes": newest.bytes if newest else None,
+        "as_of": format_iso(newest.at) if newest else None, "bytes": newest.bytes if newest else None,
         "entries": newest.entries if newest else None,
         "damaged": [each.name for each in copy.points if each.sound is False],
-        "gap": [iso(each.at) for each in gap] if gap else None,
+        "gap": [format_iso(each.at) for each in gap] if gap else None,
     }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cure:
+class RepairSource:
     """A place with the same bytes, and the command; `command` empty: a person must do something first."""
 
     path: bytes
@@ -151,12 +153,12 @@ class Cure:
     command: str
 
 
-def cure_lines(found: Sequence[Cure]) -> list[str]:
+def repair_source_lines(found: Sequence[RepairSource]) -> list[str]:
     """Render the places with good bytes for people."""
     return [f"  to heal {each.says}" + (f": {each.command}" if each.command else "") for each in found]
 
 
-def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
+def repair_source_values(found: Sequence[RepairSource]) -> list[dict[str, Any]]:
     """Render the places with good bytes for programs."""
     return [
         {"path": show_name(each.path), "job": each.job, "place": each.place, "point": each.point, "says": each.says,
@@ -164,17 +166,17 @@ def cure_values(found: Sequence[Cure]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def verified_value(verified: Verified) -> dict[str, Any]:
+def verification_value(verified: VerifyJobResult) -> dict[str, Any]:
     """Render one verification for `verify --json`."""
     return {
         **report_value(verified.report),
         "point": verified.point,
-        "reading": reading_value(verified.reading),
-        "source": reading_value(verified.source),
+        "reading": verification_result_value(verified.reading),
+        "source": verification_result_value(verified.source),
     }
 
 
-def reading_value(reading: Reading | None) -> dict[str, Any] | None:
+def verification_result_value(reading: VerificationResult | None) -> dict[str, Any] | None:
     """Render the findings of a reading."""
     if reading is None:
         return None

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.drill_result import Drilled, DrillEnd, DrillRecord
-from orchestrator.domain.job import Drill
+from orchestrator.domain.drill_result import DrillRecord, DrillResult, DrillRunResult
+from orchestrator.domain.job import DrillRules
 from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_values import report_value
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.drill import estimate_whole
-from orchestrator.views.format import ago, indented, iso
+from orchestrator.views.format import format_ago, format_iso, indent
 
 _OUTPUT = 20
-_TELLING = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
+_TELLING_OUTCOMES = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
 
 
-def drilled_value(drilled: Drilled) -> dict[str, Any]:
+def drill_result_value(drilled: DrillResult) -> dict[str, Any]:
     """Render the evidence of one restore test."""
     checked, whole = drilled.checked, estimate_whole(drilled)
     return {
@@ -33,9 +33,9 @@ def drilled_value(drilled: Drilled) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def drill_value(end: DrillEnd) -> dict[str, Any]:
+def drill_value(end: DrillRunResult) -> dict[str, Any]:
     """A restore test and its run."""
-    return {**report_value(end.report), "drill": drilled_value(end.drilled)}
+    return {**report_value(end.report), "drill": drill_result_value(end.drilled)}
 
 
 def drill_lines(record: DrillRecord) -> list[str]:
@@ -48,20 +48,20 @@ def drill_lines(record: DrillRecord) -> list[str]:
         size = f"{show_size(drilled.bytes)} of {show_size(drilled.of_bytes)}"
         lines.append(f"  brought back {drilled.files}{of} files, {size}, in {show_duration(drilled.restore_s)}")
         differs = show_count(len(drilled.differences), "difference") if drilled.differences else "no difference"
-        lines += [f"  compared with what was promised: {differs}", *indented(drilled.differences, 4)]
+        lines += [f"  compared with what was promised: {differs}", *indent(drilled.differences, 4)]
     if drilled.checked is not None:
         how = "took too long" if drilled.checked.exit is None else f"exit {drilled.checked.exit}"
         lines.append(f"  check {' '.join(map(show_name, drilled.checked.argv))}: {how}")
-        lines += indented(drilled.checked.output.strip().splitlines()[-_OUTPUT:], 4)
+        lines += indent(drilled.checked.output.strip().splitlines()[-_OUTPUT:], 4)
     return lines
 
 
-def newest(records: Sequence[DrillRecord], place: str | None = None) -> DrillRecord | None:
+def newest_drill(records: Sequence[DrillRecord], place: str | None = None) -> DrillRecord | None:
     """Return the newest restore test that judges copies, at any place or at one: a failed one of any place first.
 
     One that was to prove that drills can fail says nothing, nor does one that was cut.
     """
-    told = [each for each in records if each.drilled.outcome in _TELLING and not each.drilled.proves]
+    told = [each for each in records if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
     by_place: dict[str, DrillRecord] = {}
     for each in told:
         if place in (None, each.drilled.place):
@@ -71,23 +71,23 @@ def newest(records: Sequence[DrillRecord], place: str | None = None) -> DrillRec
     )
 
 
-def newest_line(rules: Drill, records: Sequence[DrillRecord], now: datetime) -> str:
+def newest_drill_line(rules: DrillRules, records: Sequence[DrillRecord], now: datetime) -> str:
     """Render the last restore test of a job in one line; empty: there was none, and none is requested."""
-    last = newest(records)
+    last = newest_drill(records)
     if last is None:
         return "last drill: none yet" if rules.asked else ""
     drilled = last.drilled
     how = "came back as promised" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
     files = "all files" if drilled.whole else show_count(drilled.files, "file")
-    return f"last drill: {ago(last.at, now=now)}, {f'{files} ' if drilled.files else ''}{how} (run {last.run})"
+    return f"last drill: {format_ago(last.at, now=now)}, {f'{files} ' if drilled.files else ''}{how} (run {last.run})"
 
 
-def last_value(records: Sequence[DrillRecord]) -> dict[str, Any] | None:
+def last_drill_value(records: Sequence[DrillRecord]) -> dict[str, Any] | None:
     """Render the last restore test for JSON."""
-    last = newest(records)
+    last = newest_drill(records)
     if last is None:
         return None
     return {
-        "run": last.run, "at": iso(last.at), "outcome": last.drilled.outcome.value, "why": last.drilled.why,
-        **drilled_value(last.drilled),
+        "run": last.run, "at": format_iso(last.at), "outcome": last.drilled.outcome.value, "why": last.drilled.why,
+        **drill_result_value(last.drilled),
     }  # fmt: skip

@@ -12,7 +12,7 @@ _WRAPPED = 100
 _WEEK = 7  # the same weekday again would be ambiguous
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     r"""Escape everything that a terminal would obey: \x1b, \xff. Backslashes stay as they are."""
     return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
 
@@ -24,12 +24,12 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def iso(instant: datetime | None) -> str | None:
+def format_iso(instant: datetime | None) -> str | None:
     """Render an instant for JSON: UTC, to the second."""
     return None if instant is None else instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def clock(instant: datetime | None, *, now: datetime) -> str:
+def format_clock(instant: datetime | None, *, now: datetime) -> str:
     """Render an instant for people: "today 02:31", "yesterday 02:31", "2024-11-03 02:31"."""
     if instant is None:
         return "unknown"
@@ -38,7 +38,7 @@ def clock(instant: datetime | None, *, now: datetime) -> str:
     return f"{day} {local:%H:%M}" if day else f"{local:%Y-%m-%d %H:%M}"
 
 
-def brief(instant: datetime | None, *, now: datetime) -> str:
+def format_brief(instant: datetime | None, *, now: datetime) -> str:
     """Render an instant briefly: "today 02:31", "Thu 02:31" within six days on either side, else "2024-11-03"."""
     if instant is None:
         return "unknown"
@@ -47,7 +47,7 @@ def brief(instant: datetime | None, *, now: datetime) -> str:
     return f"today {local:%H:%M}" if not away else f"{local:%a %H:%M}" if away < _WEEK else f"{local:%Y-%m-%d}"
 
 
-def ago(instant: datetime | None, *, now: datetime) -> str:
+def format_ago(instant: datetime | None, *, now: datetime) -> str:
     """Render how long ago an instant was: "3 h 2 min ago"; a clock that was wrong shows as "… after now"."""
     if instant is None:
         return "never"
@@ -55,11 +55,11 @@ def ago(instant: datetime | None, *, now: datetime) -> str:
     return f"{show_duration(seconds)} ago" if seconds >= 0 else f"{show_duration(-seconds)} after now"
 
 
-def table(
+def format_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> list[list[str]]:
     """Pad the cells to columns, head first; columns in `right` are numbers. The last column is left unchanged."""
-    cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    cells = [list(head), *([make_printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     return [
         [
@@ -70,13 +70,13 @@ def table(
     ]
 
 
-def shortened(text: str, most: int = _WRAPPED) -> str:
+def shorten(text: str, most: int = _WRAPPED) -> str:
     """Return the first line of a text, cut where it is longer than `most`."""
     first = text.partition("\n")[0]
     return first if len(first) <= most else first[: most - 1] + "…"
 
 
-def indented(lines: Sequence[str], by: int = 2) -> list[str]:
+def indent(lines: Sequence[str], by: int = 2) -> list[str]:
     """Indent the lines; split a line that contains several."""
     return [" " * by + part for line in lines for part in (line.splitlines() or [""])]
 

@@ -9,13 +9,13 @@ from orchestrator.domain.plan import Step
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value, step_value
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Pin, Pins
-from orchestrator.views.format import ago, indented, iso, table
+from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.views.format import format_ago, format_iso, format_table, indent
 
 _HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "WANTED BY", "WHAT", "WHY")
 
 
-def pins_value(found: Pins, steps: Sequence[Step], reports: Sequence[RunReport]) -> dict[str, Any]:
+def pins_value(found: PinReport, steps: Sequence[Step], reports: Sequence[RunReport]) -> dict[str, Any]:
     """Render all pins for `pins --json`. `lets_go`: the steps that --let-go runs; `runs`: their results."""
     return {
         "pins": [_pin_value(pin) for pin in found.pins],
@@ -30,7 +30,7 @@ def _pin_value(pin: Pin) -> dict[str, Any]:
         "kind": pin.kind,
         "at": show_name(str(pin.at)),
         "pool": pin.target,
-        "since": iso(pin.since),
+        "since": format_iso(pin.since),
         "bytes": pin.bytes,
         "job": pin.job,
         "wanted": pin.job is not None,
@@ -38,16 +38,16 @@ def _pin_value(pin: Pin) -> dict[str, Any]:
     }
 
 
-def pins_lines(found: Pins, steps: Sequence[Step], *, let_go: bool, now: datetime, again: str) -> list[str]:
+def pins_lines(found: PinReport, steps: Sequence[Step], *, let_go: bool, now: datetime, again: str) -> list[str]:
     """Render the table of pins, unreadable places, and pins to release. `again`: the command that releases them."""
     rows = [_row(pin, now) for pin in found.pins]
-    lines = ["  ".join(row).rstrip() for row in table(_HEAD, rows, right=frozenset({"KEEPS"}))] if rows else []
+    lines = ["  ".join(row).rstrip() for row in format_table(_HEAD, rows, right=frozenset({"KEEPS"}))] if rows else []
     lines += [] if rows else ["nothing of ours is pinned"]
     lines += [f"not looked at: {show_name(str(place))}: {why}" for place, why in found.unseen]
     if steps and not let_go:
         unwanted = sum(pin.job is None for pin in found.pins)
         lines.append(f"{show_count(unwanted, 'pin')} nobody wants any more; `{again}` would do this:")
-        lines += indented([step.does for step in steps])
+        lines += indent([step.does for step in steps])
     return lines
 
 
@@ -57,7 +57,7 @@ def _row(pin: Pin, now: datetime) -> tuple[str, ...]:
     return (
         pin.kind,
         pin.target,
-        ago(pin.since, now=now) if pin.since else "unknown",
+        format_ago(pin.since, now=now) if pin.since else "unknown",
         keeps,
         pin.job or "nobody",
         at,

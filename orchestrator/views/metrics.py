@@ -14,8 +14,8 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Outcome
 from orchestrator.history.values import RunTotals
-from orchestrator.planners.health import State
-from orchestrator.views.status import Standing
+from orchestrator.planners.health import JobState
+from orchestrator.views.status import JobStatus
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -25,29 +25,29 @@ _ENDED = tuple(outcome.value for outcome in Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """The data behind the metrics. `owed`: since when a run is due, by job; `queued`: messages not delivered yet."""
+class MetricsInput:
+    """The data behind the metrics. `due`: since when a run is due, by job; `queued`: messages not delivered yet."""
 
-    standing: tuple[Standing, ...]
+    standing: tuple[JobStatus, ...]
     totals: tuple[RunTotals, ...]
-    owed: Mapping[str, datetime]
+    due: Mapping[str, datetime]
     queued: int
     now: datetime
 
 
-def metrics_text(measured: Measured) -> bytes:
+def metrics_text(measured: MetricsInput) -> bytes:
     """Return all numbers in Prometheus's text format. Raises: OrchestratorError where prometheus_client is missing."""
     try:
         from prometheus_client import generate_latest
     except ImportError:
         raise OrchestratorError(
             "metrics need prometheus_client, which is not installed",
-            cure='pip install "poolferry[metrics]", or apt install python3-prometheus-client',
+            hint='pip install "poolferry[metrics]", or apt install python3-prometheus-client',
         ) from None
-    return bytes(generate_latest(_Collected(tuple(families(measured)))))
+    return bytes(generate_latest(_MetricsCollector(tuple(families(measured)))))
 
 
-class _Collected:
+class _MetricsCollector:
     """The collector that generate_latest asks for its metrics."""
 
     def __init__(self, found: "tuple[Metric, ...]") -> None:
@@ -57,7 +57,7 @@ class _Collected:
         return self._found
 
 
-def families(measured: Measured) -> "Iterator[Metric]":
+def families(measured: MetricsInput) -> "Iterator[Metric]":
     """Yield all metrics. Unknown values are left out, never 0."""
     each = measured.standing
     yield _gauge("build_info", "The version that told these numbers.", ("version",), [((__version__,), 1)])
@@ -65,7 +65,7 @@ def families(measured: Measured) -> "Iterator[Metric]":
     yield _gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
     yield _gauge(
         "job_owed_since_timestamp_seconds", "The instant for which a job owes a run that has not ended yet.", ("job",),
-        [((name,), since.timestamp()) for name, since in sorted(measured.owed.items())],
+        [((name,), since.timestamp()) for name, since in sorted(measured.due.items())],
     )  # fmt: skip
     yield from _of_jobs(each)
     yield from _of_copies(each)
@@ -73,7 +73,7 @@ def families(measured: Measured) -> "Iterator[Metric]":
     yield from _totals(measured.totals)
 
 
-def _of_jobs(found: Sequence[Standing]) -> "Iterator[Metric]":
+def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     job = ("job",)
     yield _gauge(
         "job_info", "What a job copies, and where to.", ("job", "engine", "source", "target"),
@@ -81,7 +81,7 @@ def _of_jobs(found: Sequence[Standing]) -> "Iterator[Metric]":
     )  # fmt: skip
     yield _gauge(
         "job_state", "How a job stands: 1 for the state that it is in.", ("job", "state"),
-        [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in State],
+        [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in JobState],
     )  # fmt: skip
     yield _gauge(
         "job_late_after_seconds", "The age from which on a job's newest proved copy is late.", job,
@@ -97,7 +97,7 @@ def _of_jobs(found: Sequence[Standing]) -> "Iterator[Metric]":
     )  # fmt: skip
 
 
-def _of_copies(found: Sequence[Standing]) -> "Iterator[Metric]":
+def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     place = ("job", "place")
     yield _gauge(
         "job_newest_copy_timestamp_seconds", "When a proved copy was last as the source was.", place,
@@ -117,7 +117,7 @@ def _of_copies(found: Sequence[Standing]) -> "Iterator[Metric]":
     )  # fmt: skip
 
 
-def _of_runs(found: Sequence[Standing]) -> "Iterator[Metric]":
+def _of_runs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     job = ("job",)
     ended = [(one.job.name, one.last) for one in found if one.last is not None]
     yield _gauge(

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.notice import MessageRecord
-from orchestrator.views.format import clock, indented, iso, shortened
+from orchestrator.views.format import format_clock, format_iso, indent, shorten
 
 
 def notice_value(found: MessageRecord) -> dict[str, Any]:
@@ -16,12 +16,12 @@ def notice_value(found: MessageRecord) -> dict[str, Any]:
         "channel": found.channel,
         "kind": found.message.kind.value,
         "about": found.message.about,
-        "at": iso(found.message.made_at),
+        "at": format_iso(found.message.made_at),
         "subject": found.message.subject,
         "state": _state(found),
         "tries": found.tries,
-        "sent": iso(found.sent_at),
-        "again": iso(found.due_at),
+        "sent": format_iso(found.sent_at),
+        "again": format_iso(found.due_at),
         "error": found.error,
         "facts": json.loads(found.message.facts),
     }
@@ -37,10 +37,10 @@ def notice_lines(found: Sequence[MessageRecord], *, full: bool, now: datetime) -
         return ["nobody was told anything yet"]
     lines = list[str]()
     for each in found:
-        when = clock(each.message.made_at, now=now)
-        lines.append(f"{when}  {each.channel}  {_state(each)}: {shortened(each.message.subject, 140)}")
+        when = format_clock(each.message.made_at, now=now)
+        lines.append(f"{when}  {each.channel}  {_state(each)}: {shorten(each.message.subject, 140)}")
         if each.error:
-            lines += indented([f"after {each.tries} tries: {each.error}"], 4)
+            lines += indent([f"after {each.tries} tries: {each.error}"], 4)
         if full:
-            lines += indented([each.message.body.rstrip("\n")], 4)
+            lines += indent([each.message.body.rstrip("\n")], 4)
     return lines

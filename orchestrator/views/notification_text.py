@@ -8,14 +8,14 @@ from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
-from orchestrator.domain.notice import Kind, Message
-from orchestrator.planners.health import State
-from orchestrator.planners.notifications import Notice, Seen
-from orchestrator.views.format import indented, iso, shortened
+from orchestrator.domain.notice import Message, NoticeType
+from orchestrator.planners.health import JobState
+from orchestrator.planners.notifications import CopyStatus, Notice
+from orchestrator.views.format import format_iso, indent, shorten
 
 _NAMED = 6
-_ORDER = (State.UP, State.LATE, State.FAILING, State.WAITING, State.PAUSED, State.NEW)
-_ALWAYS = (State.UP, State.LATE, State.FAILING)
+_ORDER = (JobState.UP, JobState.LATE, JobState.FAILING, JobState.WAITING, JobState.PAUSED, JobState.NEW)
+_ALWAYS = (JobState.UP, JobState.LATE, JobState.FAILING)
 _WELL = (
     "Rule: the end of a trouble is told once, when a proved copy is there again; of a trouble that comes and goes "
     "(three times within 7 days), when it has been well for 2 days."
@@ -23,7 +23,7 @@ _WELL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Week:
+class WeekSummary:
     """The totals of a job's runs within the last 7 days."""
 
     well: int = 0
@@ -32,7 +32,7 @@ class Week:
 
 
 def notices_message(
-    kind: Kind, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime
+    kind: NoticeType, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime
 ) -> Message:
     """Build one message of all current notices of one kind."""
     rule = _rule(kind, notices, states)
@@ -44,10 +44,18 @@ def notices_message(
 
 
 def message(
-    kind: Kind, about: str, subject: str, lines: Sequence[str], facts: dict[str, Any], *, host: str, now: datetime
+    kind: NoticeType, about: str, subject: str, lines: Sequence[str], facts: dict[str, Any], *, host: str, now: datetime
 ) -> Message:
     """Build a message with the facts that every message has."""
-    told = {"format": 1, "kind": kind.value, "host": host, "at": iso(now), "about": about, "subject": subject, **facts}
+    told = {
+        "format": 1,
+        "kind": kind.value,
+        "host": host,
+        "at": format_iso(now),
+        "about": about,
+        "subject": subject,
+        **facts,
+    }
     return Message(
         kind=kind, about=about, made_at=now, subject=subject, body="\n".join(lines) + "\n", facts=json.dumps(told)
     )
@@ -56,16 +64,29 @@ def message(
 def test_message(name: str, *, host: str, now: datetime) -> Message:
     """Build the message of `poolferry notices test`."""
     lines = [f"This is a test of the channel {name}. Nothing has happened, and nothing is to be done."]
-    return message(Kind.TEST, name, f"poolferry on {host}: a test of {name}", lines, {}, host=host, now=now)
+    return message(NoticeType.TEST, name, f"poolferry on {host}: a test of {name}", lines, {}, host=host, now=now)
 
 
 def digest_message(
-    rows: Sequence[tuple[Seen, Week]], day: str, *, at: str, host: str, now: datetime, waiting: Sequence[str]
+    rows: Sequence[tuple[CopyStatus, WeekSummary]],
+    day: str,
+    *,
+    at: str,
+    host: str,
+    now: datetime,
+    waiting: Sequence[str],
 ) -> Message:
     """Build the digest of all jobs, those with trouble first. `waiting`: messages about the notices' queue itself."""
     counts = Counter(seen.state for seen, _ in rows)
     told = [f"{counts[state]} {state}" for state in _ORDER if counts[state] or state in _ALWAYS]
-    ranks = {State.FAILING: 0, State.LATE: 1, State.PAUSED: 2, State.WAITING: 3, State.NEW: 4, State.UP: 5}
+    ranks = {
+        JobState.FAILING: 0,
+        JobState.LATE: 1,
+        JobState.PAUSED: 2,
+        JobState.WAITING: 3,
+        JobState.NEW: 4,
+        JobState.UP: 5,
+    }
     lines = [line for row in sorted(rows, key=lambda row: (ranks[row[0].state], row[0].job)) for line in _row(*row)]
     rule = (
         f"Rule: the digest is sent each week ({at}), also when all is well: when it does not come, poolferry or the way "
@@ -73,49 +94,49 @@ def digest_message(
     )
     facts = {
         "counts": {state.value: counts[state] for state in _ORDER},
-        "jobs": [{**_seen_facts(seen), "well": week.well, "badly": week.badly, "moved_bytes": week.moved_bytes} for seen, week in rows],
+        "jobs": [{**_copy_facts(seen), "well": week.well, "badly": week.badly, "moved_bytes": week.moved_bytes} for seen, week in rows],
         "rule": rule,
     }  # fmt: skip
     subject = f"poolferry on {host}: {', '.join(told)}"
-    return message(Kind.DIGEST, day, subject, [*lines, *waiting, rule], facts, host=host, now=now)
+    return message(NoticeType.DIGEST, day, subject, [*lines, *waiting, rule], facts, host=host, now=now)
 
 
-def ping_message(kind: Kind, about: str, why: str, *, host: str, now: datetime) -> Message:
+def ping_message(kind: NoticeType, about: str, why: str, *, host: str, now: datetime) -> Message:
     """Build a ping; most monitors keep its body beside it."""
     return message(kind, about, f"{about}: {kind.value}", [f"{host}: {why}"], {"why": why}, host=host, now=now)
 
 
-def _subject(kind: Kind, notices: Sequence[Notice]) -> str:
+def _subject(kind: NoticeType, notices: Sequence[Notice]) -> str:
     called = list(dict.fromkeys(notice.seen.name for notice in notices))
     names = ", ".join(called[:_NAMED]) + (f" and {len(called) - _NAMED} more" if len(called) > _NAMED else "")
-    if kind is Kind.RECOVERY:
+    if kind is NoticeType.RECOVERY:
         return f"{names} {'is' if len(called) == 1 else 'are'} well again"
-    still = "still " if kind is Kind.REMINDER else ""
+    still = "still " if kind is NoticeType.REMINDER else ""
     if len(notices) == 1:
-        return f"{names} is {still}{notices[0].seen.state}: {shortened(notices[0].seen.why, 120)}"
+        return f"{names} is {still}{notices[0].seen.state}: {shorten(notices[0].seen.why, 120)}"
     counts = Counter(notice.seen.state for notice in notices)
     return f"{', '.join(f'{counts[state]} {still}{state}' for state in _ORDER if counts[state])}: {names}"
 
 
 def _block(notice: Notice) -> list[str]:
     seen = notice.seen
-    how = "well again" if notice.kind is Kind.RECOVERY else f"{seen.state}"
+    how = "well again" if notice.kind is NoticeType.RECOVERY else f"{seen.state}"
     told = [seen.why]
-    if seen.cure and notice.kind is not Kind.RECOVERY:
-        told.append(f"what to do: {seen.cure}")
+    if seen.hint and notice.kind is not NoticeType.RECOVERY:
+        told.append(f"what to do: {seen.hint}")
     if seen.called:
         told.append("`poolferry disks list` tells where each disk is, and when it was filled")
     elif seen.run is not None:
         told.append(f"`poolferry show {seen.run}` tells its last run, `poolferry status {seen.job}` how it stands")
-    if notice.kind is not Kind.TROUBLE:
+    if notice.kind is not NoticeType.TROUBLE:
         told.append(f"first told: {notice.since.astimezone():%Y-%m-%d %H:%M}")
     if notice.times > 1:
         told.append(f"it comes and goes: this is time {notice.times} within 7 days")
-    return [f"{seen.called or f'{seen.job} in {show_name(seen.target)}'}: {how}", *indented(told)]
+    return [f"{seen.called or f'{seen.job} in {show_name(seen.target)}'}: {how}", *indent(told)]
 
 
-def _rule(kind: Kind, notices: Sequence[Notice], states: Sequence[str]) -> str:
-    if kind is Kind.RECOVERY:
+def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) -> str:
+    if kind is NoticeType.RECOVERY:
         return _WELL
     jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
     silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
@@ -128,24 +149,24 @@ def _rule(kind: Kind, notices: Sequence[Notice], states: Sequence[str]) -> str:
     )
 
 
-def _row(seen: Seen, week: Week) -> list[str]:
+def _row(seen: CopyStatus, week: WeekSummary) -> list[str]:
     from orchestrator.domain.units import show_count, show_size
 
     runs = f"{show_count(week.well, 'good run')}, {week.badly} bad, {show_size(week.moved_bytes)} moved in 7 days"
-    return [f"{seen.job} in {show_name(seen.target)}: {seen.state}", *indented([shortened(seen.why, 300), runs]), ""]
+    return [f"{seen.job} in {show_name(seen.target)}: {seen.state}", *indent([shorten(seen.why, 300), runs]), ""]
 
 
-def _seen_facts(seen: Seen) -> dict[str, Any]:
+def _copy_facts(seen: CopyStatus) -> dict[str, Any]:
     return {
         "name": seen.name,
         "job": seen.job,
         "target": show_name(seen.target),
         "state": seen.state.value,
         "why": seen.why,
-        "cure": seen.cure,
+        "cure": seen.hint,
         "run": seen.run,
     }
 
 
 def _facts(notice: Notice) -> dict[str, Any]:
-    return {**_seen_facts(notice.seen), "since": iso(notice.since), "times_in_7_days": notice.times}
+    return {**_copy_facts(notice.seen), "since": format_iso(notice.since), "times_in_7_days": notice.times}

@@ -5,12 +5,12 @@ from typing import Any
 
 from orchestrator.domain.plan import Decision, Plan, Refusal
 from orchestrator.domain.run_values import brief_commands, decision_value, step_commands
-from orchestrator.planners.choose_copy import Copy, Held
-from orchestrator.views.copies import newer_lines, newer_values
+from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
+from orchestrator.views.copies import newer_copy_lines, newer_copy_values
 from orchestrator.views.run_report import decision_lines
 
 Removes = Sequence[tuple[str, str]]
-Others = Sequence[tuple[Copy, Held, str]]
+Others = Sequence[tuple[CopyCandidate, CandidatePoint, str]]
 
 
 def dry_run_value(job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str]) -> dict[str, Any]:
@@ -33,12 +33,12 @@ def dry_run_lines(
 def restore_plan_value(job: str, decision: Plan | Refusal, others: Others | None) -> dict[str, Any]:
     """`restore plan` for programs. `others`: newer copies elsewhere; None: there is no configuration to know them by."""
     value = {"job": job, **decision_value(decision)}
-    return value if others is None else {**value, "others": newer_values(others)}
+    return value if others is None else {**value, "others": newer_copy_values(others)}
 
 
 def restore_plan_lines(job: str, decision: Plan | Refusal, others: Others | None, *, verbose: bool) -> list[str]:
     """`restore plan` for people."""
-    return [*_planned_lines(job, decision, verbose=verbose), *newer_lines(others or ())]
+    return [*_planned_lines(job, decision, verbose=verbose), *newer_copy_lines(others or ())]
 
 
 def _planned_lines(job: str, decision: Decision, *, verbose: bool) -> list[str]:

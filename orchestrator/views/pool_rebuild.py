@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from orchestrator.domain.evacuation import Copy, Leaving, Standing
+from orchestrator.domain.evacuation import DatasetCopy, DatasetStatus, PoolEvacuation
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count
 from orchestrator.planners.evacuation import KITS
-from orchestrator.views.restore import Link, link_values
+from orchestrator.views.restore import TargetNextBase, next_base_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RebuildPart:
     """The progress of one source: `copy` it is restored from; None: none can be reached, `why` has the reason."""
 
     source: Location
     job: Job | None
-    copy: Copy | None
+    copy: DatasetCopy | None
     back: bool
     why: str = ""
 
@@ -40,11 +40,11 @@ class RebuildEnd:
     pool: str
     outcome: Outcome
     steps: tuple[RebuildStep, ...]
-    datasets: tuple[Standing, ...] | None
+    datasets: tuple[DatasetStatus, ...] | None
     next: tuple[str, ...] | None
-    parts: tuple[Part, ...] | None
+    parts: tuple[RebuildPart, ...] | None
     differences: tuple[str, ...] | None
-    links: tuple[Link, ...] | None
+    links: tuple[TargetNextBase, ...] | None
     anew: tuple[str, ...] | None
 
 
@@ -56,7 +56,7 @@ def rebuild_value(end: RebuildEnd) -> dict[str, Any]:
         "next": None if end.next is None else list(end.next),
         "parts": None if end.parts is None else [part_value(part) for part in end.parts],
         "differences": None if end.differences is None else list(end.differences),
-        "chains": None if end.links is None else link_values(end.links),
+        "chains": None if end.links is None else next_base_values(end.links),
         "anew": None if end.anew is None else list(end.anew),
     }
     return {"pool": end.pool, "steps": steps, **{key: one for key, one in value.items() if one is not None}}
@@ -67,7 +67,7 @@ def step_lines(step: RebuildStep) -> list[str]:
     return [f"{step.number}. {step.title}: {step.state}", *(f"     {line}" for line in step.lines)]
 
 
-def part_value(part: Part) -> dict[str, Any]:
+def part_value(part: RebuildPart) -> dict[str, Any]:
     """Render a part for programs."""
     return {
         "source": str(part.source), "job": part.copy.job if part.copy else None,
@@ -76,7 +76,7 @@ def part_value(part: Part) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def part_told(part: Part) -> tuple[str, list[str]]:
+def part_told(part: RebuildPart) -> tuple[str, list[str]]:
     """Return how a part stands, and the lines below it."""
     if part.copy is None:
         return "no copy of it can be reached", [
@@ -88,16 +88,16 @@ def part_told(part: Part) -> tuple[str, list[str]]:
     return ("it is back" if part.back else "to be done"), [f"from {part.copy.called} ({part.copy.job}{point}{known})"]
 
 
-def leaving_lines(leaving: Leaving) -> list[str]:
+def evacuation_lines(leaving: PoolEvacuation) -> list[str]:
     """Render the status of each dataset, one line each, and the copies that could not be read."""
-    lines = [f"{one.dataset}: {_standing_line(one)}" for one in leaving.standings]
+    lines = [f"{one.dataset}: {_dataset_line(one)}" for one in leaving.standings]
     for copy in leaving.unseen:
         known = f"; history knows it as of {copy.known_at:%Y-%m-%d %H:%M} UTC" if copy.known_at else ""
         lines.append(f"not counted: {copy.job} on {copy.called} ({copy.why}{known})")
     return lines
 
 
-def _standing_line(one: Standing) -> str:
+def _dataset_line(one: DatasetStatus) -> str:
     held = [f"{count} on {_holder(copy)}" for copy, count in one.copies]
     held += [
         f"its files on {copy.called} ({copy.job}, point {copy.point})"
@@ -115,14 +115,14 @@ def _standing_line(one: Standing) -> str:
     return f"{show_count(one.snapshots, 'snapshot')}: {', '.join(held)}{f'; {one.lost}' if one.lost else ''}{kept}{may}"
 
 
-def _holder(copy: Copy) -> str:
+def _holder(copy: DatasetCopy) -> str:
     """Render the place and the job of a copy; for a disk that is away, also the date of the information."""
     if copy.held is not None or copy.known_at is None:
         return f"{copy.called} ({copy.job})"
     return f"{copy.called} ({copy.job}; not looked at: as history knows it, as of {copy.known_at:%Y-%m-%d %H:%M} UTC)"
 
 
-def standing_value(one: Standing) -> dict[str, Any]:
+def standing_value(one: DatasetStatus) -> dict[str, Any]:
     """One dataset for programs."""
     copies = [
         {"job": copy.job, "place": copy.place, "where": copy.where or None, "disk": copy.disk or None,

@@ -7,16 +7,16 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import SET_ASIDE, KitReview
 from orchestrator.domain.names import JOB_NAME
-from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.history.values import RunRecord
-from orchestrator.views.format import iso
+from orchestrator.views.format import format_iso
 
 Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class TargetNextBase:
     """One target. `base`: the snapshot that the next run starts from; None: a full copy. `seen`: the target was read now."""
 
     job: str
@@ -26,12 +26,12 @@ class Link:
     why: str
 
 
-def link_lines(found: Sequence[Link]) -> list[str]:
+def next_base_lines(found: Sequence[TargetNextBase]) -> list[str]:
     """Render the links for people."""
     return [f"  {link.job} to {link.target}: {link.why}" for link in found]
 
 
-def link_values(found: Sequence[Link]) -> list[dict[str, Any]]:
+def next_base_values(found: Sequence[TargetNextBase]) -> list[dict[str, Any]]:
     """Render the links for programs."""
     return [
         {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
@@ -63,7 +63,7 @@ def kit_value(kit: FoundKit, place: str) -> dict[str, Any]:
     last = kit.last
     return {
         "place": place, "folder": kit.folder, "host": last.host if last else None, "runs": kit.runs, "jobs": list(kit.jobs),
-        "last_run": iso(last.begun_at) if last else None,
+        "last_run": format_iso(last.begun_at) if last else None,
     }  # fmt: skip
 
 
@@ -98,20 +98,20 @@ def kit_lines(kit: FoundKit, place: str) -> Sequence[str]:
     )
 
 
-def scratch_lines(found: Sequence[Scratch]) -> list[str]:
+def scratch_lines(found: Sequence[ScratchClone]) -> list[str]:
     """Scratch copies, one line each."""
     return [_scratch_line(each) for each in found] or ["there are no scratch copies"]
 
 
-def _scratch_line(each: Scratch) -> str:
+def _scratch_line(each: ScratchClone) -> str:
     until = f", until {each.until:%Y-%m-%d %H:%M} UTC" if each.until else ""
     place = each.mountpoint if each.mountpoint.startswith("/") else str(each.at)
     return f"{each.name}: {each.job} as of {each.of}, at {place}, {show_size(each.used)} written{until}"
 
 
-def scratch_values(found: Sequence[Scratch]) -> list[dict[str, Any]]:
+def scratch_values(found: Sequence[ScratchClone]) -> list[dict[str, Any]]:
     """The same for programs."""
     return [
-        {"name": each.name, "dataset": str(each.at), "job": each.job, "point": each.of, "until": iso(each.until),
+        {"name": each.name, "dataset": str(each.at), "job": each.job, "point": each.of, "until": format_iso(each.until),
          "used_bytes": each.used, "mountpoint": each.mountpoint} for each in found
     ]  # fmt: skip

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration, show_size
-from orchestrator.history.values import AttemptRecord, PointRecord, RunRecord, RunStory, StepRecord
-from orchestrator.views.format import clock, indented, iso, shortened, table
+from orchestrator.history.values import AttemptRecord, PointRecord, RunDetails, RunRecord, StepRecord
+from orchestrator.views.format import format_clock, format_iso, format_table, indent, shorten
 
 if TYPE_CHECKING:  # few runs are drills
     from orchestrator.domain.drill_result import DrillRecord
@@ -23,12 +23,12 @@ def run_value(run: RunRecord) -> dict[str, Any]:
         "engine": run.engine,
         "source": show_name(run.source),
         "target": show_name(run.target),
-        "begun": iso(run.begun_at),
+        "begun": format_iso(run.begun_at),
         "asked": run.begun_why,
-        "ended": iso(run.ended_at),
+        "ended": format_iso(run.ended_at),
         "outcome": run.outcome,
         "why": run.why,
-        "cure": run.cure,
+        "cure": run.hint,
         "moved_bytes": run.moved_bytes,
         "took_s": None if run.took_s is None else round(run.took_s, 3),
         "resumed": run.resumed,
@@ -48,33 +48,33 @@ def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> 
         (
             str(run.id),
             run.job,
-            clock(run.begun_at, now=now),
+            format_clock(run.begun_at, now=now),
             run.outcome or "open",
             "" if run.took_s is None else show_duration(run.took_s),
             "" if run.moved_bytes is None else show_size(run.moved_bytes),
-            shortened(_told(run)),
+            shorten(_describe_end(run)),
         )
         for run in runs
     ]
-    return ["  ".join(row).rstrip() for row in table(head, rows, right=frozenset({"RUN", "TOOK", "MOVED"}))]
+    return ["  ".join(row).rstrip() for row in format_table(head, rows, right=frozenset({"RUN", "TOOK", "MOVED"}))]
 
 
-def _told(run: RunRecord) -> str:
+def _describe_end(run: RunRecord) -> str:
     """Return why a run ended so, or why an open run began; a delay and its cause come first."""
     late = run.begun_why.partition("; ")[0] if run.begun_why.startswith("late: ") else ""
     return f"{late}; {run.why}" if late and run.why else run.why or run.begun_why
 
 
-def story_value(story: RunStory, drilled: "DrillRecord | None" = None) -> dict[str, Any]:
+def run_details_value(story: RunDetails, drilled: "DrillRecord | None" = None) -> dict[str, Any]:
     """Render one run for `show --json`. `drilled`: its findings, when it was a restore test."""
     return {
         **run_value(story.run),
         **({"drill": _drilled_value(drilled)} if drilled else {}),
         "attempt": [_attempt_value(attempt) for attempt in story.attempts],
-        "said": [{"at": iso(each.said_at), "level": each.level, "text": each.text} for each in story.events],
+        "said": [{"at": format_iso(each.said_at), "level": each.level, "text": each.text} for each in story.events],
         "hooks": [
             {
-                "at": iso(hook.called_at),
+                "at": format_iso(hook.called_at),
                 "event": hook.event,
                 "argv": [show_name(word) for word in hook.argv],
                 "exit": hook.exit,
@@ -87,17 +87,17 @@ def story_value(story: RunStory, drilled: "DrillRecord | None" = None) -> dict[s
 
 
 def _drilled_value(drilled: "DrillRecord") -> dict[str, Any]:
-    from orchestrator.views.drills import drilled_value
+    from orchestrator.views.drills import drill_result_value
 
-    return drilled_value(drilled.drilled)
+    return drill_result_value(drilled.drilled)
 
 
 def _attempt_value(attempt: AttemptRecord) -> dict[str, Any]:
     decided = attempt.plan or attempt.refusal
     return {
         "number": attempt.number,
-        "begun": iso(attempt.begun_at),
-        "ended": iso(attempt.ended_at),
+        "begun": format_iso(attempt.begun_at),
+        "ended": format_iso(attempt.ended_at),
         "why": attempt.why,
         "decision": json.loads(decided) if decided else None,
         "steps": [_step_value(step) for step in attempt.steps],
@@ -112,8 +112,8 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
         "commands": list(step.commands),
         "expected_bytes": step.expected,
         "moved_bytes": step.moved,
-        "begun": iso(step.begun_at),
-        "ended": iso(step.ended_at),
+        "begun": format_iso(step.begun_at),
+        "ended": format_iso(step.ended_at),
         "proved": step.proved,
         "exits": list(step.exits),
         "last_words": list(step.last_words),
@@ -121,13 +121,13 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
     }
 
 
-def story_lines(story: RunStory, *, now: datetime, drilled: "DrillRecord | None" = None) -> list[str]:
+def run_details_lines(story: RunDetails, *, now: datetime, drilled: "DrillRecord | None" = None) -> list[str]:
     """Render one run from its beginning to its end."""
     run = story.run
     lines = [
         f"run {run.id}: {run.job}, {run.outcome or 'open'}" + (f": {run.why}" if run.why else ""),
         f"  from {show_name(run.source)} to {show_name(run.target)} ({run.engine})",
-        f"  begun {clock(run.begun_at, now=now)}, {run.begun_why}; on {run.host}, process {run.pid}",
+        f"  begun {format_clock(run.begun_at, now=now)}, {run.begun_why}; on {run.host}, process {run.pid}",
     ]
     if run.took_s is not None:
         resumed = ", went on from an earlier run" if run.resumed else ""
@@ -141,10 +141,10 @@ def story_lines(story: RunStory, *, now: datetime, drilled: "DrillRecord | None"
         lines += _attempt_lines(attempt, many=len(story.attempts) > 1)
     for hook in story.hooks:
         lines.append(f"  hook for {hook.event}: {' '.join(map(show_name, hook.argv))}: exit {_exit(hook.exit)}")
-        lines += indented(hook.output.strip().splitlines()[-5:], 4)
+        lines += indent(hook.output.strip().splitlines()[-5:], 4)
     lines += [f"  {each.level}: {each.text}" for each in story.events]
-    lines += [f"  what to do: {run.cure}"] if run.cure else []
-    return lines + indented(run.evidence, 4)
+    lines += [f"  what to do: {run.hint}"] if run.hint else []
+    return lines + indent(run.evidence, 4)
 
 
 def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
@@ -154,8 +154,8 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
         moved = f", {show_size(step.moved)} moved" if step.moved is not None else ""
         proved = {True: "", False: ", NOT PROVED", None: ""}[step.proved]
         lines.append(f"  {step.number}. {step.does} ({took}{moved}{proved})")
-        lines += indented([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
-        lines += indented([step.error, *(words for words in step.last_words if words)], 5) if step.error else []
+        lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
+        lines += indent([step.error, *(words for words in step.last_words if words)], 5) if step.error else []
     return lines
 
 
@@ -163,10 +163,10 @@ def _exit(code: int | None) -> str:
     return "none, it was ended" if code is None else str(code)
 
 
-Known = Mapping[str, Sequence[PointRecord]]
+PointsByJob = Mapping[str, Sequence[PointRecord]]
 
 
-def points_value(jobs: Sequence[Job], known: Known) -> dict[str, Any]:
+def points_value(jobs: Sequence[Job], known: PointsByJob) -> dict[str, Any]:
     """Render the restore points for `points --json`."""
     return {"points": [_point_value(job, point) for job in jobs for point in known[job.name]]}
 
@@ -178,34 +178,34 @@ def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
         "point": point.name,
         "place": point.place,
         "location": show_name(str(job.target.location)) if here else None,
-        "taken": iso(point.taken_at),
+        "taken": format_iso(point.taken_at),
         "run": point.run,
         "entries": point.entries,
         "bytes": point.bytes,
-        "proved": iso(point.proved_at),
-        "as_of": iso(point.confirmed_at or point.taken_at),
+        "proved": format_iso(point.proved_at),
+        "as_of": format_iso(point.confirmed_at or point.taken_at),
         "sound": point.sound,
-        "verified": iso(point.whole_at),
+        "verified": format_iso(point.whole_at),
     }
 
 
-def points_lines(jobs: Sequence[Job], known: Known, *, now: datetime) -> list[str]:
+def points_lines(jobs: Sequence[Job], known: PointsByJob, *, now: datetime) -> list[str]:
     """Render the table of restore points, job by job, oldest first."""
     head = ("JOB", "POINT", "TAKEN", "FILES AND FOLDERS", "SIZE", "PROVED", "READ AGAIN", "PLACE")
     rows = [_point_row(job, point, now) for job in jobs for point in known[job.name]]
-    cells = table(head, rows, right=frozenset({"FILES AND FOLDERS", "SIZE"})) if rows else []
+    cells = format_table(head, rows, right=frozenset({"FILES AND FOLDERS", "SIZE"})) if rows else []
     none = [f"{job.name}: history knows of no point; --look asks the target" for job in jobs if not known[job.name]]
     return [*("  ".join(row).rstrip() for row in cells), *none]
 
 
 def _point_row(job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
     verdict = {True: "sound", False: "DAMAGED", None: "never"}[point.sound]
-    read = verdict if point.whole_at is None else f"{verdict} {clock(point.whole_at, now=now)}"
+    read = verdict if point.whole_at is None else f"{verdict} {format_clock(point.whole_at, now=now)}"
     here = point.place == job.target.name
     return (
         job.name,
         point.name,
-        clock(point.taken_at, now=now),
+        format_clock(point.taken_at, now=now),
         "" if point.entries is None else str(point.entries),
         "" if point.bytes is None else show_size(point.bytes),
         "yes" if point.proved_at else "no",

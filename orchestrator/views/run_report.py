@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from orchestrator.domain.events import StepBegun
-from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal, Step
+from orchestrator.domain.events import StepStarted
+from orchestrator.domain.plan import Decision, Effect, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_duration, show_size
-from orchestrator.views.format import indented
+from orchestrator.views.format import indent
 
 Lines = list[str]
 
 
-def reason_lines(head: str, *, cure: str, evidence: Sequence[str], evidence_first: bool = False) -> Lines:
+def reason_lines(head: str, *, hint: str, evidence: Sequence[str], evidence_first: bool = False) -> Lines:
     """Render what happened, the hint, and the evidence. A refusal shows the evidence first, as it is the argument."""
-    seen = indented([line for line in evidence if line.strip()])
-    todo = indented([f"what to do: {cure}"]) if cure else []
+    seen = indent([line for line in evidence if line.strip()])
+    todo = indent([f"what to do: {hint}"]) if hint else []
     return [head, *(seen + todo if evidence_first else todo + seen)]
 
 
@@ -24,7 +24,7 @@ def report_lines(report: RunReport) -> Lines:
     if report.outcome in (Outcome.DONE, Outcome.NOTHING):
         return [told]
     return reason_lines(
-        told, cure=report.cure, evidence=report.evidence, evidence_first=report.outcome is Outcome.REFUSED
+        told, hint=report.hint, evidence=report.evidence, evidence_first=report.outcome is Outcome.REFUSED
     )
 
 
@@ -32,7 +32,7 @@ def refusal_lines(job: str, refusal: Refusal) -> Lines:
     """Render why nothing is done."""
     return reason_lines(
         f"{job}: {refusal.outcome.value}: {refusal.why}",
-        cure=refusal.cure,
+        hint=refusal.hint,
         evidence=refusal.evidence,
         evidence_first=True,
     )
@@ -43,7 +43,7 @@ def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str
     match decision:
         case Refusal():
             return refusal_lines(job, decision)
-        case Nothing():
+        case NothingToDo():
             steps = [step for stage in decision.stages for step in stage]
             head = f"{job}: nothing to do: {decision.why}"
         case Plan():
@@ -68,6 +68,6 @@ def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
     return [*lines, *(f"     runs: {command}" for command in commands)]
 
 
-def step_line(event: StepBegun) -> str:
+def step_line(event: StepStarted) -> str:
     """Render a step as it begins."""
     return event.does + (f" ({show_size(event.expected)})" if event.expected else "")

@@ -9,48 +9,56 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
-from orchestrator.planners.health import Health, State
-from orchestrator.views.drills import last_value, newest_line
-from orchestrator.views.format import ago, brief, indented, iso, printable, shortened, table
+from orchestrator.planners.health import CopyHealth, JobState
+from orchestrator.views.drills import last_drill_value, newest_drill_line
+from orchestrator.views.format import (
+    format_ago,
+    format_brief,
+    format_iso,
+    format_table,
+    indent,
+    make_printable,
+    shorten,
+)
 
 if TYPE_CHECKING:  # few jobs are drilled, or rotate
     from orchestrator.domain.drill_result import DrillRecord
     from orchestrator.views.disks import SetReport
 
 _COLOURS = {
-    State.UP: "green",
-    State.LATE: "red",
-    State.FAILING: "red",
-    State.WAITING: "yellow",
-    State.NEW: "dim",
-    State.PAUSED: "dim",
+    JobState.UP: "green",
+    JobState.LATE: "red",
+    JobState.FAILING: "red",
+    JobState.WAITING: "yellow",
+    JobState.NEW: "dim",
+    JobState.PAUSED: "dim",
 }
 _HEAD = ("JOB", "STATE", "PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
-    """A job's next run. `at` None: not known from the clock; `owed`: since when one is due; `words`: for a table."""
+class NextRun:
+    """A job's next run. `at` None: not known from the clock; `due`: since when one is due; `words`: for a table."""
 
     at: datetime | None
-    owed: datetime | None
+    due: datetime | None
     words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
+class NextRuns:
     """The next runs by job. `nobody`: why no daemon keeps these times; empty: one does, or none is scheduled."""
 
-    jobs: Mapping[str, Next]
+    jobs: Mapping[str, NextRun]
     nobody: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class JobStatus:
     """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `Judged`."""
 
     job: Job
-    health: Health
+    health: CopyHealth
     facts: HealthFacts
     last: RunRecord | None
     blamed: RunRecord | None
@@ -59,12 +67,12 @@ class Standing:
     drills: "tuple[DrillRecord, ...]" = ()
 
 
-def needs_somebody(found: Standing) -> bool:
+def needs_attention(found: JobStatus) -> bool:
     """Return True when a job makes `status` exit with 4."""
-    return found.health.state in (State.LATE, State.FAILING)
+    return found.health.state in (JobState.LATE, JobState.FAILING)
 
 
-def standing_value(found: Standing, following: Next) -> dict[str, Any]:
+def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
     """Render one job for `status --json`. `following`: its next run."""
     job, health, running = found.job, found.health, found.running
     return {
@@ -73,7 +81,7 @@ def standing_value(found: Standing, following: Next) -> dict[str, Any]:
         "why": health.why,
         "passing": health.passing,
         "schedule": job.schedule,
-        "next_run": next_value(following),
+        "next_run": next_run_value(following),
         "late_after_s": job.late_after,
         "source": show_name(str(job.source)),
         "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
@@ -81,20 +89,20 @@ def standing_value(found: Standing, following: Next) -> dict[str, Any]:
         "last_run": _last_value(found.last),
         "failed_run": _last_value(found.facts.last_failed),
         "failures_in_a_row": found.facts.failures,
-        "running": {"run": running.id, "since": iso(running.begun_at)} if running else None,
+        "running": {"run": running.id, "since": format_iso(running.begun_at)} if running else None,
         "points": {"count": found.points.number, "newest": found.points.newest},
-        "last_drill": last_value(found.drills),
+        "last_drill": last_drill_value(found.drills),
     }
 
 
-def _copy_value(found: Standing) -> dict[str, Any] | None:
+def _copy_value(found: JobStatus) -> dict[str, Any] | None:
     if not found.facts.copies:
         return None
     copy, age = found.facts.copies[0], found.health.age
     return {
         "point": copy.name,
         "place": copy.place,
-        "at": iso(copy.current_at),
+        "at": format_iso(copy.current_at),
         "age_s": None if age is None else round(age),
     }
 
@@ -102,54 +110,64 @@ def _copy_value(found: Standing) -> dict[str, Any] | None:
 def _last_value(last: RunRecord | None) -> dict[str, Any] | None:
     if last is None:
         return None
-    return {"run": last.id, "outcome": last.outcome, "at": iso(last.ended_at), "why": last.why, "cure": last.cure}
+    return {
+        "run": last.id,
+        "outcome": last.outcome,
+        "at": format_iso(last.ended_at),
+        "why": last.why,
+        "cure": last.hint,
+    }
 
 
-def standing_lines(
-    found: Sequence[Standing], following: Mapping[str, Next], *, now: datetime, paint: Callable[[str, str | None], str]
+def job_status_lines(
+    found: Sequence[JobStatus],
+    following: Mapping[str, NextRun],
+    *,
+    now: datetime,
+    paint: Callable[[str, str | None], str],
 ) -> list[str]:
     """Render the table, and below each job with a problem its cause and hint. `following`: the next runs, by job."""
     rows = [(*_row(each, now=now), following[each.job.name].words) for each in found]
-    cells = table(_HEAD, rows, right=frozenset({"POINTS"}))
+    cells = format_table(_HEAD, rows, right=frozenset({"POINTS"}))
     lines = [paint("  ".join(cells[0]).rstrip(), "bold")]
     for each, row in zip(found, cells[1:], strict=True):
         row[1] = paint(row[1], _COLOURS[each.health.state])
         lines.append("  ".join(row).rstrip())
-        drilled = newest_line(each.job.drill, each.drills, now)
-        lines += [printable(line) for line in indented([*_reasons(each), *([drilled] if drilled else [])], 4)]
+        drilled = newest_drill_line(each.job.drill, each.drills, now)
+        lines += [make_printable(line) for line in indent([*_reasons(each), *([drilled] if drilled else [])], 4)]
     return lines
 
 
-def _row(found: Standing, *, now: datetime) -> tuple[str, ...]:
+def _row(found: JobStatus, *, now: datetime) -> tuple[str, ...]:
     """Return the cells but the last. The place is shown where it may be one of several disks."""
     job, copies, last = found.job, found.facts.copies, found.last
     place = f" on {copies[0].place}" if copies and job.target.rotates else ""
-    newest = f"{ago(copies[0].current_at, now=now)}{place}" if copies else "none"
-    ended = f"{last.outcome} {brief(last.ended_at, now=now)} (run {last.id})" if last else "never"
+    newest = f"{format_ago(copies[0].current_at, now=now)}{place}" if copies else "none"
+    ended = f"{last.outcome} {format_brief(last.ended_at, now=now)} (run {last.id})" if last else "never"
     if found.running:
-        ended = f"running since {brief(found.running.begun_at, now=now)} (run {found.running.id})"
+        ended = f"running since {format_brief(found.running.begun_at, now=now)} (run {found.running.id})"
     limit = show_duration(job.late_after) if job.late_after else "-"
     return (job.name, found.health.state, newest, limit, ended, str(found.points.number))
 
 
-def _reasons(found: Standing) -> list[str]:
-    if found.health.state is State.UP:
+def _reasons(found: JobStatus) -> list[str]:
+    if found.health.state is JobState.UP:
         return []
-    cure = found.blamed.cure if found.blamed and found.blamed.cure else ""
-    return [shortened(found.health.why, 300), *([f"what to do: {cure}"] if cure and needs_somebody(found) else [])]
+    hint = found.blamed.hint if found.blamed and found.blamed.hint else ""
+    return [shorten(found.health.why, 300), *([f"what to do: {hint}"] if hint and needs_attention(found) else [])]
 
 
-def next_value(found: Next) -> dict[str, Any]:
+def next_run_value(found: NextRun) -> dict[str, Any]:
     """Render the next run for JSON."""
-    return {"at": iso(found.at), "owed_since": iso(found.owed), "words": found.words}
+    return {"at": format_iso(found.at), "owed_since": format_iso(found.due), "words": found.words}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """How jobs and the rotation sets that they use stand. `scheduled`: one of the jobs runs at times."""
 
-    jobs: tuple[Standing, ...]
-    coming: Upcoming
+    jobs: tuple[JobStatus, ...]
+    coming: NextRuns
     sets: "tuple[SetReport, ...]"
     rotates: bool
     scheduled: bool
@@ -159,13 +177,13 @@ class Overview:
         """Whether nothing is late or failing."""
         health = [each.standing.health for each in self.sets]
         late = any(each.late or each.overdue or each.ailing for each in health)
-        return not late and not any(needs_somebody(each) for each in self.jobs)
+        return not late and not any(needs_attention(each) for each in self.jobs)
 
 
 def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
     """All of it for `status --json`."""
-    jobs = [standing_value(each, found.coming.jobs[each.job.name]) for each in found.jobs]
-    return {"at": iso(now), "jobs": jobs, **(_sets_value(found.sets) if found.rotates else {})}
+    jobs = [job_status_value(each, found.coming.jobs[each.job.name]) for each in found.jobs]
+    return {"at": format_iso(now), "jobs": jobs, **(_sets_value(found.sets) if found.rotates else {})}
 
 
 def _sets_value(sets: "Sequence[SetReport]") -> dict[str, Any]:
@@ -176,9 +194,9 @@ def _sets_value(sets: "Sequence[SetReport]") -> dict[str, Any]:
 
 def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | None], str]) -> list[str]:
     """All of it for people; printable, and in colours."""
-    lines = standing_lines(found.jobs, found.coming.jobs, now=now, paint=paint)
+    lines = job_status_lines(found.jobs, found.coming.jobs, now=now, paint=paint)
     if found.rotates:
         from orchestrator.views.disks import sets_lines
 
-        lines += ["", *(printable(line) for line in sets_lines(found.sets, now))]
+        lines += ["", *(make_printable(line) for line in sets_lines(found.sets, now))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

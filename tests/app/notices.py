@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator import compose
-from orchestrator.app.notify import tell_what_changed
+from orchestrator.app.notify import notify_changes
 from orchestrator.domain.units import Seconds
 from tests.ferry import Ferry
 from tests.peers import MailServer, WebPeer, read
@@ -62,11 +62,11 @@ def look(ferry: Ferry, now: datetime, *, within: float = 10, awake: datetime | N
     """What a look at this time says of itself."""
     where = where_of(ferry)
     said: list[str] = []
-    jobs, machine = compose.configuration(where).jobs, compose.machine(where)
-    tell_what_changed(where, jobs, machine, now, say=said.append, within=Seconds(within), awake=awake)
+    jobs, machine = compose.read_configuration(where).jobs, compose.read_machine_config(where)
+    notify_changes(where, jobs, machine, now, say=said.append, within=Seconds(within), awake=awake)
     return said
 
 
 def where_of(ferry: Ferry) -> compose.Directories:
     """Where its configuration and state lie."""
-    return compose.directories(str(ferry.config), str(ferry.state), {}, root=True)
+    return compose.find_directories(str(ferry.config), str(ferry.state), {}, root=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.disk_status import members_seen
-from orchestrator.app.notify import see
-from orchestrator.domain.rotation import Known, Standing
+from orchestrator.app.disk_status import survey_members
+from orchestrator.app.notify import survey_copy_status
+from orchestrator.domain.rotation import DiskRecord, DiskState
 from orchestrator.domain.run import Outcome
 from tests.app.notices import by_mail, declare, look, subjects, where_of
 from tests.ferry import Ferry
@@ -54,12 +54,12 @@ class Disks:
                 history.proved(job, name, f"{now:%Y-%m-%dT%H%M%SZ}", run, now)
 
 
-def known(name: str, identity: str, **more: Any) -> Known:
+def known(name: str, identity: str, **more: Any) -> DiskRecord:
     told = {
         "set": "offsite", "content": "ext4", "size": 1 << 41, "serial": "", "model": "", "wwn": "", "generation": 1,
-        "written": 1, "enrolled": NOW, "standing": Standing.ACTIVE,
+        "written": 1, "enrolled": NOW, "standing": DiskState.ACTIVE,
     }  # fmt: skip
-    return Known(disk=f"of-{name}", name=name, identity=identity, **{**told, **more})
+    return DiskRecord(disk=f"of-{name}", name=name, identity=identity, **{**told, **more})
 
 
 def bodies(server: MailServer) -> list[str]:
@@ -99,7 +99,7 @@ def test_two_disks_are_two_troubles_in_one_message(ferry: Ferry, server: MailSer
     look(ferry, NOW + 32 * DAY)
     assert "disk red is well again" in subjects(server)
     with compose.open_history(where_of(ferry)) as history:
-        history.disks.stands("of-blue", Standing.RETIRED)
+        history.disks.stands("of-blue", DiskState.RETIRED)
     look(ferry, NOW + 50 * DAY)
     assert subjects(server)[-1] == "disk red is well again"
 
@@ -194,15 +194,15 @@ def test_a_disk_without_the_copy_of_one_job_is_not_whole_for_the_other(ferry: Fe
 
 def test_what_a_notice_names_is_still_known_when_more_runs_have_waited(ferry: Ferry) -> None:
     disks, named = Disks(ferry, ""), list[int]()
-    (job,) = compose.configuration(where_of(disks.ferry)).jobs
+    (job,) = compose.read_configuration(where_of(disks.ferry)).jobs
     for day in range(4):
         with compose.open_history(where_of(ferry)) as history:
             run = finish(history, Outcome.WAITING, "photos", now=NOW + day * DAY)
             history.fold_waits(report(run, "photos", Outcome.WAITING))
-            (seen, *_) = members_seen([job], history.views, NOW + day * DAY)
-            named += [seen.run or 0, see(job, history.views, now=NOW + day * DAY, pauses={}).run or 0]
+            (seen, *_) = survey_members([job], history.views, NOW + day * DAY)
+            named += [seen.run or 0, survey_copy_status(job, history.views, now=NOW + day * DAY, pauses={}).run or 0]
     with compose.open_history(where_of(ferry)) as history:
         assert [history.views.run(run) is not None for run in named] == [True] * 8
         assert len(set(named)) == 1, "the first of those that wait for the same"
         failed = finish(history, Outcome.FAILED, "photos", now=NOW + 5 * DAY)
-        assert see(job, history.views, now=NOW + 5 * DAY, pauses={}).run == failed
+        assert survey_copy_status(job, history.views, now=NOW + 5 * DAY, pauses={}).run == failed

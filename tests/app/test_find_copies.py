@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.app.find_copies import better
+from orchestrator.app.find_copies import find_better_copies
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.planners.choose_copy import Copy, Held, choose_copy
-from orchestrator.views.copies import Found, newer_lines
+from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate, choose_copy
+from orchestrator.views.copies import CopySearchResult, newer_copy_lines
 
 JOB = Job(
     name="photos", file="photos.toml", engine="rsync", source=Location(path="/srv/photos"), options=None,
@@ -16,14 +16,14 @@ JOB = Job(
 )  # fmt: skip
 
 
-def copy(job: str, *days: int, away: str = "", disk: str = "", sound: bool | None = None) -> Copy:
+def copy(job: str, *days: int, away: str = "", disk: str = "", sound: bool | None = None) -> CopyCandidate:
     at = [datetime(2026, 1, day, tzinfo=UTC) for day in days]
-    points = tuple(Held(name=f"p{each.day}", taken=each, at=each, proved=True, sound=sound) for each in at)
-    return Copy(job=job, place=disk or job, points=points, away=away, disk=disk)
+    points = tuple(CandidatePoint(name=f"p{each.day}", taken=each, at=each, proved=True, sound=sound) for each in at)
+    return CopyCandidate(job=job, place=disk or job, points=points, away=away, disk=disk)
 
 
-def found(*copies: Copy, at: datetime | None = None) -> Found:
-    return Found(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, in_the_way="")
+def found(*copies: CopyCandidate, at: datetime | None = None) -> CopySearchResult:
+    return CopySearchResult(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, in_the_way="")
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,15 @@ def found(*copies: Copy, at: datetime | None = None) -> Found:
     ],
     ids=["older", "as old", "newer", "the own one is damaged", "away"],
 )  # fmt: skip
-def test_what_is_newer_is_told_beside_a_plan(copies: tuple[Copy, ...], told: list[str]) -> None:
-    assert newer_lines(better(found(*copies), JOB)) == told
+def test_what_is_newer_is_told_beside_a_plan(copies: tuple[CopyCandidate, ...], told: list[str]) -> None:
+    assert newer_copy_lines(find_better_copies(found(*copies), JOB)) == told
 
 
 def test_nothing_newer_than_the_instant_that_was_asked_for() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
     seen = found(copy("other", 1, 4), copy("photos", 2, 3), at=at)
-    assert better(seen, JOB, at=at) == ()
+    assert find_better_copies(seen, JOB, at=at) == ()
     seen = found(copy("other", 2), copy("photos", 1, 3), at=at)
-    assert [point.name for _, point, _ in better(seen, JOB, at=at)] == ["p2"], "its own later point was not asked for"
+    assert [point.name for _, point, _ in find_better_copies(seen, JOB, at=at)] == ["p2"], (
+        "its own later point was not asked for"
+    )

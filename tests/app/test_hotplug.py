@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.app import hotplug as arrivals
-from orchestrator.app.hotplug import arrived, left_plugged_in, plugged_in
+from orchestrator.app.hotplug import find_arrivals, find_plugged_in, left_plugged_in_lines
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import RotationSet, Visit
+from orchestrator.domain.rotation import DiskVisit, RotationSet
 from tests.planners.rotation_world import BLUE_UUID, NOW, RED_UUID, disk
 
 
@@ -30,18 +30,18 @@ def link(folder: Path, identity: str, at: int) -> None:
 
 def test_the_disk_that_came_last_counts(tmp_path: Path) -> None:
     jobs = [job("photos"), job("mail", "daily 02:30"), job("by-hand", None)]
-    assert arrived(jobs, str(tmp_path)) == {}
-    assert arrived(jobs, str(tmp_path / "no-udev")) == {}
+    assert find_arrivals(jobs, str(tmp_path)) == {}
+    assert find_arrivals(jobs, str(tmp_path / "no-udev")) == {}
     link(tmp_path, RED_UUID, 1_000_000)
-    assert arrived(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(1_000_000, UTC)}
+    assert find_arrivals(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(1_000_000, UTC)}
     link(tmp_path, BLUE_UUID, 2_000_000)
-    assert arrived(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(2_000_000, UTC)}
+    assert find_arrivals(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(2_000_000, UTC)}
     rotation = jobs[0].target.rotation
     assert rotation is not None
-    assert plugged_in(rotation, str(tmp_path)) == ("red", "blue")
+    assert find_plugged_in(rotation, str(tmp_path)) == ("red", "blue")
     (tmp_path / BLUE_UUID).unlink()
-    assert plugged_in(rotation, str(tmp_path)) == ("red",)
-    assert arrived(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(1_000_000, UTC)}
+    assert find_plugged_in(rotation, str(tmp_path)) == ("red",)
+    assert find_arrivals(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(1_000_000, UTC)}
 
 
 def test_a_link_to_a_pool_that_lost_its_disk_is_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,19 +51,19 @@ def test_a_link_to_a_pool_that_lost_its_disk_is_no_disk(tmp_path: Path, monkeypa
     (slaves / "sdb").symlink_to(tmp_path / "sdb")
     (tmp_path / RED_UUID).symlink_to("../../dm-0")
     rotation = RotationSet(name="offsite", disks=(disk("red"),))
-    assert plugged_in(rotation, str(tmp_path)) == ()
+    assert find_plugged_in(rotation, str(tmp_path)) == ()
     (tmp_path / "sdb").mkdir()
-    assert plugged_in(rotation, str(tmp_path)) == ("red",)
+    assert find_plugged_in(rotation, str(tmp_path)) == ("red",)
 
 
 def test_who_was_let_go_and_is_still_here_is_told_of(tmp_path: Path) -> None:
     rotation = RotationSet(name="offsite", disks=(disk("red", note="red sticker"), disk("blue", identity=BLUE_UUID)))
-    visit = Visit(
+    visit = DiskVisit(
         id=1, disk="d1", arrived=NOW, jobs=(), outcome="done", why="", released=NOW + timedelta(minutes=5), safe=True
     )
-    assert left_plugged_in(rotation, {RED_UUID: visit}, str(tmp_path)) == ()
+    assert left_plugged_in_lines(rotation, {RED_UUID: visit}, str(tmp_path)) == ()
     for identity in (RED_UUID, BLUE_UUID):
         link(tmp_path, identity, 1_000_000)
-    (told,) = left_plugged_in(rotation, {RED_UUID: visit}, str(tmp_path))
+    (told,) = left_plugged_in_lines(rotation, {RED_UUID: visit}, str(tmp_path))
     assert told.startswith("disk red (red sticker) is still plugged in, and safe to remove since ")
-    assert left_plugged_in(rotation, {RED_UUID: replace(visit, released=None, safe=False)}, str(tmp_path)) == ()
+    assert left_plugged_in_lines(rotation, {RED_UUID: replace(visit, released=None, safe=False)}, str(tmp_path)) == ()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.app import worker as module
-from orchestrator.app.worker import Awake
+from orchestrator.app.worker import SleepInhibitor
 from tests.daemon.daemon_world import strays, until
 
 
@@ -23,7 +23,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_held_as_long_as_it_is_needed(asked: Path, tmp_path: Path) -> None:
-    held = Awake("sleep")
+    held = SleepInhibitor("sleep")
     held.need(True)
     held.need(True)
     until(lambda: asked.exists() and asked.read_text(), "it is asked for")
@@ -35,7 +35,7 @@ def test_it_is_held_as_long_as_it_is_needed(asked: Path, tmp_path: Path) -> None
 
 
 def test_who_wants_nothing_asks_for_nothing(asked: Path) -> None:
-    held = Awake("")
+    held = SleepInhibitor("")
     held.need(True)
     held.need(False)
     assert not asked.exists()
@@ -43,5 +43,5 @@ def test_who_wants_nothing_asks_for_nothing(asked: Path) -> None:
 
 def test_without_logind_nothing_is_asked(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BOOTED", "/no/such/place")
-    Awake("sleep").need(True)
+    SleepInhibitor("sleep").need(True)
     assert not asked.exists()

@@ -15,8 +15,8 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics import parser as strict
 from prometheus_client.parser import text_string_to_metric_families
 
-from orchestrator.domain.due import Owed
-from orchestrator.domain.notice import Kind, Message
+from orchestrator.domain.due import DueRun
+from orchestrator.domain.notice import Message, NoticeType
 from orchestrator.history.store import open_history
 from tests.app.promtool import PROMTOOL, needs_promtool
 from tests.cli.import_samples import imported
@@ -115,10 +115,10 @@ def test_what_is_owed_and_what_nobody_was_told(ferry: Ferry) -> None:
     ferry.job(more='daily = "02:30"\n')
     noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     with open_history(str(ferry.state / "history.sqlite")) as history:
-        owed = Owed(job="photos", slot=noon, newest=noon, slots=1, why="late", noted=noon, after_run=0)
-        history.owing.write(owed=[owed, replace(owed, job="gone")])
-        message = Message(kind=Kind.TROUBLE, about="", made_at=noon, subject="late", body="photos is late")
-        history.telling.queue("admin", message)
+        due_run = DueRun(job="photos", scheduled_at=noon, newest=noon, slots=1, why="late", noted=noon, after_run=0)
+        history.due_runs.write(due_runs=[due_run, replace(due_run, job="gone")])
+        message = Message(kind=NoticeType.TROUBLE, about="", made_at=noon, subject="late", body="photos is late")
+        history.notifications.queue("admin", message)
     found = told(ferry)
     assert of(found, "job_owed_since_timestamp_seconds") == noon.timestamp()
     assert of(found, "job_owed_since_timestamp_seconds", "gone") is None

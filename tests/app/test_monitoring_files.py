@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.views.metrics import Measured, families
+from orchestrator.views.metrics import MetricsInput, families
 from tests.app.promtool import PROMTOOL, needs_promtool
 
 HERE = Path(__file__).resolve().parents[2] / "systemd" / "monitoring"
@@ -20,7 +20,7 @@ NAME = re.compile(r"\bpoolferry_\w+")
 
 def known() -> set[str]:
     """Every name that is told, also of what nobody has a number for yet."""
-    measured = Measured(standing=(), totals=(), owed={}, queued=0, now=datetime(2026, 11, 20, tzinfo=UTC))
+    measured = MetricsInput(standing=(), totals=(), due={}, queued=0, now=datetime(2026, 11, 20, tzinfo=UTC))
     return {family.name + ("_total" if family.type == "counter" else "") for family in families(measured)}
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.app.next_run import upcoming
-from orchestrator.domain.due import Anchor, Owed
+from orchestrator.app.next_run import find_next_runs
+from orchestrator.domain.due import DueRun, ScheduleAnchor
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 from orchestrator.history.store import History, open_history
-from orchestrator.views.status import Next
+from orchestrator.views.status import NextRun
 from tests.history.records import begin, finish
 from tests.planners.two_years import job
 
@@ -39,9 +39,9 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield opened
 
 
-def coming(history: History, *jobs: Job, now: datetime = NOW, running: tuple[str, ...] = ()) -> dict[str, Next]:
+def coming(history: History, *jobs: Job, now: datetime = NOW, running: tuple[str, ...] = ()) -> dict[str, NextRun]:
     """What comes next."""
-    return dict(upcoming(jobs, history.views, now=now, running=running).jobs)
+    return dict(find_next_runs(jobs, history.views, now=now, running=running).jobs)
 
 
 def words(history: History, *jobs: Job, now: datetime = NOW) -> list[str]:
@@ -87,25 +87,25 @@ def test_a_period_counts_from_the_last_run(history: History) -> None:
 
 def test_what_was_missed_is_owed_though_nobody_wrote_it_down(history: History) -> None:
     nightly = job("a", "daily 02:30")
-    history.owing.write(anchors=[Anchor(job="a", at=NOW - 2 * DAY, schedule="daily 02:30", run=0)])
-    slot = datetime(2026, 11, 19, 1, 30, tzinfo=UTC)
-    assert coming(history, nightly)["a"] == Next(at=None, owed=slot, words="owed since Thu 02:30")
-    assert history.owing.owed() == {}
+    history.due_runs.write(anchors=[ScheduleAnchor(job="a", at=NOW - 2 * DAY, schedule="daily 02:30", run=0)])
+    scheduled_at = datetime(2026, 11, 19, 1, 30, tzinfo=UTC)
+    assert coming(history, nightly)["a"] == NextRun(at=None, due=scheduled_at, words="owed since Thu 02:30")
+    assert history.due_runs.due() == {}
     at_one = datetime(2026, 11, 19, 12, tzinfo=UTC)
     assert words(history, nightly, now=at_one) == ["owed since 02:30"]
     assert coming(history, nightly, running=("a",))["a"].words == "Sat 02:30"
 
 
 def test_a_window_moves_it_and_a_pause_holds_it(history: History) -> None:
-    begins = Window(begin=clock(22), end=clock(6))
+    begins = TimeWindow(begin=clock(22), end=clock(6))
     windowed = replace(job("a", "daily 14:00"), window=begins)
     assert words(history, windowed) == ["today 22:00"]
-    history.owing.pause("a", now=NOW, until=NOW + 3 * DAY, why="")
+    history.due_runs.pause("a", now=NOW, until=NOW + 3 * DAY, why="")
     assert words(history, windowed, job("b", "daily 02:30")) == ["Mon 22:00", "Sat 02:30"]
-    history.owing.pause("b", now=NOW, until=NOW + HOUR, why="")
+    history.due_runs.pause("b", now=NOW, until=NOW + HOUR, why="")
     assert words(history, job("b", "daily 02:30"), job("c", "daily 02:30")) == ["Sat 02:30", "Sat 02:30"]
     assert coming(history, windowed, now=NOW + 4 * DAY)["a"].words == "today 22:00"  # the pause is over
-    history.owing.pause("a", now=NOW, until=None, why="")
+    history.due_runs.pause("a", now=NOW, until=None, why="")
     assert words(history, windowed) == ["when resumed"]
 
 
@@ -121,22 +121,22 @@ def test_nobody_keeps_the_times(history: History) -> None:
     nightly = job("a", "daily 02:30")
 
     def nobody(now: datetime) -> str:
-        return upcoming((nightly,), history.views, now=now).nobody
+        return find_next_runs((nightly,), history.views, now=now).nobody
 
-    assert upcoming((job("b", None),), history.views, now=NOW).nobody == ""
+    assert find_next_runs((job("b", None),), history.views, now=NOW).nobody == ""
     assert nobody(NOW).startswith("no daemon has ever run here: ")
-    beat = history.owing.begin_beat(boot="x", pid=1, now=NOW)
+    beat = history.due_runs.begin_beat(boot="x", pid=1, now=NOW)
     assert nobody(NOW + timedelta(minutes=10)) == ""
     assert nobody(NOW + timedelta(minutes=12)) == "the daemon was last seen 12 min ago (it says so every 5 min)"
-    history.owing.beat(beat, NOW, orderly=True)
+    history.due_runs.beat(beat, NOW, orderly=True)
     assert nobody(NOW + timedelta(minutes=50)) == ""  # a timer calls each quarter of an hour
     assert nobody(NOW + 2 * HOUR) == "the daemon was ended 2 h ago"
 
 
 def test_a_running_job_owes_nothing(history: History) -> None:
     every = job("a", "every 3600")
-    history.owing.write(
-        owed=[Owed(job="a", slot=NOW - HOUR, newest=NOW - HOUR, slots=1, why="x", noted=NOW, after_run=0)]
+    history.due_runs.write(
+        due_runs=[DueRun(job="a", scheduled_at=NOW - HOUR, newest=NOW - HOUR, slots=1, why="x", noted=NOW, after_run=0)]
     )
     begin(history, "a", now=NOW - timedelta(minutes=5), why="x")
     assert coming(history, every)["a"].words == "owed since 12:00"

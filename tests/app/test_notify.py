@@ -77,14 +77,14 @@ def test_a_paused_job_is_silent_and_status_says_why(ferry: Ferry, server: MailSe
     declare(ferry, by_mail(server))
     job.run(sick=False)
     with compose.open_history(where_of(ferry)) as history:
-        history.owing.pause("photos", now=compose.now(), until=None, why="holidays")
+        history.due_runs.pause("photos", now=compose.now(), until=None, why="holidays")
     assert job.run(sick=True) == 1
     assert server.letters == []
     (told,) = ferry.run("status", "--json").value["jobs"]
     assert (told["state"], told["why"].split(";")[0]) == ("paused", "paused until it is resumed: holidays")
     assert ferry.run("status").code == 0
     with compose.open_history(where_of(ferry)) as history:
-        history.owing.resume("photos")
+        history.due_runs.resume("photos")
     look(ferry, compose.now())
     assert len(server.letters) == 1
 
@@ -98,7 +98,7 @@ def test_a_job_that_is_declared_no_more_is_forgotten(ferry: Ferry, server: MailS
     look(ferry, compose.now() + timedelta(days=2))
     assert len(server.letters) == 1
     with compose.open_history(where_of(ferry)) as history:
-        assert history.telling.told("me") == ()
+        assert history.notifications.told("me") == ()
 
 
 # The digest

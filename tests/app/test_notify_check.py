@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from orchestrator.app import notify_check as credentials
-from orchestrator.app.notify_check import channel_advice
-from orchestrator.domain.notice import Apprise, Channel, Mail, Ntfy, Ping, Webhook
-from orchestrator.engines.contract import Advice
-from orchestrator.notices.transport import Means
+from orchestrator.app.notify_check import check_channels
+from orchestrator.domain.notice import AppriseChannel, Channel, MailChannel, NtfyChannel, PingChannel, WebhookChannel
+from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.notices.transport import SenderContext
 
 FILE = "token"
-NTFY = Ntfy(name="phone", topic="https://ntfy.example.org/x", token_file=FILE)
+NTFY = NtfyChannel(name="phone", topic="https://ntfy.example.org/x", token_file=FILE)
 
 
-def advice(folder: Path, channel: Channel, *units: str) -> tuple[Advice, ...]:
-    return channel_advice((channel,), Means(host="here", secrets=(os.fspath(folder),)), units)
+def advice(folder: Path, channel: Channel, *units: str) -> tuple[SystemCheckResult, ...]:
+    return check_channels((channel,), SenderContext(host="here", secrets=(os.fspath(folder),)), units)
 
 
 def kept(folder: Path, text: str = "tk_1\n", mode: int = 0o600) -> Path:
@@ -50,10 +50,10 @@ def test_a_secret_is_read_and_its_mode_looked_at(
     "channel",
     [
         NTFY,
-        Webhook(name="w", url="@token"),
-        Ping(name="p", url="@token"),
-        Mail(name="m", to=("me",), smtp="mail.example.org:587", password_file=FILE),
-        Ntfy(name="n", topic="@token"),
+        WebhookChannel(name="w", url="@token"),
+        PingChannel(name="p", url="@token"),
+        MailChannel(name="m", to=("me",), smtp="mail.example.org:587", password_file=FILE),
+        NtfyChannel(name="n", topic="@token"),
     ],
     ids=lambda channel: type(channel).__name__,
 )
@@ -66,8 +66,8 @@ def test_every_place_of_a_secret_is_looked_into(tmp_path: Path, channel: Channel
 
 
 def test_a_channel_without_secrets_needs_nothing(tmp_path: Path) -> None:
-    assert advice(tmp_path, Webhook(name="w", url="https://example.org/")) == ()
-    assert advice(tmp_path, Mail(name="m", to=("me",), smtp="localhost:25")) == ()
+    assert advice(tmp_path, WebhookChannel(name="w", url="https://example.org/")) == ()
+    assert advice(tmp_path, MailChannel(name="m", to=("me",), smtp="localhost:25")) == ()
 
 
 @pytest.mark.parametrize("key", ["LoadCredential", "LoadCredentialEncrypted"])
@@ -82,7 +82,7 @@ def test_the_service_may_bring_it_as_a_credential(tmp_path: Path, key: str) -> N
 
 
 def test_programs_and_libraries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mail = Mail(name="m", to=("me",))
+    mail = MailChannel(name="m", to=("me",))
     monkeypatch.setattr(credentials, "_path", lambda: os.fspath(tmp_path))
     (none,) = advice(tmp_path, mail)
     assert "this machine has no sendmail" in none.text
@@ -90,5 +90,5 @@ def test_programs_and_libraries_that_are_missing(tmp_path: Path, monkeypatch: py
     (tmp_path / "sendmail").chmod(0o755)
     assert advice(tmp_path, mail) == ()
     monkeypatch.setattr(credentials, "find_spec", lambda _: None)
-    (bare,) = advice(tmp_path, Apprise(name="a", url="json://example.org"))
+    (bare,) = advice(tmp_path, AppriseChannel(name="a", url="json://example.org"))
     assert "poolferry[notices]" in bare.text

@@ -66,9 +66,9 @@ def test_a_pool_that_breaks_and_is_mended(ferry: Ferry, pool: Answers, version: 
     broken = pool(f"unavail-{version}")
     told = ferry.run("run", "watch", **broken)
     assert told.code == 1
-    first, cure, *_ = told.out.splitlines()
+    first, hint, *_ = told.out.splitlines()
     assert "in mirror-0 of tank is UNAVAIL" in first
-    assert "  what to do: plug it in and `zpool online tank " in cure
+    assert "  what to do: plug it in and `zpool online tank " in hint
     assert stands(ferry) == (4, "failing")
     planned = ferry.run("plan", "watch", **broken)
     assert (planned.code, planned.out.startswith("watch: failed: ")) == (1, True), planned

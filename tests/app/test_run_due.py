@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.due import Anchor
+from orchestrator.domain.due import ScheduleAnchor
 from orchestrator.history.store import open_history
 from tests.daemon.daemon_world import daemon, promise, runs
 from tests.ferry import Ferry
@@ -16,8 +16,8 @@ def missed(ferry: Ferry, job: str = "photos", schedule: str = "daily 02:30", day
     """As if slots of the last days had been seen last then."""
     with open_history(str(ferry.state / "history.sqlite")) as history:
         at = datetime.now(UTC) - timedelta(days=days)
-        history.owing.write(anchors=[Anchor(job=job, at=at, schedule=schedule, run=0)])
-        history.owing.begin_beat(boot="another", pid=1, now=at)
+        history.due_runs.write(anchors=[ScheduleAnchor(job=job, at=at, schedule=schedule, run=0)])
+        history.due_runs.begin_beat(boot="another", pid=1, now=at)
 
 
 def test_what_is_owed_runs_once(ferry: Ferry) -> None:

@@ -117,11 +117,11 @@ def test_a_refusal_says_why_and_the_cure(ferry: Ferry) -> None:
     assert planned.code == told.code == 3
     lines = told.out.splitlines()
     assert lines[0].startswith("photos: refused: ")
-    cure = next(number for number, line in enumerate(lines) if line.startswith("  what to do: "))
-    assert "--allow" in lines[cure]
-    assert "  deleted: file 1" in lines[1:cure]
+    hint = next(number for number, line in enumerate(lines) if line.startswith("  what to do: "))
+    assert "--allow" in lines[hint]
+    assert "  deleted: file 1" in lines[1:hint]
     value = ferry.run("plan", "photos", "--json").value
-    assert value["guard"] in lines[cure]
+    assert value["guard"] in lines[hint]
     allowed = ferry.run("run", "photos", "--allow", value["guard"])
     assert allowed.code == 0
     assert ferry.run("status").code == 0

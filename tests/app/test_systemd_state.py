@@ -7,24 +7,35 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.systemd_state import RULES, SERVICE, TIMER, Here, Unit, parse_units, unit_advice, unit_texts
+from orchestrator.app.systemd_state import (
+    RULES_FILE,
+    SERVICE,
+    TIMER,
+    Installation,
+    SystemdUnit,
+    check_units,
+    parse_units,
+    unit_texts,
+)
 
 SHIPPED = compose.shipped_units()
 PROGRAM = sys.executable  # anything that can be called
-HERE = Here(
+HERE = Installation(
     shipped=SHIPPED, program=PROGRAM, config="/etc/poolferry", state="/var/lib/poolferry", scheduled=True, disks=False
 )
 TEXTS = unit_texts(SHIPPED, program=PROGRAM, config=HERE.config, state=HERE.state)
-NONE = Unit(state="", active="inactive", stale=False, text="")
+NONE = SystemdUnit(state="", active="inactive", stale=False, text="")
 
 
-def unit(name: str = SERVICE, **more: Any) -> Unit:
-    return Unit(**{"state": "enabled", "active": "active", "stale": False, "text": TEXTS[name], **more})
+def unit(name: str = SERVICE, **more: Any) -> SystemdUnit:
+    return SystemdUnit(**{"state": "enabled", "active": "active", "stale": False, "text": TEXTS[name], **more})
 
 
-def signs(service: Unit, timer: Unit = NONE, here: Here = HERE, rule: str = "") -> list[tuple[str, str]]:
+def signs(
+    service: SystemdUnit, timer: SystemdUnit = NONE, here: Installation = HERE, rule: str = ""
+) -> list[tuple[str, str]]:
     """Each finding, with its sign."""
-    found = unit_advice({SERVICE: service, TIMER: timer}, here, rule)
+    found = check_units({SERVICE: service, TIMER: timer}, here, rule)
     return [("ok" if each.good else "!!" if each.hinders else "hm", each.text) for each in found]
 
 
@@ -45,7 +56,7 @@ def test_all_is_well() -> None:
         (unit(stale=True), "hm", "poolferry.service was changed since systemd read it: systemctl daemon-reload"),
     ],
 )  # fmt: skip
-def test_each_trouble_has_its_sentence(service: Unit, sign: str, says: str) -> None:
+def test_each_trouble_has_its_sentence(service: SystemdUnit, sign: str, says: str) -> None:
     (found,) = [each for each in signs(service) if each[0] != "ok"]
     assert found[0] == sign
     assert says in found[1]
@@ -64,7 +75,7 @@ def test_where_nothing_runs_by_itself_no_unit_is_missed() -> None:
 
 def test_disks_need_udevs_rule() -> None:
     disks = replace(HERE, disks=True)
-    assert signs(unit(), here=disks, rule=SHIPPED[RULES]) == [("ok", "poolferry.service is enabled and active")]
+    assert signs(unit(), here=disks, rule=SHIPPED[RULES_FILE]) == [("ok", "poolferry.service is enabled and active")]
     assert "is missing, so no disk is noticed" in signs(unit(), here=disks)[1][1]
     assert "is not that of this version" in signs(unit(), here=disks, rule="x")[1][1]
 

@@ -14,14 +14,14 @@ from orchestrator.app.past import list_points, list_runs, show_run
 from orchestrator.app.restore import RestoreRequest, choose_copy, plan_restore, run_restore
 from orchestrator.app.run_jobs import RunEnd, run_jobs
 from orchestrator.app.schedule_report import pause_jobs, resume_jobs, survey_schedule
-from orchestrator.app.settings import Frame, WrongRequest
-from orchestrator.app.subscriber import Progress, Silence, Subscriber
-from orchestrator.domain.events import Begun, Event
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.app.subscriber import ProgressOutput, Silence, Subscriber
+from orchestrator.domain.events import RunEvent, RunStarted
 from orchestrator.domain.plan import Plan
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.health import State
-from orchestrator.views.copies import Cure
+from orchestrator.planners.health import JobState
+from orchestrator.views.copies import RepairSource
 from tests.ferry import Ferry
 
 DONE = Outcome.DONE
@@ -32,15 +32,15 @@ class Page(Subscriber, Silence):
 
     def __init__(self) -> None:
         self.reports: list[RunReport] = []
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
 
     def ended(self, report: RunReport) -> None:
         self.reports.append(report)
 
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressOutput:
         return self
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: RunEvent) -> None:
         self.events.append(event)
 
     def log(self, line: str) -> None:
@@ -53,82 +53,82 @@ def page() -> Page:
 
 
 @pytest.fixture
-def frame(ferry: Ferry, page: Page, monkeypatch: pytest.MonkeyPatch) -> Frame:
+def settings(ferry: Ferry, page: Page, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name, value in ferry.variables().items():
         monkeypatch.setenv(name, value)
     ferry.job()
-    return Frame(subscriber=page)
+    return Settings(subscriber=page)
 
 
 def test_a_night_and_a_day(
-    frame: Frame, page: Page, ferry: Ferry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: Settings, page: Page, ferry: Ferry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned = plan_run(frame, "photos")
+    planned = plan_run(settings, "photos")
     assert isinstance(planned.decision, Plan)
     heard: list[RunEnd] = []
-    ends = run_jobs(frame, ["photos"], why="a button", hears=heard.append)
+    ends = run_jobs(settings, ["photos"], why="a button", hears=heard.append)
     assert [end.report.outcome for end in ends.runs] == [DONE]
     assert (heard, ends.not_begun) == ([*ends.runs], ())
-    assert page.events[0] == Begun(run=1, job="photos")
-    assert survey_jobs(frame, [], datetime.now(UTC)).well
-    (run,) = list_runs(frame, None, 5)
-    assert (run.begun_why, show_run(frame, "last").story.run.id) == ("a button", run.id)
-    assert len(list_points(frame, ["photos"], look=True).known["photos"]) == 1
-    (verified,) = verify_jobs(frame, []).ends
+    assert page.events[0] == RunStarted(run=1, job="photos")
+    assert survey_jobs(settings, [], datetime.now(UTC)).well
+    (run,) = list_runs(settings, None, 5)
+    assert (run.begun_why, show_run(settings, "last").story.run.id) == ("a button", run.id)
+    assert len(list_points(settings, ["photos"], look=True).known["photos"]) == 1
+    (verified,) = verify_jobs(settings, []).ends
     assert verified.verified.reading is not None
     assert verified.verified.reading.sound
-    (drilled,) = drill_jobs(frame, ["photos"], whole=True, proves=False, seed=None)
+    (drilled,) = drill_jobs(settings, ["photos"], whole=True, proves=False, seed=None)
     assert drilled.end.drilled.outcome is DONE
     request = RestoreRequest(job="photos", to=str(tmp_path / "back"))
-    assert choose_copy(frame, RestoreRequest(job="photos")).choice.copy is not None
-    assert isinstance(plan_restore(frame, request).decision, Plan)
-    assert run_restore(frame, request).report.outcome is DONE
+    assert choose_copy(settings, RestoreRequest(job="photos")).choice.copy is not None
+    assert isinstance(plan_restore(settings, request).decision, Plan)
+    assert run_restore(settings, request).report.outcome is DONE
     assert (tmp_path / "back" / "b.bin").exists()
-    assert export_point(frame, "photos", point=None, to=str(tmp_path / "sums")).lines == 2
+    assert export_point(settings, "photos", point=None, to=str(tmp_path / "sums")).lines == 2
     assert [report.outcome for report in page.reports] == [DONE] * 5
     assert capsys.readouterr() == ("", "")
 
 
-def test_damage_is_told_with_where_good_bytes_are(frame: Frame, ferry: Ferry) -> None:
-    run_jobs(frame, ["photos"], why="a button")
+def test_damage_is_told_with_where_good_bytes_are(settings: Settings, ferry: Ferry) -> None:
+    run_jobs(settings, ["photos"], why="a button")
     (copy,) = ferry.target().glob("points/*/b.bin")
     before = copy.stat()
     with open(copy, "r+b") as file:
         file.write(b"other")
     os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
-    heard: list[tuple[Cure, ...]] = []
-    (end,) = verify_jobs(frame, ["photos"], hears=heard.append).ends
-    assert [(cure.path, cure.command) for cure in end.cures] == [(b"b.bin", "poolferry run photos")]
+    heard: list[tuple[RepairSource, ...]] = []
+    (end,) = verify_jobs(settings, ["photos"], hears=heard.append).ends
+    assert [(hint.path, hint.command) for hint in end.cures] == [(b"b.bin", "poolferry run photos")]
     assert heard == [end.cures]
-    (state,) = [each.health.state for each in survey_jobs(frame, [], datetime.now(UTC)).jobs]
-    assert state is State.FAILING
+    (state,) = [each.health.state for each in survey_jobs(settings, [], datetime.now(UTC)).jobs]
+    assert state is JobState.FAILING
 
 
-def test_a_pause(frame: Frame) -> None:
+def test_a_pause(settings: Settings) -> None:
     now = datetime.now(UTC)
-    names, until = pause_jobs(frame, [], Seconds(3600), "a fair")
+    names, until = pause_jobs(settings, [], Seconds(3600), "a fair")
     assert (names, until is not None and until > now) == (("photos",), True)
-    (promise,) = survey_schedule(frame, [], now).jobs
+    (promise,) = survey_schedule(settings, [], now).jobs
     assert promise.pause is not None
     assert promise.pause.why == "a fair"
-    assert resume_jobs(frame, ["photos"]) == {"photos": True}
-    assert resume_jobs(frame, ["photos"]) == {"photos": False}
+    assert resume_jobs(settings, ["photos"]) == {"photos": True}
+    assert resume_jobs(settings, ["photos"]) == {"photos": False}
 
 
-def test_the_check(frame: Frame) -> None:
-    found = check_config(frame, datetime.now(UTC), system=True)
+def test_the_check(settings: Settings) -> None:
+    found = check_config(settings, datetime.now(UTC), system=True)
     assert ([each.job.name for each in found.jobs], found.well) == (["photos"], True)
     assert found.jobs[0].advice
 
 
-def test_what_does_not_fit_together_is_said(frame: Frame) -> None:
+def test_what_does_not_fit_together_is_said(settings: Settings) -> None:
     with pytest.raises(WrongRequest, match="no guard 'nonsense' for photos: expected one of"):
-        allowed_guards(frame, ["photos"], ["nonsense"])
+        allowed_guards(settings, ["photos"], ["nonsense"])
     with pytest.raises(WrongRequest, match="history knows no run 7"):
-        show_run(frame, "7")
+        show_run(settings, "7")
     with pytest.raises(WrongRequest, match="tell either a job or --from"):
-        plan_restore(frame, RestoreRequest(to="/x"))
+        plan_restore(settings, RestoreRequest(to="/x"))
     with pytest.raises(WrongRequest, match="tell either --point or --at"):
-        run_restore(frame, RestoreRequest(job="photos", to="/x", point="2", at=datetime.now(UTC)))
+        run_restore(settings, RestoreRequest(job="photos", to="/x", point="2", at=datetime.now(UTC)))
     with pytest.raises(WrongRequest, match="expected a path below the source's root"):
-        run_restore(frame, RestoreRequest(job="photos", to="/x", path="../y"))
+        run_restore(settings, RestoreRequest(job="photos", to="/x", path="../y"))

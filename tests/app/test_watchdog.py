@@ -12,11 +12,11 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.app import worker as module
-from orchestrator.app.worker import Running
-from orchestrator.domain.due import Owed
+from orchestrator.app.worker import RunProcess
+from orchestrator.domain.due import DueRun
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.watchdog import patience
-from orchestrator.process.vitals import vitals
+from orchestrator.planners.watchdog import silence_limit
+from orchestrator.process.vitals import process_activity
 from tests.daemon.daemon_world import copying, daemon, promise, runs, slow_job, until
 from tests.ferry import ROOT, Ferry
 
@@ -31,20 +31,20 @@ class Begun:
         self.said: list[str] = []
         self.ended: list[bool] = []
         where = compose.Directories(config=str(ferry.config), state=str(ferry.state))
-        job = compose.configuration(where).job("photos")
-        owed = Owed(job="photos", slot=NOW, newest=NOW, slots=1, why="as promised", noted=NOW, after_run=0)
-        self.run = Running(job, owed, where, {**os.environ, "PYTHONPATH": str(ROOT)})
+        job = compose.read_configuration(where).job("photos")
+        due_run = DueRun(job="photos", scheduled_at=NOW, newest=NOW, slots=1, why="as promised", noted=NOW, after_run=0)
+        self.run = RunProcess(job, due_run, where, {**os.environ, "PYTHONPATH": str(ROOT)})
         self.run.begin(self.said.append, lambda: self.ended.append(True))
 
     def processes(self) -> list[int]:
         """All that it consists of."""
-        return [each.pid for pid in self.run._watch.first for each in vitals(pid)]
+        return [each.pid for pid in self.run._watch.first for each in process_activity(pid)]
 
 
 @pytest.fixture
 def begun(ferry: Ferry, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begun]:
     """A run in the middle of its copy, whose daemon has 2 s of patience."""
-    monkeypatch.setattr(module, "patience", lambda _: Seconds(2))
+    monkeypatch.setattr(module, "silence_limit", lambda _: Seconds(2))
     slow_job(ferry, schedule="")
     made = Begun(ferry)
     until(lambda: copying(ferry.target()), "the copy begins", lambda: "\n".join(made.said))
@@ -116,6 +116,6 @@ def _command(pid: str) -> bytes:
 def test_patience_is_the_jobs_own(ferry: Ferry) -> None:
     ferry.job()
     where = compose.Directories(config=str(ferry.config), state=str(ferry.state))
-    job = compose.configuration(where).job("photos")
+    job = compose.read_configuration(where).job("photos")
     longer = replace(job, pipe=replace(job.pipe, stall_after=Seconds(3600)))
-    assert patience(longer) == Seconds(7200)
+    assert silence_limit(longer) == Seconds(7200)

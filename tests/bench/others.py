@@ -36,16 +36,16 @@ def _stages(trees: Trees, peers: list[str], rounds: int) -> dict[tuple[str, str]
         with ferry(trees.folder) as house:
             house.job(source)
             outcome = dict(zip(STAGES, ("done", "nothing-to-do", "done"), strict=True))
-            deeds: dict[str, Callable[[str], object]] = {"poolferry": lambda stage: house.run(outcome[stage])}  # noqa: B023
+            actions: dict[str, Callable[[str], object]] = {"poolferry": lambda stage: house.run(outcome[stage])}  # noqa: B023
             for name in peers:
-                deeds[name] = {"rsnapshot": _rsnapshot, "restic": _restic}[name](source, house.folder / name)
+                actions[name] = {"rsnapshot": _rsnapshot, "restic": _restic}[name](source, house.folder / name)
             for stage in STAGES:
                 if stage == STAGES[2]:
                     change(source, turn)
                 warm(source)
-                for tool in sorted(deeds, reverse=turn % 2 == 1):
+                for tool in sorted(actions, reverse=turn % 2 == 1):
                     os.sync()
-                    took[tool, stage].append(timed(lambda: deeds[tool](stage)))  # noqa: B023
+                    took[tool, stage].append(timed(lambda: actions[tool](stage)))  # noqa: B023
     return took
 
 

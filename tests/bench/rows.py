@@ -41,10 +41,10 @@ class Row:
         }  # fmt: skip
 
 
-def timed(deed: Deed) -> float:
+def timed(action: Deed) -> float:
     """How long it took, in seconds."""
     began = time.perf_counter()
-    deed()
+    action()
     return time.perf_counter() - began
 
 

@@ -83,7 +83,7 @@ def _run(history: History, job: str, at: datetime, *, points: bool) -> None:
     history.attempt_ended(run, 1, at, None, None)
     outcome = Outcome.DONE if points else Outcome.NOTHING
     report = RunReport(
-        run=run, job=job, outcome=outcome, why="as always", cure="", moved_bytes=1000, took_s=1.0, resumed=False, attempts=1,
+        run=run, job=job, outcome=outcome, why="as always", hint="", moved_bytes=1000, took_s=1.0, resumed=False, attempts=1,
         steps=(), points=made, warnings=(),
     )  # fmt: skip
     history.ended(run, report, at)

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
-from orchestrator.verify.build import Spool, build_manifest, draft_of, finish_manifest, sorted_records
+from orchestrator.verify.build import DigestSpool, build_manifest, draft_of, finish_manifest, sorted_records
 from orchestrator.verify.entry import listing_command, split_records
-from orchestrator.verify.manifest import Header, read_manifest
+from orchestrator.verify.manifest import ManifestHeader, read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.results import Collector, Taken
+from orchestrator.verify.results import ResultCollector, Taken
 
 FLOOR = """
 import os, sys
@@ -36,8 +36,8 @@ for folder, _, names in os.walk(sys.argv[1]):
 """
 
 
-def header() -> Header:
-    return Header(job="bench", source="/bench", point="bench", digest="xxh128", created=datetime.now(UTC))
+def header() -> ManifestHeader:
+    return ManifestHeader(job="bench", source="/bench", point="bench", digest="xxh128", created=datetime.now(UTC))
 
 
 def took(work: Callable[[], object]) -> float:
@@ -85,7 +85,7 @@ def read_again(
     tree: Path, manifest: Path, workers: int, *, mode: str = "check", keep: bool = False, taken: Taken | None = None
 ) -> None:
     """All workers to their end; raises when one did not tell its sum."""
-    collector = Collector(workers, taken=taken)
+    collector = ResultCollector(workers, taken=taken)
     pipelines = worker_pipelines(str(tree), str(manifest), workers=workers, mode=mode, keep_cache=keep)
     running = [start(pipeline) for pipeline in pipelines]
     for number, process in enumerate(running):
@@ -104,7 +104,7 @@ def listed(tree: Path, folder: Path) -> Iterator[bytes]:
 
 def make_manifest(tree: Path, manifest: Path) -> None:
     built = build_manifest(str(manifest), header(), listing=listed(tree, manifest.parent))
-    with Spool(str(manifest.parent)) as spool:
+    with DigestSpool(str(manifest.parent)) as spool:
         read_again(tree, Path(draft_of(str(manifest))), 2, mode="fill", taken=spool.take)
         finish_manifest(str(manifest), built, spool.numbered())
 

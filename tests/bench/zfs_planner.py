@@ -42,17 +42,17 @@ def _measured(case: str, datasets: int, snapshots: int) -> dict[str, float]:
     import resource
     import time
 
-    from orchestrator.engines.zfs.model import World
+    from orchestrator.engines.zfs.model import ZfsSurvey
     from orchestrator.engines.zfs.plan.plan import plan
     from orchestrator.engines.zfs.survey import parse
     from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job
 
     began = time.process_time()
     there = 0 if case == "first" else snapshots - 1 if case == "new" else snapshots
-    source = parse.side_of(parse.parse_look(_listing(SOURCE.path, datasets, snapshots, 1)), SOURCE)
-    target = parse.side_of(parse.parse_look(_listing(COPY.path, datasets, there, 2)), COPY)
+    source = parse.make_side(parse.parse_survey(_listing(SOURCE.path, datasets, snapshots, 1)), SOURCE)
+    target = parse.make_side(parse.parse_survey(_listing(COPY.path, datasets, there, 2)), COPY)
     read = time.process_time()
-    decision = plan(job(), World(source=source, target=target), ASKED)
+    decision = plan(job(), ZfsSurvey(source=source, target=target), ASKED)
     done = time.process_time()
     return {
         "read": read - began, "plan": done - read, "steps": sum(len(stage) for stage in getattr(decision, "stages", ())),

@@ -117,8 +117,8 @@ def _turns(
         others.append(_timed(lambda: here.sh(bare, seconds=3600))[1])
 
     for number in range(rounds):
-        for deed in (ours, theirs) if number % 2 == 0 else (theirs, ours):
-            deed()
+        for action in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+            action()
             _cleared(here if turn.back else there, turn.made)
             if not turn.keeps:
                 here.sh("rm -rf /var/lib/poolferry/*")
@@ -132,9 +132,9 @@ def _cleared(machine: Machine, made: Sequence[str]) -> None:
                f"zpool wait -t free {pool}", seconds=600)  # fmt: skip
 
 
-def _timed(deed: Callable[[], Any]) -> tuple[Any, float]:
+def _timed(action: Callable[[], Any]) -> tuple[Any, float]:
     began = time.perf_counter()
-    made = deed()
+    made = action()
     return made, time.perf_counter() - began
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from orchestrator.cli.terminal import root, runs
 from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.fast_path import plain_run, plain_scan
+from orchestrator.cli.terminal.fast_path import parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
@@ -43,7 +43,7 @@ def of_the_library(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> dic
 @example(words=["run", "photos", "--config", ""])
 @example(words=["run", "photos", "--why", ""])
 def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
-    if (plain := plain_run(words)) is None:
+    if (plain := parse_plain_run(words)) is None:
         return
     with pytest.MonkeyPatch.context() as monkeypatch:
         told = of_the_library(words, monkeypatch)
@@ -56,7 +56,7 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
     [["run", "photos"], ["run", "photos", "mails", "--json"], ["run", "--state", "/x", "photos", "-q", "--why", "by cron"]],
 )  # fmt: skip
 def test_what_machines_type_is_plain(words: list[str]) -> None:
-    assert plain_run(words)
+    assert parse_plain_run(words)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_what_machines_type_is_plain(words: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_all_else_is_left_to_the_library(words: list[str]) -> None:
-    assert plain_run(words) is None
+    assert parse_plain_run(words) is None
 
 
 def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_POOLFERRY_COMPLETE", "bash_complete")
-    assert plain_run(["run", "photos"]) is None
-    assert plain_scan(["disks", "scan", "--identity", "77"]) is None
+    assert parse_plain_run(["run", "photos"]) is None
+    assert parse_plain_scan(["disks", "scan", "--identity", "77"]) is None
 
 
 @pytest.mark.parametrize("identity", ["b0a1-77", "3138753135168276427", ""])
@@ -87,7 +87,7 @@ def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeyp
 
     monkeypatch.setattr(runs, "scan_and_show", scan_and_show)
     root.call(words, Terminal(json=False))
-    assert plain_scan(words) == identity
+    assert parse_plain_scan(words) == identity
     assert told == [(False, (), {"why": None, "identity": identity})]
 
 
@@ -99,4 +99,4 @@ def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeyp
     ],
 )  # fmt: skip
 def test_other_scans_are_left_to_the_library(words: list[str]) -> None:
-    assert plain_scan(words) is None
+    assert parse_plain_scan(words) is None

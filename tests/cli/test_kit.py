@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.history.store import open_history
 from tests.ferry import Ferry
 
-KIT = Kit(content='{"create": "zpool create tank"}', layout="", recovery="# Do this\n", guids="tank@a\t1\n")
+KIT = KitContents(content='{"create": "zpool create tank"}', layout="", recovery="# Do this\n", guids="tank@a\t1\n")
 
 
 def test_the_page_of_the_newest_kit_and_its_files(ferry: Ferry) -> None:

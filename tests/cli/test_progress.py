@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from orchestrator.cli.terminal.progress import Plain
-from orchestrator.domain.events import Begun, Event, Moved, Said, StepBegun
+from orchestrator.cli.terminal.progress import PlainProgress
+from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
 from tests.ferry import COMMAND, Ferry
 
 SLOW = '[pipe]\nrate-limit = "1M"\n'
@@ -25,26 +25,26 @@ class Clock:
         return self.at
 
 
-def told(capsys: pytest.CaptureFixture[str], *events: Event | float, **how: bool) -> list[str]:
+def told(capsys: pytest.CaptureFixture[str], *events: RunEvent | float, **how: bool) -> list[str]:
     """The lines of these events; a number lets so many seconds pass."""
     clock = Clock()
-    with Plain(quiet=how.get("quiet", False), verbose=how.get("verbose", False), monotonic=clock) as plain:
+    with PlainProgress(quiet=how.get("quiet", False), verbose=how.get("verbose", False), monotonic=clock) as plain:
         for event in events:
             if isinstance(event, float):
                 clock.at += event
             else:
-                plain.tell(event)
+                plain.notify(event)
         plain.log("rsync -a")
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
 
 
-COPY = (Begun(run=1, job="photos"), StepBegun(does="copy", expected=1000))
+COPY = (RunStarted(run=1, job="photos"), StepStarted(does="copy", expected=1000))
 
 
 def test_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    moves = [each for done in range(0, 1001, 20) for each in (2.0, Moved(done=done, expected=1000))]
+    moves = [each for done in range(0, 1001, 20) for each in (2.0, TransferProgress(done=done, expected=1000))]
     lines = told(capsys, *COPY, *moves)
     assert lines[0] == "photos: copy (1000 B)"
     assert [re.match(r"photos: (\d+)%, ", line)[1] for line in lines[1:]] == [str(n) for n in range(10, 101, 10)]  # type: ignore[index]
@@ -52,17 +52,25 @@ def test_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_line_each_minute_when_it_is_slow_or_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    moves = [each for done in range(1, 301) for each in (1.0, Moved(done=done, expected=None))]
+    moves = [each for done in range(1, 301) for each in (1.0, TransferProgress(done=done, expected=None))]
     assert len(told(capsys, *COPY, *moves)) == 1 + 5
 
 
 def test_a_quick_copy_needs_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    moves = [each for done in range(0, 1001, 20) for each in (0.01, Moved(done=done, expected=1000))]
+    moves = [each for done in range(0, 1001, 20) for each in (0.01, TransferProgress(done=done, expected=1000))]
     assert told(capsys, *COPY, *moves) == ["photos: copy (1000 B)"]
 
 
 def test_each_step_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, *COPY, 5.0, Moved(done=900, expected=1000), COPY[1], 5.0, Moved(done=100, expected=1000))
+    lines = told(
+        capsys,
+        *COPY,
+        5.0,
+        TransferProgress(done=900, expected=1000),
+        COPY[1],
+        5.0,
+        TransferProgress(done=100, expected=1000),
+    )
     assert [line.partition(",")[0] for line in lines] == [
         "photos: copy (1000 B)",
         "photos: 90%",
@@ -73,7 +81,9 @@ def test_each_step_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_counts_over_the_whole_run_goes_on_from_step_to_step(capsys: pytest.CaptureFixture[str]) -> None:
     moves = [
-        each for done in range(0, 1001, 100) for each in (5.0, Moved(done=done, expected=1000, whole=True), COPY[1])
+        each
+        for done in range(0, 1001, 100)
+        for each in (5.0, TransferProgress(done=done, expected=1000, whole=True), COPY[1])
     ]
     lines = [line for line in told(capsys, *COPY, *moves) if "%" in line]
     assert [re.match(r"photos: (\d+)%, ", line)[1] for line in lines] == [str(n) for n in range(10, 101, 10)]  # type: ignore[index]
@@ -81,10 +91,16 @@ def test_what_counts_over_the_whole_run_goes_on_from_step_to_step(capsys: pytest
 
 
 def test_another_attempt_and_another_count_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = [Moved(done=done, expected=1000, whole=True) for done in (100, 900)]
+    whole = [TransferProgress(done=done, expected=1000, whole=True) for done in (100, 900)]
     again = [each for move in (*whole, *whole) for each in (5.0, move)]
     lines = told(
-        capsys, *COPY, *again, COPY[1], 5.0, Moved(done=950, expected=None), *(99.0, Moved(done=960, expected=None))
+        capsys,
+        *COPY,
+        *again,
+        COPY[1],
+        5.0,
+        TransferProgress(done=950, expected=None),
+        *(99.0, TransferProgress(done=960, expected=None)),
     )
     assert [line.partition(": ")[2] for line in lines[1:]] == [
         "10%, 100 B of 1000 B, 20 B/s, 45 s left", "90%, 900 B of 1000 B, 90 B/s, 1.1 s left",
@@ -93,7 +109,12 @@ def test_another_attempt_and_another_count_begin_anew(capsys: pytest.CaptureFixt
 
 
 def test_quiet_says_warnings_only(capsys: pytest.CaptureFixture[str]) -> None:
-    said = (Said(level="info", text="a"), Said(level="warning", text="b"), 99.0, Moved(done=500, expected=1000))
+    said = (
+        RunMessage(level="info", text="a"),
+        RunMessage(level="warning", text="b"),
+        99.0,
+        TransferProgress(done=500, expected=1000),
+    )
     assert told(capsys, *COPY, *said, quiet=True) == ["photos: warning: b"]
 
 

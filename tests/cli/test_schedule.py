@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.due import Owed
+from orchestrator.domain.due import DueRun
 from orchestrator.history.store import open_history
 from tests.cli.import_samples import imported
 from tests.ferry import Ferry
@@ -36,11 +36,11 @@ def test_the_next_runs_are_the_same_instants_in_json(ferry: Ferry) -> None:
     ferry.job("b", 'every = "6h"\n')
     value = ferry.run("schedule", "a", "--json", **BERLIN).value
     assert [job["job"] for job in value["jobs"]] == ["a"]
-    instants = [datetime.fromisoformat(slot) for slot in value["jobs"][0]["next"]]
+    instants = [datetime.fromisoformat(scheduled_at) for scheduled_at in value["jobs"][0]["next"]]
     now = datetime.now(UTC)
     assert len(instants) == 3
-    assert all(now < slot < now + timedelta(days=4) for slot in instants)
-    assert all(slot.minute == 30 and slot.hour in (0, 1) for slot in instants)
+    assert all(now < scheduled_at < now + timedelta(days=4) for scheduled_at in instants)
+    assert all(scheduled_at.minute == 30 and scheduled_at.hour in (0, 1) for scheduled_at in instants)
     assert value["daemon"] is None
 
 
@@ -48,12 +48,12 @@ def test_what_is_owed_is_told_with_why_it_waits(ferry: Ferry) -> None:
     ferry.job("a", 'daily = "02:30"\n')
     now = datetime.now(UTC)
     with open_history(str(ferry.state / "history.sqlite")) as history:
-        owed = Owed(
-            job="a", slot=now, newest=now, slots=1, why="daily at 02:30; due then", noted=now, after_run=0, tries=2,
+        due_run = DueRun(
+            job="a", scheduled_at=now, newest=now, slots=1, why="daily at 02:30; due then", noted=now, after_run=0, tries=2,
             not_before=now + timedelta(minutes=9), told="the disk is away",
         )  # fmt: skip
-        history.owing.write(owed=[owed])
-        history.owing.begin_beat(boot="a", pid=1, now=now)
+        history.due_runs.write(due_runs=[due_run])
+        history.due_runs.begin_beat(boot="a", pid=1, now=now)
     told = ferry.run("schedule").out
     assert "  owed: daily at 02:30; due then\n  waits: tried 2 times: the disk is away; again at " in told
     assert "the daemon was last seen" in told
@@ -112,16 +112,16 @@ def test_a_run_within_its_window_ends_with_it(ferry: Ferry) -> None:
 
     from orchestrator import compose
     from orchestrator.domain.job import Job
-    from orchestrator.domain.window import Window
+    from orchestrator.domain.window import TimeWindow
 
     class Windowed:
         stop_at = None
-        window = Window(begin=time(22), end=time(6))
+        window = TimeWindow(begin=time(22), end=time(6))
 
     at = datetime(2026, 11, 20, 5, 59, 59, 900_000).astimezone()
     with time_machine.travel(at, tick=True):
-        stop = compose.stop_for(cast(Job, Windowed()))
+        stop = compose.make_stop_request(cast(Job, Windowed()))
         assert stop.wait(5)
         assert stop.reason == "its window, 22:00-06:00, ended"
     with time_machine.travel(at.replace(hour=12), tick=True):
-        assert not compose.stop_for(cast(Job, Windowed())).wait(0.3)
+        assert not compose.make_stop_request(cast(Job, Windowed())).wait(0.3)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.systemd_state import ALL_UNITS, DAEMON_UNITS, RULES, SHIPPED, TIMER_UNITS, unit_texts
+from orchestrator.app.systemd_state import ALL_UNITS, DAEMON_UNITS, RULES_FILE, SHIPPED, TIMER_UNITS, unit_texts
 from tests.ferry import Ferry
 
 
@@ -17,7 +17,7 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == {*ALL_UNITS, RULES}
+    assert set(compose.shipped_units()) == {*ALL_UNITS, RULES_FILE}
     assert set(ALL_UNITS) == {*DAEMON_UNITS, *TIMER_UNITS}
 
 
@@ -71,7 +71,7 @@ def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
         "systemctl enable --now poolferry-owed.timer"
     ]
     assert {path.name for path in into.iterdir()} == {*ALL_UNITS, "other.service"}
-    assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES]
+    assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES_FILE]
     ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
     assert {path.name for path in into.iterdir()} == {"other.service"}
     assert list((tmp_path / "rules").iterdir()) == []

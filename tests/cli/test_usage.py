@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator import __version__, cli
 from orchestrator.cli import main
-from orchestrator.cli.terminal.options import SECTIONS, Group
+from orchestrator.cli.terminal.options import SECTIONS, CliGroup
 from orchestrator.cli.terminal.root import root
 from tests.ferry import Ferry
 
@@ -84,7 +84,7 @@ def test_every_command_is_found_where_it_is_said_to_be() -> None:
             continue
         command = import_module(module.name).COMMAND
         assert command.name == folders[-1].rstrip("_").replace("_", "-"), module.name
-        assert isinstance(command, Group) is module.ispkg, module.name
+        assert isinstance(command, CliGroup) is module.ispkg, module.name
         assert (command.section in SECTIONS) is (len(folders) == 1), module.name
 
 
@@ -216,7 +216,7 @@ def test_a_directory_that_is_not_there(ferry: Ferry) -> None:
 
 
 def test_an_unexpected_error_is_called_a_mistake_of_ours(ferry: Ferry) -> None:
-    broken = "import sys; from orchestrator import compose; compose.configuration = lambda where: 1 / 0\n"
+    broken = "import sys; from orchestrator import compose; compose.read_configuration = lambda where: 1 / 0\n"
     start = broken + "from orchestrator.cli import main; sys.exit(main(sys.argv[1:]))"
 
     def told(**variables: str) -> "subprocess.CompletedProcess[str]":

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.load import load
+from orchestrator.config.load import load_configuration
 from orchestrator.config.models import Configuration, EngineSection
-from orchestrator.domain.errors import DeclarationError, Mistake
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Verify, key
+from orchestrator.domain.job import VerifyRules, config_key
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Bytes, parse_size
 
@@ -18,27 +18,33 @@ from orchestrator.domain.units import Bytes, parse_size
 class TreeOptions:
     """How trees are copied: a key of each kind."""
 
-    excludes: tuple[str, ...] = key("what is left out", default=(), example='["*.tmp"]')
-    kinds: tuple[str, ...] = key("which kinds go along", default=("file", "link"), choices=("file", "link", "pipe"))
-    delete: bool = key("consent to remove", default=False)
-    in_place: bool = key("write into the file itself", default=False)
-    compress: str = key("how to compress", default="auto", choices=("auto", "none", "zstd"))
-    label: str | None = key("a name for it", default=None)
-    parallel: int = key("copies side by side", default=1, least=1)
-    share: float = key("share of the line", default=1.0)
-    block: Bytes = key("bytes at once", default=Bytes(65536), parse=parse_size, example="64K")
-    least_free: Bytes | None = key("bytes that stay free", default=None, parse=parse_size, least=1024, example="1G")
+    excludes: tuple[str, ...] = config_key("what is left out", default=(), example='["*.tmp"]')
+    kinds: tuple[str, ...] = config_key(
+        "which kinds go along", default=("file", "link"), choices=("file", "link", "pipe")
+    )
+    delete: bool = config_key("consent to remove", default=False)
+    in_place: bool = config_key("write into the file itself", default=False)
+    compress: str = config_key("how to compress", default="auto", choices=("auto", "none", "zstd"))
+    label: str | None = config_key("a name for it", default=None)
+    parallel: int = config_key("copies side by side", default=1, least=1)
+    share: float = config_key("share of the line", default=1.0)
+    block: Bytes = config_key("bytes at once", default=Bytes(65536), parse=parse_size, example="64K")
+    least_free: Bytes | None = config_key(
+        "bytes that stay free", default=None, parse=parse_size, least=1024, example="1G"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetOptions:
     """How datasets are copied."""
 
-    label: str = key("a name for it", example="nightly")
-    recursive: bool = key("children too", default=True)
+    label: str = config_key("a name for it", example="nightly")
+    recursive: bool = config_key("children too", default=True)
 
 
-def check(options: TreeOptions, source: Location, target: Location, verify: Verify) -> Iterator[tuple[str, str, str]]:
+def check(
+    options: TreeOptions, source: Location, target: Location, verify: VerifyRules
+) -> Iterator[tuple[str, str, str]]:
     """Two mistakes across keys: one in the section, one at a key before it."""
     if options.in_place and options.delete:
         yield "tree.in-place", "does not go with delete", "one of them"
@@ -198,22 +204,24 @@ def written(folder: Path, files: Mapping[str, str | bytes]) -> str:
 def loaded(folder: Path, job: str = JOB, targets: str = TARGETS, **more: str) -> Configuration:
     """The configuration of one job, photos, and more jobs by name."""
     others = {f"jobs/{name}.toml": text for name, text in more.items()}
-    return load(written(folder, {"targets.toml": targets, "jobs/photos.toml": job, **others}), ENGINES)
+    return load_configuration(written(folder, {"targets.toml": targets, "jobs/photos.toml": job, **others}), ENGINES)
 
 
-def refused(folder: Path, job: str | bytes = JOB, targets: str | bytes = TARGETS, **more: str) -> tuple[Mistake, ...]:
+def refused(
+    folder: Path, job: str | bytes = JOB, targets: str | bytes = TARGETS, **more: str
+) -> tuple[ConfigMistake, ...]:
     """The mistakes of a configuration that has some."""
     others = {f"jobs/{name}.toml": text for name, text in more.items()}
     return refusal(written(folder, {"targets.toml": targets, "jobs/photos.toml": job, **others}))
 
 
-def refusal(directory: str) -> tuple[Mistake, ...]:
+def refusal(directory: str) -> tuple[ConfigMistake, ...]:
     """The mistakes of a directory that has some."""
     with pytest.raises(DeclarationError) as caught:
-        load(directory, ENGINES)
+        load_configuration(directory, ENGINES)
     return caught.value.mistakes
 
 
-def told(mistakes: tuple[Mistake, ...]) -> list[str]:
+def told(mistakes: tuple[ConfigMistake, ...]) -> list[str]:
     """Each mistake as its file's name, line and key."""
     return [f"{Path(mistake.file).name}:{mistake.line}:{mistake.key}" for mistake in mistakes]

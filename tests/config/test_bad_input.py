@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.decode import Sheet, declared, fill, kind_of
-from orchestrator.config.load import load
+from orchestrator.config.decode import TomlFile, declared_fields, decode_section, field_type
+from orchestrator.config.load import load_configuration
 from orchestrator.config.models import SECTIONS, JobKeys
-from orchestrator.config.parse_job import read_hooks
+from orchestrator.config.parse_job import parse_hooks
 from orchestrator.config.schema import example_of
 from orchestrator.domain.fast_dataclass import MISSING, Field, dataclass
-from orchestrator.domain.job import EVENTS, key
+from orchestrator.domain.job import EVENTS, config_key
 from tests.config.given import ENGINES, FILES, refusal, told, written
 
 WRONG = [
@@ -60,17 +60,17 @@ def right(name: str, value: str) -> bool:
         return value == "-7"
     if section not in models:
         return section == "hooks" and last != "timeout" and value == '"7 parsecs"'
-    field = declared(models[section])[last]
-    return value in FITS[kind_of(field)] or (last in ("label", "use") and value == '"7 parsecs"')
+    field = declared_fields(models[section])[last]
+    return value in FITS[field_type(field)] or (last in ("label", "use") and value == '"7 parsecs"')
 
 
 def test_the_good_configuration_is_good_and_complete(tmp_path: Path) -> None:
-    configuration = load(written(tmp_path, FILES), ENGINES)
+    configuration = load_configuration(written(tmp_path, FILES), ENGINES)
     assert [job.name for job in configuration.jobs] == ["disk", "mail", "photos", "tank"]
     names = {name for _, _, name, _ in KEYS}
-    assert names >= set(declared(JobKeys))
+    assert names >= set(declared_fields(JobKeys))
     sections: dict[str, type[Any]] = {**SECTIONS, **{name: engine.options for name, engine in ENGINES.items()}}
-    assert names >= {f"{section}.{name}" for section, model in sections.items() for name in declared(model)}
+    assert names >= {f"{section}.{name}" for section, model in sections.items() for name in declared_fields(model)}
     assert names >= {f"hooks.{event}" for event in (*EVENTS, "timeout")}
 
 
@@ -123,30 +123,30 @@ def test_a_required_key_that_is_missing_is_told(tmp_path: Path, file: str, line:
 def examples() -> Iterator[tuple[type[Any], str, "Field[Any]"]]:
     models: list[type[Any]] = [JobKeys, *SECTIONS.values(), *(engine.options for engine in ENGINES.values())]
     for model in models:
-        for name, field in declared(model).items():
+        for name, field in declared_fields(model).items():
             yield model, name, field
 
 
 @pytest.mark.parametrize(("model", "name", "field"), list(examples()))
 def test_each_example_is_good(model: type[Any], name: str, field: "Field[Any]") -> None:
-    sheet = Sheet("x", "", {})
-    required = {key: example_of(other) for key, other in declared(model).items() if other.default is MISSING}
-    assert fill(sheet, model, required | {name: example_of(field)}, (), lambda _: None)
-    assert sheet.mistakes == []
+    toml_file = TomlFile("x", "", {})
+    required = {key: example_of(other) for key, other in declared_fields(model).items() if other.default is MISSING}
+    assert decode_section(toml_file, model, required | {name: example_of(field)}, (), lambda _: None)
+    assert toml_file.mistakes == []
 
 
 def test_a_key_of_a_kind_nobody_can_write_is_an_error_of_the_program() -> None:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Model:
-        odd: bytes = key("x")
+        odd: bytes = config_key("x")
 
     with pytest.raises(TypeError, match="needs a parse"):
-        fill(Sheet("x", "", {}), Model, {"odd": 1}, (), lambda _: None)
+        decode_section(TomlFile("x", "", {}), Model, {"odd": 1}, (), lambda _: None)
 
 
 def test_hooks_of_all_shapes() -> None:
-    sheet = Sheet("x", "", {})
-    hooks = read_hooks(sheet, {"late": "/a", "done": ["/b", "c"], "failed": [["/d"], ["/e", ""]]})
-    assert sheet.mistakes == []
+    toml_file = TomlFile("x", "", {})
+    hooks = parse_hooks(toml_file, {"late": "/a", "done": ["/b", "c"], "failed": [["/d"], ["/e", ""]]})
+    assert toml_file.mistakes == []
     assert hooks.of("failed") == (("/d",), ("/e", ""))
     assert (hooks.of("late"), hooks.of("done"), hooks.of("before")) == ((("/a",),), (("/b", "c"),), ())

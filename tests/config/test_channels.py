@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.machine import load_machine
+from orchestrator.config.machine import load_machine_config
 from orchestrator.config.schema import machine_schema
 from orchestrator.domain.errors import DeclarationError
-from orchestrator.domain.machine import Digest
-from orchestrator.domain.notice import KINDS, Apprise, Mail, Ntfy, Ping, Webhook
+from orchestrator.domain.machine import DigestOptions
+from orchestrator.domain.notice import (
+    CHANNEL_TYPES,
+    AppriseChannel,
+    MailChannel,
+    NtfyChannel,
+    PingChannel,
+    WebhookChannel,
+)
 from orchestrator.domain.units import Seconds
 from tests.config.schema import fits
 
@@ -52,24 +59,24 @@ style = "plain"
 def mistakes(folder: Path, text: str) -> list[tuple[str, str, str]]:
     (folder / "poolferry.toml").write_text(text)
     with pytest.raises(DeclarationError) as caught:
-        load_machine(str(folder))
+        load_machine_config(str(folder))
     return [(each.key, each.what, each.expected) for each in caught.value.mistakes]
 
 
 def test_each_kind_is_read(tmp_path: Path) -> None:
     (tmp_path / "poolferry.toml").write_text(GOOD)
-    machine = load_machine(str(tmp_path))
-    assert machine.digest == Digest(day="friday", at=time(18, 30))
+    machine = load_machine_config(str(tmp_path))
+    assert machine.digest == DigestOptions(day="friday", at=time(18, 30))
     assert machine.notice == (
-        Mail(
+        MailChannel(
             name="me", to=("me@example.org", "root"), smtp="mail.example.org:587", user="nas",
             password_file="mail-password", states=("late",),  # noqa: S106 - a file's name
         ),
-        Ntfy(name="phone", topic="@ntfy-topic", jobs=("photos",), digest=False),
-        Webhook(name="desk", url="https://example.org/hook"),
-        Apprise(name="chat", url="@chat"),
-        Ping(name="hc", url="https://hc.example.org/ping/KEY/{job}?create=1"),
-        Ping(name="all", url="@all", of="protected", every=Seconds(1800), style="plain"),
+        NtfyChannel(name="phone", topic="@ntfy-topic", jobs=("photos",), digest=False),
+        WebhookChannel(name="desk", url="https://example.org/hook"),
+        AppriseChannel(name="chat", url="@chat"),
+        PingChannel(name="hc", url="https://hc.example.org/ping/KEY/{job}?create=1"),
+        PingChannel(name="all", url="@all", of="protected", every=Seconds(1800), style="plain"),
     )  # fmt: skip
     assert fits(machine_schema(), tomllib.loads(GOOD))
 
@@ -132,15 +139,15 @@ def test_what_is_wrong_does_not_fit_the_schema(change: dict[str, Any]) -> None:
 
 def test_the_schema_has_each_kind() -> None:
     channels = machine_schema()["properties"]["notice"]["additionalProperties"]["oneOf"]
-    assert [each["properties"]["kind"]["const"] for each in channels] == list(KINDS)
+    assert [each["properties"]["kind"]["const"] for each in channels] == list(CHANNEL_TYPES)
 
 
 def test_a_job_that_is_not_there_is_told_where_all_jobs_are_known(tmp_path: Path) -> None:
     (tmp_path / "poolferry.toml").write_text(MAIL + 'jobs = ["photo", "mail"]\n')
-    assert load_machine(str(tmp_path)).notice[0].jobs == ("photo", "mail")
+    assert load_machine_config(str(tmp_path)).notice[0].jobs == ("photo", "mail")
     with pytest.raises(DeclarationError) as caught:
-        load_machine(str(tmp_path), ["photos", "mail"])
+        load_machine_config(str(tmp_path), ["photos", "mail"])
     assert str(caught.value).endswith(
         ':4: notice.me.jobs: there is no job "photo", expected "photos", the nearest name'
     )
-    assert load_machine(str(tmp_path), ["photo", "mail"]).notice
+    assert load_machine_config(str(tmp_path), ["photo", "mail"]).notice

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.load import load
+from orchestrator.config.load import load_configuration
 from orchestrator.config.models import Configuration, EngineSection
 from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.place import Location
@@ -25,7 +25,7 @@ def zfs(source: str, target: str = "vault", more: str = "") -> str:
 
 def loaded(folder: Path, **jobs: str) -> Configuration:
     files = {f"jobs/{name}.toml": text for name, text in jobs.items()}
-    return load(written(folder, {"targets.toml": TARGETS, **files}), ENGINES)
+    return load_configuration(written(folder, {"targets.toml": TARGETS, **files}), ENGINES)
 
 
 def mistake(folder: Path, **jobs: str) -> str:
@@ -116,12 +116,12 @@ SNAPSHOTS = 'engine = "sanoid"\nsource = "tank"\n[snapshots]\ndaily = 7\n'
 
 
 def test_jobs_that_copy_nothing_need_no_targets(tmp_path: Path) -> None:
-    found = load(written(tmp_path, {"jobs/tank.toml": SNAPSHOTS}), ENGINES)
+    found = load_configuration(written(tmp_path, {"jobs/tank.toml": SNAPSHOTS}), ENGINES)
     assert [job.name for job in found.jobs] == ["tank"]
     assert found.places == ()
     files = {"jobs/tank.toml": SNAPSHOTS, "jobs/photos.toml": zfs("tank/photos"), "jobs/mail.toml": zfs("tank/mail")}
     with pytest.raises(DeclarationError) as caught:
-        load(written(tmp_path, files), ENGINES)
+        load_configuration(written(tmp_path, files), ENGINES)
     (told,) = caught.value.mistakes
     assert (told.file, told.what) == (f"{tmp_path}/targets.toml", "there is no such file")
     assert told.expected.startswith("a file with a [place.NAME], where mail and photos put copies; ")

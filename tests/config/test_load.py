@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.load import load
-from orchestrator.domain.errors import DeclarationError, Mistake
-from orchestrator.domain.job import Guard, Hooks, Keep, Limit, Pipe, Retrying, Verify
+from orchestrator.config.load import load_configuration
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
+from orchestrator.domain.job import GuardLimits, JobHooks, KeepRules, Limit, PipeOptions, RetryRules, VerifyRules
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 from tests.config.given import (
     ENGINES,
     JOB,
@@ -76,19 +76,21 @@ def test_a_whole_job(tmp_path: Path) -> None:
     assert job.options == TreeOptions(
         excludes=("*.tmp", "/cache/"), kinds=(), in_place=True, parallel=3, share=2, block=Bytes(512)
     )
-    assert (job.keep, job.verify) == (Keep(daily=14), Verify(every=Seconds(0), digest="sha256"))
-    assert job.guard == Guard(max_deleted=Limit(number=200, percent=False), max_changed=Limit(number=30, percent=True))
-    assert job.pipe == Pipe(rate_limit=Bytes(1024 * 1536), ssh_options=("-i", "/root/.ssh/fetch"))
-    assert job.retry == Retrying(attempts=1)
+    assert (job.keep, job.verify) == (KeepRules(daily=14), VerifyRules(every=Seconds(0), digest="sha256"))
+    assert job.guard == GuardLimits(
+        max_deleted=Limit(number=200, percent=False), max_changed=Limit(number=30, percent=True)
+    )
+    assert job.pipe == PipeOptions(rate_limit=Bytes(1024 * 1536), ssh_options=("-i", "/root/.ssh/fetch"))
+    assert job.retry == RetryRules(attempts=1)
     calls = (("done", (("/bin/a b",),)), ("failed", (("/bin/c", ""),)), ("late", (("/bin/d",), ("/bin/e", "f"))))
-    assert job.hooks == Hooks(calls=calls, timeout=Seconds(300))
+    assert job.hooks == JobHooks(calls=calls, timeout=Seconds(300))
 
 
 def test_a_window_and_a_priority(tmp_path: Path) -> None:
     job = loaded(tmp_path, JOB + 'window = "22:00 - 6:00"\npriority = -3\non = "attach"\nmin-interval = "20h"\n').job(
         "photos"
     )
-    assert job.window == Window(begin=time(22), end=time(6))
+    assert job.window == TimeWindow(begin=time(22), end=time(6))
     assert (job.priority, job.min_interval) == (-3, Seconds(72000))
 
 
@@ -96,8 +98,8 @@ def test_the_shortest_job_has_every_default(tmp_path: Path) -> None:
     job = loaded(tmp_path).job("photos")
     assert (job.schedule, job.late_after, job.after, job.stop_at) == (None, None, (), None)
     assert (job.window, job.min_interval, job.priority) == (None, None, 0)
-    assert (job.options, job.keep, job.verify, job.guard) == (TreeOptions(), Keep(), Verify(), Guard())
-    assert (job.pipe, job.retry, job.hooks) == (Pipe(), Retrying(), Hooks())
+    assert (job.options, job.keep, job.verify, job.guard) == (TreeOptions(), KeepRules(), VerifyRules(), GuardLimits())
+    assert (job.pipe, job.retry, job.hooks) == (PipeOptions(), RetryRules(), JobHooks())
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_a_file_name_that_is_no_name_for_a_job(tmp_path: Path, name: str) -> Non
     assert str(mistake).encode()
 
 
-def only(directory: str) -> Mistake:
+def only(directory: str) -> ConfigMistake:
     (mistake,) = refusal(directory)
     return mistake
 
@@ -274,9 +276,9 @@ def test_importing_costs_nothing_heavy() -> None:
 def test_a_good_configuration_needs_no_locator(tmp_path: Path) -> None:
     directory = written(tmp_path, {"targets.toml": TARGETS, "jobs/photos.toml": JOB})
     new = newly_imported(
-        "from orchestrator.config.load import load; from orchestrator.config.models import EngineSection;"
-        "from orchestrator.domain.job import Keep; engines = {'tree': EngineSection(name='tree', options=Keep)};"
-        f"BEGIN; load({directory!r}, engines)"
+        "from orchestrator.config.load import load_configuration; from orchestrator.config.models import EngineSection;"
+        "from orchestrator.domain.job import KeepRules; engines = {'tree': EngineSection(name='tree', options=KeepRules)};"
+        f"BEGIN; load_configuration({directory!r}, engines)"
     )
     assert "tomllib" in new
     assert not new & {"difflib", "json", "orchestrator.config.locate", "orchestrator.config.schema"}
@@ -284,4 +286,4 @@ def test_a_good_configuration_needs_no_locator(tmp_path: Path) -> None:
 
 def test_loading_twice_is_the_same(tmp_path: Path) -> None:
     directory = written(tmp_path, {"targets.toml": TARGETS, "jobs/photos.toml": JOB})
-    assert load(directory, ENGINES) == load(directory, ENGINES)
+    assert load_configuration(directory, ENGINES) == load_configuration(directory, ENGINES)

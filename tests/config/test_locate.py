@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.config.locate import Path, locate
+from orchestrator.config.locate import Path, locate_keys
 
 TRICKY = r'''# a remark with [brackets] and = signs
 top = 1   # [not.a.table]
@@ -65,8 +65,8 @@ def paths(value: object, at: Path = ()) -> set[Path]:
 
 
 def test_a_tricky_file_is_read_as_tomllib_reads_it() -> None:
-    assert locate(TRICKY).paths() == paths(tomllib.loads(TRICKY))
-    assert locate(TRICKY).twice == []
+    assert locate_keys(TRICKY).paths() == paths(tomllib.loads(TRICKY))
+    assert locate_keys(TRICKY).twice == []
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_tricky_file_is_read_as_tomllib_reads_it() -> None:
     ],
 )
 def test_each_key_is_found_in_its_line(path: Path, begins: str) -> None:
-    assert TRICKY.splitlines()[locate(TRICKY).of(path) - 1].startswith(begins)
+    assert TRICKY.splitlines()[locate_keys(TRICKY).of(path) - 1].startswith(begins)
 
 
 def test_windows_lines_and_tabs() -> None:
-    lines = locate("a = 1\r\n\r\n[b]\r\n\tc = [\r\n\t1]\r\n\td = 'x'\r\n")
+    lines = locate_keys("a = 1\r\n\r\n[b]\r\n\tc = [\r\n\t1]\r\n\td = 'x'\r\n")
     assert [lines.of(path) for path in [("a",), ("b",), ("b", "c"), ("b", "d")]] == [1, 3, 4, 6]
 
 
@@ -118,7 +118,7 @@ def test_windows_lines_and_tabs() -> None:
 def test_what_is_written_twice_is_found(text: str, path: Path, line: int) -> None:
     with pytest.raises(tomllib.TOMLDecodeError):
         tomllib.loads(text)
-    assert locate(text).twice[0] == (path, line)
+    assert locate_keys(text).twice[0] == (path, line)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_written_twice_is_found(text: str, path: Path, line: int) -> Non
 )
 def test_what_may_stand_twice_is_no_mistake(text: str) -> None:
     tomllib.loads(text)
-    assert locate(text).twice == []
+    assert locate_keys(text).twice == []
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_what_may_stand_twice_is_no_mistake(text: str) -> None:
     ],
 )
 def test_a_broken_text_ends_the_search_quietly(text: str) -> None:
-    assert locate("first = 1\n" + text).of(("first",)) == 1
+    assert locate_keys("first = 1\n" + text).of(("first",)) == 1
 
 
 def test_a_long_nested_text_takes_no_long_way() -> None:
-    assert locate("a = " + "[" * 50_000 + "]" * 50_000 + "\nb = 1").of(("b",)) == 2
+    assert locate_keys("a = " + "[" * 50_000 + "]" * 50_000 + "\nb = 1").of(("b",)) == 2
 
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=6) | st.sampled_from("abc")
@@ -185,6 +185,6 @@ def test_any_text_is_read_as_tomllib_reads_it(tables: dict[str, dict[str, str]],
             where[table, name] = len(lines) + 1
             lines += f"{spelled(name)} = {value}".split("\n") + ["\t"] * gap
     text = "\n".join(lines)
-    found = locate(text)
+    found = locate_keys(text)
     assert found.paths() == paths(tomllib.loads(text))
     assert {path: found.of(path) for path in where} == where

@@ -4,25 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.machine import load_machine
+from orchestrator.config.machine import load_machine_config
 from orchestrator.domain.errors import DeclarationError
-from orchestrator.domain.machine import Machine
+from orchestrator.domain.machine import MachineConfig
 
 
 def mistakes(folder: Path, text: str) -> list[tuple[int | None, str, str, str]]:
     (folder / "poolferry.toml").write_text(text)
     with pytest.raises(DeclarationError) as caught:
-        load_machine(str(folder))
+        load_machine_config(str(folder))
     return [(each.line, each.key, each.what, each.expected) for each in caught.value.mistakes]
 
 
 def test_without_the_file_the_defaults_hold(tmp_path: Path) -> None:
-    assert load_machine(str(tmp_path)) == Machine()
+    assert load_machine_config(str(tmp_path)) == MachineConfig()
 
 
 def test_a_section_is_read(tmp_path: Path) -> None:
     (tmp_path / "poolferry.toml").write_text("[clock]\nparallel = 3\n")
-    assert load_machine(str(tmp_path)).clock.parallel == 3
+    assert load_machine_config(str(tmp_path)).clock.parallel == 3
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.decode import declared
+from orchestrator.config.decode import declared_fields
 from orchestrator.config.models import SECTIONS, JobKeys
-from orchestrator.config.schema import Schema, job_schema, schemas, targets_schema
+from orchestrator.config.schema import Schema, job_schema, make_schemas, targets_schema
 from orchestrator.domain.job import EVENTS
 from tests.config.given import ENGINES, FILES
 from tests.config.schema import TYPES, fits
@@ -42,7 +42,7 @@ def schema_of(file: str) -> Schema:
 
 
 def test_it_is_json_of_the_known_keywords_and_types() -> None:
-    for schema in schemas(ENGINES).values():
+    for schema in make_schemas(ENGINES).values():
         assert json.loads(json.dumps(schema)) == schema
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
         for each in inner(schema):
@@ -57,14 +57,14 @@ def test_it_is_json_of_the_known_keywords_and_types() -> None:
 def test_every_declared_key_is_in_it() -> None:
     properties = job_schema(ENGINES)["properties"]
     sections = {**SECTIONS, **{name: engine.options for name, engine in ENGINES.items()}}
-    assert properties.keys() == {*declared(JobKeys), *sections, "hooks"}
+    assert properties.keys() == {*declared_fields(JobKeys), *sections, "hooks"}
     for name, model in sections.items():
-        assert properties[name]["properties"].keys() == declared(model).keys()
+        assert properties[name]["properties"].keys() == declared_fields(model).keys()
     assert properties["hooks"]["properties"].keys() == {*EVENTS, "timeout"}
 
 
 def test_every_key_has_a_description_and_an_example_and_fits_itself() -> None:
-    for schema in schemas(ENGINES).values():
+    for schema in make_schemas(ENGINES).values():
         for table in inner(schema):
             for name, each in table.get("properties", {}).items() if table.get("additionalProperties") is False else ():
                 assert each["description"], name
@@ -116,5 +116,5 @@ def test_a_number_fits_where_the_loader_takes_one() -> None:
 
 
 def test_the_published_file_names() -> None:
-    assert list(schemas(ENGINES)) == ["jobs/*.toml", "targets.toml", "poolferry.toml"]
+    assert list(make_schemas(ENGINES)) == ["jobs/*.toml", "targets.toml", "poolferry.toml"]
     assert Path("jobs/photos.toml").match("jobs/*.toml")

@@ -60,11 +60,11 @@ def test_disks_that_the_order_does_not_name_come_last(tmp_path: Path) -> None:
 
 
 def test_two_jobs_may_share_a_set_and_their_copies_lie_apart(tmp_path: Path) -> None:
-    from orchestrator.config.load import load
+    from orchestrator.config.load import load_configuration
     from tests.config.given import ENGINES, written
 
     files = {"targets.toml": SET + DISK, "jobs/a.toml": AIMED, "jobs/b.toml": AIMED.replace("photos", "mail")}
-    one, other = load(written(tmp_path, files), ENGINES).jobs
+    one, other = load_configuration(written(tmp_path, files), ENGINES).jobs
     assert one.target.name == other.target.name == "offsite"
     assert one.target.location != other.target.location
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.config.load import load
+from orchestrator.config.load import load_configuration
 from orchestrator.config.schema import job_schema
 from orchestrator.domain.errors import DeclarationError
 from tests.config.given import ENGINES, JOB, TARGETS, written
@@ -21,7 +21,7 @@ SETS = 'engine = "sets"\nsource = "tank/photos"\ntarget = "vault"\n[sets]\nlabel
 def mistakes(folder: Path, text: str) -> list[str]:
     files = {"targets.toml": TARGETS + '[place.vault]\ndataset = "vault"\n', "jobs/a.toml": text}
     try:
-        load(written(folder, files), UNUSED)
+        load_configuration(written(folder, files), UNUSED)
     except DeclarationError as error:
         return [str(mistake).rpartition("a.toml:")[2] for mistake in error.mistakes]
     return []

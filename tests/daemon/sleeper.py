@@ -12,11 +12,11 @@ import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from orchestrator.app.due_check import Memory, Seen, look
-from orchestrator.app.pidfile import Presence
-from orchestrator.domain.due import Anchor
+from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due
+from orchestrator.app.pidfile import DaemonPresence
+from orchestrator.domain.due import ScheduleAnchor
 from orchestrator.history.store import open_history
-from orchestrator.schedule.triggers import Calendar
+from orchestrator.schedule.triggers import ZonedCalendar
 from tests.planners.two_years import job
 
 BEGUN = datetime(2026, 11, 20, 22, 0, 30, tzinfo=UTC)
@@ -40,25 +40,27 @@ def sleep(span: timedelta) -> None:
 
 def night(file: str) -> dict[str, object]:
     """What is owed after each look, and what the clock says of the night."""
-    jobs, calendar = (job("a", HALF_HOURLY),), Calendar(ZoneInfo("Europe/Berlin"))
+    jobs, calendar = (job("a", HALF_HOURLY),), ZonedCalendar(ZoneInfo("Europe/Berlin"))
     with open_history(file) as history:
-        book = history.owing
-        book.write(anchors=[Anchor(job="a", at=BEGUN, schedule=HALF_HOURLY, run=0)])
+        book = history.due_runs
+        book.write(anchors=[ScheduleAnchor(job="a", at=BEGUN, schedule=HALF_HOURLY, run=0)])
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        presence = Presence(book, boot="b", pid=os.getpid(), now=BEGUN)
+        presence = DaemonPresence(book, boot="b", pid=os.getpid(), now=BEGUN)
 
-        def looked() -> Seen:
+        def looked() -> DueCheckResult:
             now = BEGUN + timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME) - began)
             presence.look(now)
             absences = presence.absences
-            return look(jobs, book, Memory(book), now=now, calendar=calendar, parallel=1, absences=absences, book=book)
+            return check_due(
+                jobs, book, JobHistoryCache(book), now=now, calendar=calendar, parallel=1, absences=absences, book=book
+            )
 
         before = looked()
         sleep(SLEPT)
         woken = [looked(), looked()]
     return {
-        "before": len(before.owed),
-        "owed": [{name: (each.slots, each.why) for name, each in seen.owed.items()} for seen in woken],
+        "before": len(before.due),
+        "owed": [{name: (each.slots, each.why) for name, each in seen.due.items()} for seen in woken],
         "begin": [[each.job for each in seen.turn.begin] for seen in woken],
         "absences": [str(each.away) for each in presence.absences],
     }

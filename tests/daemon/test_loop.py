@@ -112,10 +112,10 @@ def test_a_job_that_rests_is_made_up_for(ferry: Ferry) -> None:
     assert ferry.run("pause", "photos", "--for", "2h", "--why", "the disk is lent").code == 0
     with daemon(ferry) as clock:
         clock.says("photos: owes a run")
-        owed = promise(ferry)
-        assert owed["owed"]["waits"].startswith("paused until ")
-        assert owed["owed"]["waits"].endswith(": the disk is lent")
-        assert owed["paused"]["why"] == "the disk is lent"
+        due_run = promise(ferry)
+        assert due_run["owed"]["waits"].startswith("paused until ")
+        assert due_run["owed"]["waits"].endswith(": the disk is lent")
+        assert due_run["paused"]["why"] == "the disk is lent"
         assert ferry.run("resume", "photos").out == "photos: runs again\n"
         clock.send(signal.SIGHUP)  # it would look by itself within half a minute
         clock.says("photos: done: ")

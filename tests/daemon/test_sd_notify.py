@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.daemon.sd_notify import Manager
+from orchestrator.daemon.sd_notify import ServiceManager
 from tests.daemon.daemon_world import daemon, until
 from tests.ferry import Ferry
 
@@ -60,7 +60,7 @@ def test_an_abstract_address_is_understood_and_children_hear_nothing_of_it(monke
     monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
     monkeypatch.setenv("WATCHDOG_USEC", "30000000")
     monkeypatch.setenv("WATCHDOG_PID", "1")
-    manager = Manager()
+    manager = ServiceManager()
     manager.ready()
     manager.status("one")
     manager.status("one")
@@ -71,4 +71,4 @@ def test_an_abstract_address_is_understood_and_children_hear_nothing_of_it(monke
 
 
 def test_without_a_manager_nothing_is_told() -> None:
-    Manager().ready()
+    ServiceManager().ready()

@@ -15,10 +15,10 @@ from orchestrator.disks.detect import (
     survey_devices,
     tree_pipeline,
 )
-from orchestrator.domain.device import Device
+from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OutsideError
 from orchestrator.process.pipeline import StopReason
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.disks.lsblk import node, tree
 
 STICK = node(
@@ -58,11 +58,13 @@ def test_what_may_be_pulled_out(told: dict[str, Any], external: bool) -> None:
 
 
 def test_disks_behind_one_bridge_are_in_one_case() -> None:
-    dock = [
+    visit_context = [
         node("sdb", tran="usb", hctl="6:0:0:0", children=[node("sdb1", "part")]),
         node("sdc", tran="usb", hctl="6:0:0:1"),
     ]
-    found = parse_tree(tree(*dock, node("sdd", tran="usb", hctl="7:0:0:0"), node("sde", tran="sas", hctl="6:0:0:2")))
+    found = parse_tree(
+        tree(*visit_context, node("sdd", tran="usb", hctl="7:0:0:0"), node("sde", tran="sas", hctl="6:0:0:2"))
+    )
     assert [each.case for each in found] == ["6:0:0", "6:0:0", "6:0:0", "7:0:0", ""]
 
 
@@ -79,20 +81,22 @@ UUID=15440512953407512343
 UUID_SUB=77
 TYPE=zfs_member
 """
-NOTHING = answer(b'{"signatures": []}')
-TWO = answer(b'{"signatures": [{"type": "ext4", "uuid": "x"}, {"type": "zfs_member"}, {"type": "zfs_member"}]}')
-UNREADABLE = answer(exits=(1,), words="wipefs: error: /dev/sdc: probing initialization failed")
+NOTHING = scripted_result(b'{"signatures": []}')
+TWO = scripted_result(
+    b'{"signatures": [{"type": "ext4", "uuid": "x"}, {"type": "zfs_member"}, {"type": "zfs_member"}]}'
+)
+UNREADABLE = scripted_result(exits=(1,), words="wipefs: error: /dev/sdc: probing initialization failed")
 
 
-def surveyed(nodes: bytes, probe: Any = None, signatures: Any = None, end: int = 0) -> tuple[Device, ...]:
+def surveyed(nodes: bytes, probe: Any = None, signatures: Any = None, end: int = 0) -> tuple[BlockDevice, ...]:
     """What is found where only /dev/sdc is read. `end`: what cmp says of its last MiB."""
     first, last = empty_pipelines("/dev/sdc", 1 << 30)
     script = {
-        str(tree_pipeline()): answer(nodes), str(probe_pipeline("/dev/sdc")): probe,
-        str(signatures_pipeline("/dev/sdc")): signatures, str(first): answer(),
-        str(last): answer(exits=(end,)),
+        str(tree_pipeline()): scripted_result(nodes), str(probe_pipeline("/dev/sdc")): probe,
+        str(signatures_pipeline("/dev/sdc")): signatures, str(first): scripted_result(),
+        str(last): scripted_result(exits=(end,)),
     }  # fmt: skip
-    return survey_devices(Scripted({question: told for question, told in script.items() if told is not None}))
+    return survey_devices(ScriptedExecutor({question: told for question, told in script.items() if told is not None}))
 
 
 def stick(**more: Any) -> bytes:
@@ -100,7 +104,7 @@ def stick(**more: Any) -> bytes:
 
 
 def test_what_is_read_from_the_medium_counts_more_than_what_udev_remembers() -> None:
-    (found,) = surveyed(stick(fstype="ext4", uuid="old"), answer(PROBED))
+    (found,) = surveyed(stick(fstype="ext4", uuid="old"), scripted_result(PROBED))
     assert (found.kind, found.uuid, found.sub, found.label) == ("zfs_member", "15440512953407512343", "77", "my disk")
     assert parse_probe(b"DEVNAME=/dev/sdb\nPTTYPE=gpt\n\n" + PROBED)["/dev/sdb"] == {"PTTYPE": "gpt"}
 
@@ -109,19 +113,19 @@ def test_only_what_may_be_pulled_out_or_is_unknown_is_read() -> None:
     known = node("sda", fstype="ext4", uuid="x")
     used = node("sdf", children=[node("dm-1", "lvm", fstype="ext4")])
     assert [each.uuid for each in surveyed(tree(known, used, node("sdd", size=0, tran="usb")))] == ["x", "", "", ""]
-    found = surveyed(tree(known, node("sdc")), answer(PROBED))
+    found = surveyed(tree(known, node("sdc")), scripted_result(PROBED))
     assert [each.uuid for each in found] == ["x", "15440512953407512343"]
 
 
 def test_only_what_was_read_is_blank() -> None:
     """Source: blkid(8), exit 2: "if the specified token was not found, or no devices could be identified"."""
-    (found,) = surveyed(stick(fstype="ext4", uuid="old"), answer(exits=(2,)), NOTHING)
+    (found,) = surveyed(stick(fstype="ext4", uuid="old"), scripted_result(exits=(2,)), NOTHING)
     assert (found.blank, found.uuid, found.answers) == (True, "", True)
-    (found,) = surveyed(stick(), answer(exits=(2,)), UNREADABLE)
+    (found,) = surveyed(stick(), scripted_result(exits=(2,)), UNREADABLE)
     assert (found.blank, found.answers) == (False, False)
-    (found,) = surveyed(stick(), answer(exits=(2,)), NOTHING, end=2)
+    (found,) = surveyed(stick(), scripted_result(exits=(2,)), NOTHING, end=2)
     assert (found.blank, found.answers) == (False, False), "wipefs tells nothing of it either"
-    (found,) = surveyed(stick(), answer(exits=(2,)), NOTHING, end=1)
+    (found,) = surveyed(stick(), scripted_result(exits=(2,)), NOTHING, end=1)
     assert (found.blank, found.kind) == (False, "data of no known kind"), "as an encrypted volume"
     stuck = type(NOTHING)(exits=(None,), stopped=StopReason.TIMED_OUT)
     (found,) = surveyed(stick(fstype="ext4", uuid="old"), stuck, stuck)
@@ -130,7 +134,7 @@ def test_only_what_was_read_is_blank() -> None:
 
 def test_what_holds_two_things_is_not_blank_and_hides_no_other_disk() -> None:
     """Source: blkid(8), exit 8: an ambivalent probing result; it ends there, whatever devices follow."""
-    ambivalent = answer(exits=(8,), words="blkid: /dev/sdc: ambivalent result")
+    ambivalent = scripted_result(exits=(8,), words="blkid: /dev/sdc: ambivalent result")
     found = surveyed(tree(node("sdc", tran="usb"), node("sda", fstype="ext4", uuid="x")), ambivalent, TWO)
     assert [(each.kind, each.uuid) for each in found] == [("ext4 and zfs_member", ""), ("ext4", "x")]
     assert parse_signatures(b"") == (), "as some versions of wipefs tell of a blank device"
@@ -138,17 +142,17 @@ def test_what_holds_two_things_is_not_blank_and_hides_no_other_disk() -> None:
 
 def test_a_tree_that_cannot_be_listed_is_a_failure() -> None:
     with pytest.raises(OutsideError):
-        survey_devices(Scripted({str(tree_pipeline()): answer(exits=(1,), words="lsblk: failed")}))
+        survey_devices(ScriptedExecutor({str(tree_pipeline()): scripted_result(exits=(1,), words="lsblk: failed")}))
 
 
 def test_a_link_leads_to_its_device() -> None:
     script = {
-        "readlink -f /dev/disk/by-id/usb-x": answer(b"/dev/sdb\n"), str(tree_pipeline()): answer(tree(node("sdb"))),
-        str(probe_pipeline("/dev/sdb")): answer(exits=(2,)), str(signatures_pipeline("/dev/sdb")): NOTHING,
-        **{str(each): answer() for each in empty_pipelines("/dev/sdb", 1 << 30)},
+        "readlink -f /dev/disk/by-id/usb-x": scripted_result(b"/dev/sdb\n"), str(tree_pipeline()): scripted_result(tree(node("sdb"))),
+        str(probe_pipeline("/dev/sdb")): scripted_result(exits=(2,)), str(signatures_pipeline("/dev/sdb")): NOTHING,
+        **{str(each): scripted_result() for each in empty_pipelines("/dev/sdb", 1 << 30)},
     }  # fmt: skip
-    found, (only,) = find_path("/dev/disk/by-id/usb-x", Scripted(script))
+    found, (only,) = find_path("/dev/disk/by-id/usb-x", ScriptedExecutor(script))
     assert found is not None
     assert found.name == only.name == "sdb"
-    gone = {**script, "readlink -f /dev/sdz": answer(exits=(1,))}
-    assert find_path("/dev/sdz", Scripted(gone))[0] is None
+    gone = {**script, "readlink -f /dev/sdz": scripted_result(exits=(1,))}
+    assert find_path("/dev/sdz", ScriptedExecutor(gone))[0] is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.disks.errors import Busy, Damaged, Locked, NeedsCheck, TooNew, explain
+from orchestrator.disks.errors import DiskBusy, DiskDamaged, DiskLocked, FilesystemNeedsCheck, PoolTooNew, explain
 from orchestrator.domain.errors import (
     OrchestratorError,
     PermissionDenied,
@@ -12,31 +12,31 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.plan import Effect, alone
-from orchestrator.process.pipeline import Result, StopReason, broken
+from orchestrator.domain.plan import Effect, single_command
+from orchestrator.process.pipeline import PipelineResult, StopReason, pipeline_failure
 
 # Words as util-linux, e2fsprogs, cryptsetup and OpenZFS of Debian 12 and 13 say them.
 SAID = [
-    ("umount", 32, "umount: /run/poolferry/disks/red: target is busy.", Busy),
-    ("zpool", 1, "cannot export 'poolferry-red': pool is busy", Busy),
-    ("dmsetup", 1, "device-mapper: remove ioctl on poolferry-red  failed: Device or resource busy", Busy),
-    ("cryptsetup", 5, "Device poolferry-red is still in use.", Busy),
-    ("cryptsetup", 2, "No key available with this passphrase.", Locked),
-    ("cryptsetup", 1, "Failed to open key file.", Locked),
-    ("zfs", 255, "Key load error: Incorrect key provided for 'poolferry-red'.", Locked),
-    ("e2fsck", 4, "red: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.", NeedsCheck),
+    ("umount", 32, "umount: /run/poolferry/disks/red: target is busy.", DiskBusy),
+    ("zpool", 1, "cannot export 'poolferry-red': pool is busy", DiskBusy),
+    ("dmsetup", 1, "device-mapper: remove ioctl on poolferry-red  failed: Device or resource busy", DiskBusy),
+    ("cryptsetup", 5, "Device poolferry-red is still in use.", DiskBusy),
+    ("cryptsetup", 2, "No key available with this passphrase.", DiskLocked),
+    ("cryptsetup", 1, "Failed to open key file.", DiskLocked),
+    ("zfs", 255, "Key load error: Incorrect key provided for 'poolferry-red'.", DiskLocked),
+    ("e2fsck", 4, "red: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.", FilesystemNeedsCheck),
     (
         "mount",
         32,
         "mount: /run/poolferry/disks/red: mount(2) system call failed: Structure needs cleaning.",
-        NeedsCheck,
+        FilesystemNeedsCheck,
     ),
-    ("zpool", 1, "cannot import 'x': pool is formatted using an unsupported feature", TooNew),
-    ("zpool", 1, "cannot import 'x': unsupported version or feature", TooNew),
-    ("zpool", 1, "cannot import 'x': pool was previously in use from another system.", Damaged),
-    ("mount", 32, "mount: /run/poolferry/disks/red: can't read superblock on /dev/sdb.", Damaged),
-    ("dd", 1, "dd: fsync failed for '/m/x': Input/output error", Damaged),
-    ("zpool", 1, "cannot clear errors for poolferry-red: I/O error", Damaged),
+    ("zpool", 1, "cannot import 'x': pool is formatted using an unsupported feature", PoolTooNew),
+    ("zpool", 1, "cannot import 'x': unsupported version or feature", PoolTooNew),
+    ("zpool", 1, "cannot import 'x': pool was previously in use from another system.", DiskDamaged),
+    ("mount", 32, "mount: /run/poolferry/disks/red: can't read superblock on /dev/sdb.", DiskDamaged),
+    ("dd", 1, "dd: fsync failed for '/m/x': Input/output error", DiskDamaged),
+    ("zpool", 1, "cannot clear errors for poolferry-red: I/O error", DiskDamaged),
     ("dd", 1, "dd: error writing '/m/x': No space left on device", TargetFull),
     ("mount", 1, "mount: /m: must be superuser to use mount.", PermissionDenied),
     ("cryptsetup", 127, "cryptsetup: command not found", ProgramMissing),
@@ -46,8 +46,8 @@ SAID = [
 
 
 def failed(program: str, code: int | None, words: str, stopped: StopReason | None = None) -> OrchestratorError:
-    result = Result(exits=(code,), last_words=(words,), stopped=stopped)
-    return explain(broken(alone(program, "x", effect=Effect.WRITES), result))
+    result = PipelineResult(exits=(code,), last_words=(words,), stopped=stopped)
+    return explain(pipeline_failure(single_command(program, "x", effect=Effect.WRITES), result))
 
 
 @pytest.mark.parametrize(("program", "code", "words", "error"), SAID)
@@ -55,7 +55,7 @@ def test_what_it_means(program: str, code: int, words: str, error: type[Orchestr
     found = failed(program, code, words)
     assert type(found) is error
     assert found.why
-    assert found.cure
+    assert found.hint
 
 
 def test_new_words_are_told_as_they_are() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.disks.detect import parse_tree, tree_pipeline
-from orchestrator.domain.device import Device
+from orchestrator.domain.device import BlockDevice
 
 PHOTOS = "0b7f2c1e-8a55-4c1d-9f5e-3f0c6a1b2d4e"
 VERSIONS = ("2.38.1", "2.41.5")
@@ -24,7 +24,7 @@ def recorded(version: str) -> dict[str, Any]:
     return found
 
 
-def devices(tree: Any) -> dict[str, Device]:
+def devices(tree: Any) -> dict[str, BlockDevice]:
     return {each.name: each for each in parse_tree(json.dumps(tree).encode())}
 
 

@@ -17,22 +17,22 @@ from orchestrator.disks.marker import (
     write_file_pipelines,
     write_properties_pipeline,
 )
-from orchestrator.domain.rotation import Marker
+from orchestrator.domain.rotation import DiskMarker
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.process.stop import Stop
+from orchestrator.process.stop import StopRequest
 from tests.planners.rotation_world import marker
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), min_size=1
 )
 MARKERS = st.builds(
-    Marker, disk=WORDS, name=WORDS, set=WORDS, owner=WORDS, host=WORDS, generation=st.integers(0, 1 << 40)
+    DiskMarker, disk=WORDS, name=WORDS, set=WORDS, owner=WORDS, host=WORDS, generation=st.integers(0, 1 << 40)
 )
 
 
 @given(MARKERS)
-def test_a_marker_comes_back(told: Marker) -> None:
+def test_a_marker_comes_back(told: DiskMarker) -> None:
     assert parse_marker(marker_text(told).encode()) == told
     (stage,) = write_properties_pipeline("poolferry-red", told).stages
     lines = [f"{name}\t{value}" for name, _, value in (word.partition("=") for word in stage.argv[2:-1])]
@@ -81,7 +81,7 @@ def test_a_stranger_in_place_of_a_marker_is_none_and_holds_nothing_up(tmp_path: 
             there.write_bytes(b" " * (1 << 20) + elsewhere.read_bytes())
         case _:
             there.write_bytes(b"[" * 200_000)
-    result = Reader(stop=Stop(deadline=Seconds(20))).read(read_file_pipeline(str(tmp_path)))
+    result = Reader(stop=StopRequest(deadline=Seconds(20))).read(read_file_pipeline(str(tmp_path)))
     assert result.stopped is None
     assert parse_marker(result.stdout) is None
 

@@ -3,12 +3,12 @@
 import pytest
 
 from orchestrator.disks import commands, pool
-from orchestrator.disks.errors import Hangs
+from orchestrator.disks.errors import PoolHangs
 from orchestrator.disks.format import key_format, make_pool
 from orchestrator.disks.marker import read_properties_pipeline
 from orchestrator.domain.errors import OrchestratorError, Stalled
-from orchestrator.process.pipeline import Result, StopReason
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.pipeline import PipelineResult, StopReason
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.planners.rotation_world import RED_UUID, device, disk
 
 GUID, VDEV = "15440512953407512343", "7712345678901234567"
@@ -44,21 +44,23 @@ RED = disk(identity=GUID, content="zfs")
 BACK = device("sdc", kind="zfs_member", uuid=GUID, sub=VDEV)
 
 
-def script(**more: Result) -> Scripted:
+def script(**more: PipelineResult) -> ScriptedExecutor:
     told = {
-        "sectors": answer(b"2097152\n"), "table": answer(b"0 2097152 linear 8:16 0\n"), "label": answer(LABEL.encode()),
-        "status": answer(STATUS.encode()), "health": answer(f"{GUID}\tONLINE\n".encode()), **more,
+        "sectors": scripted_result(b"2097152\n"), "table": scripted_result(b"0 2097152 linear 8:16 0\n"), "label": scripted_result(LABEL.encode()),
+        "status": scripted_result(STATUS.encode()), "health": scripted_result(f"{GUID}\tONLINE\n".encode()), **more,
     }  # fmt: skip
     asked = {
         "sectors": commands.sectors_pipeline(BACK.path), "table": commands.node_table("red"),
         "label": commands.label_pipeline(BACK.path), "status": commands.vdev_pipeline("red"),
         "health": commands.pool_health("red"),
     }  # fmt: skip
-    deeds = [*commands.lead_node(BACK.path, 2097152, "red"), commands.clear_pool("red")]
-    return Scripted({**{str(asked[name]): told[name] for name in asked}, **{str(each): answer() for each in deeds}})
+    actions = [*commands.lead_node(BACK.path, 2097152, "red"), commands.clear_pool("red")]
+    return ScriptedExecutor(
+        {**{str(asked[name]): told[name] for name in asked}, **{str(each): scripted_result() for each in actions}}
+    )
 
 
-def did(used: Scripted) -> list[str]:
+def did(used: ScriptedExecutor) -> list[str]:
     return [str(each) for each in used.asked if each.effect]
 
 
@@ -76,27 +78,27 @@ def test_it_is_led_to_the_disk_and_cleared() -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"sectors": answer(b"2097160\n")},
-        {"table": answer(b"0 2097152 error\n")},
-        {"label": answer(exits=(2,))},
-        {"label": answer(LABEL.replace(GUID, "1").encode())},
-        {"label": answer(LABEL.replace(VDEV, "1").encode())},
-        {"label": answer(LABEL.replace("state: 0", "state: 1").encode())},
-        {"status": answer(STATUS.replace(VDEV, "sdb").encode())},
+        {"sectors": scripted_result(b"2097160\n")},
+        {"table": scripted_result(b"0 2097152 error\n")},
+        {"label": scripted_result(exits=(2,))},
+        {"label": scripted_result(LABEL.replace(GUID, "1").encode())},
+        {"label": scripted_result(LABEL.replace(VDEV, "1").encode())},
+        {"label": scripted_result(LABEL.replace("state: 0", "state: 1").encode())},
+        {"status": scripted_result(STATUS.replace(VDEV, "sdb").encode())},
     ],
     ids=["size", "no table", "no label", "another pool", "another part", "exported elsewhere", "unknown part"],
 )
-def test_it_is_not_led_to_what_is_not_proved_to_be_the_disk(more: dict[str, Result]) -> None:
+def test_it_is_not_led_to_what_is_not_proved_to_be_the_disk(more: dict[str, PipelineResult]) -> None:
     used = script(**more)
     with pytest.raises(OrchestratorError, match="not proved to be the disk") as caught:
         pool.come_back(RED, BACK, used)
-    assert caught.value.cure
+    assert caught.value.hint
     assert did(used) == []
 
 
 def test_a_pool_that_does_not_come_back_is_told_so() -> None:
     with pytest.raises(OrchestratorError, match="did not come back: it says"):
-        pool.come_back(RED, BACK, script(health=answer(f"{GUID}\tSUSPENDED\n".encode())))
+        pool.come_back(RED, BACK, script(health=scripted_result(f"{GUID}\tSUSPENDED\n".encode())))
 
 
 @pytest.mark.parametrize(
@@ -119,10 +121,10 @@ def test_how_a_key_is_to_be_read(key: bytes, told: str) -> None:
 def test_keys_of_replicas_that_were_sent_raw_are_not_asked_for(root: bytes, below: bool) -> None:
     red = disk(identity=GUID, content="zfs", key_file="/keys/red")
     load = commands.load_keys("red", "/keys/red", below=below)
-    script = Scripted({
-        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"),
-        str(commands.import_pool(GUID, "red", read_only=False)): answer(), str(commands.encryption_root("red")): answer(root),
-        str(load): answer(),
+    script = ScriptedExecutor({
+        str(commands.pool_is_read_only("red")): scripted_result(exits=(1,)), str(commands.node_table("red")): scripted_result(b"0 9 linear 8:16 0\n"),
+        str(commands.import_pool(GUID, "red", read_only=False)): scripted_result(), str(commands.encryption_root("red")): scripted_result(root),
+        str(load): scripted_result(),
     })  # fmt: skip
     pool.attach(red, device("sdb"), script)
     assert str(load) == str(script.asked[-1])
@@ -132,19 +134,23 @@ LOCKED = disk(identity=RED_UUID, inside=GUID, content="zfs", key_file="/keys/red
 DEEP = device("sdc", kind="crypto_LUKS", uuid=RED_UUID)
 
 
-def deep(label: str, *, led: bool = True) -> Scripted:
+def deep(label: str, *, led: bool = True) -> ScriptedExecutor:
     """What happens to a pool in a container; every deed ends well. `led`: a device of ours leads to the disk."""
     table = commands.node_table("red+disk")
     told = {
-        str(commands.sectors_pipeline(DEEP.path)): answer(b"2097152\n"),
-        str(table): answer(b"0 2097152 linear 8:16 0\n") if led else answer(exits=(1,)),
-        str(commands.label_pipeline("/dev/mapper/poolferry-red+look")): answer(label.encode()),
-        str(commands.vdev_pipeline("red")): answer(STATUS.encode()), str(commands.node_table("red")): answer(b"0 9 crypt\n"),
-        str(commands.pool_health("red")): answer(f"{GUID}\tONLINE\n".encode()),
-        str(commands.pool_is_read_only("red")): answer(b"on\n"),
+        str(commands.sectors_pipeline(DEEP.path)): scripted_result(b"2097152\n"),
+        str(table): scripted_result(b"0 2097152 linear 8:16 0\n") if led else scripted_result(exits=(1,)),
+        str(commands.label_pipeline("/dev/mapper/poolferry-red+look")): scripted_result(label.encode()),
+        str(commands.vdev_pipeline("red")): scripted_result(STATUS.encode()), str(commands.node_table("red")): scripted_result(b"0 9 crypt\n"),
+        str(commands.pool_health("red")): scripted_result(f"{GUID}\tONLINE\n".encode()),
+        str(commands.pool_is_read_only("red")): scripted_result(b"on\n"),
     }  # fmt: skip
-    return Scripted(
-        [*told.items(), (lambda pipeline: pipeline.effect > 0, answer()), (lambda _: True, answer(exits=(1,)))]
+    return ScriptedExecutor(
+        [
+            *told.items(),
+            (lambda pipeline: pipeline.effect > 0, scripted_result()),
+            (lambda _: True, scripted_result(exits=(1,))),
+        ]
     )
 
 
@@ -169,13 +175,13 @@ def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led()
 def test_only_a_pool_that_cannot_be_imported_is_asked_whether_it_is(held: bool) -> None:
     """One that lost its disk, and was led to it again by the look, is. Any other is let go."""
     asked, import_it = str(commands.pool_is_read_only("red")), str(commands.import_pool(GUID, "red", read_only=False))
-    said = {str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"), import_it: answer()}
-    used = Scripted(said)
+    said = {str(commands.node_table("red")): scripted_result(b"0 9 linear 8:16 0\n"), import_it: scripted_result()}
+    used = ScriptedExecutor(said)
     pool.attach(RED, device("sdb"), used)
     assert [str(each) for each in used.asked] == [str(commands.node_table("red")), import_it]
-    failed = {import_it: answer(exits=(1,), words="a pool with that name already exists")}
-    mode = answer(b"off\n") if held else answer(exits=(1,))
-    used = Scripted({**said, **failed, asked: mode, str(commands.remove_node("red")): answer()})
+    failed = {import_it: scripted_result(exits=(1,), words="a pool with that name already exists")}
+    mode = scripted_result(b"off\n") if held else scripted_result(exits=(1,))
+    used = ScriptedExecutor({**said, **failed, asked: mode, str(commands.remove_node("red")): scripted_result()})
     if held:
         pool.attach(RED, device("sdb"), used)
         assert did(used) == [import_it]
@@ -188,10 +194,10 @@ def test_only_a_pool_that_cannot_be_imported_is_asked_whether_it_is(held: bool) 
 def test_a_look_asks_nothing_that_it_knows() -> None:
     """It is part of the time between the plug and the first byte."""
     said = {
-        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.node_table("red")): answer(exits=(1,)),
-        str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"), str(read_properties_pipeline("poolferry-red")): answer(exits=(1,)),
+        str(commands.pool_is_read_only("red")): scripted_result(exits=(1,)), str(commands.node_table("red")): scripted_result(exits=(1,)),
+        str(commands.sectors_pipeline("/dev/sdb")): scripted_result(b"9"), str(read_properties_pipeline("poolferry-red")): scripted_result(exits=(1,)),
     }  # fmt: skip
-    used = Scripted([*said.items(), (lambda pipeline: pipeline.effect > 0, answer())])
+    used = ScriptedExecutor([*said.items(), (lambda pipeline: pipeline.effect > 0, scripted_result())])
     assert pool.peek(RED, device("sdb"), used) is None
     assert did(used) == [
         "dmsetup create poolferry-red --table '0 9 linear /dev/sdb 0'",
@@ -203,11 +209,11 @@ def test_a_look_asks_nothing_that_it_knows() -> None:
 
 def test_a_look_that_fails_leaves_nothing() -> None:
     said = {
-        str(commands.pool_is_read_only("red")): answer(exits=(1,)), str(commands.sectors_pipeline("/dev/sdb")): answer(b"9"),
-        str(commands.import_pool(GUID, "red", read_only=True)): answer(exits=(1,), words="cannot import"),
-        str(commands.node_table("red")): answer(b"0 9 linear 8:16 0\n"),
+        str(commands.pool_is_read_only("red")): scripted_result(exits=(1,)), str(commands.sectors_pipeline("/dev/sdb")): scripted_result(b"9"),
+        str(commands.import_pool(GUID, "red", read_only=True)): scripted_result(exits=(1,), words="cannot import"),
+        str(commands.node_table("red")): scripted_result(b"0 9 linear 8:16 0\n"),
     }  # fmt: skip
-    used = Scripted([*said.items(), (lambda pipeline: pipeline.effect > 0, answer())])
+    used = ScriptedExecutor([*said.items(), (lambda pipeline: pipeline.effect > 0, scripted_result())])
     with pytest.raises(OrchestratorError):
         pool.peek(RED, device("sdb"), used)
     assert did(used)[-1] == "dmsetup remove --retry poolferry-red"
@@ -231,15 +237,15 @@ def test_a_pool_in_a_container_is_led_back_only_when_its_label_in_there_is_the_s
     assert any("reload poolferry-red+disk" in line for line in did(used)) is same
 
 
-def leaving(*, here: int = 0, export: Result | None = None) -> Scripted:
+def leaving(*, here: int = 0, export: PipelineResult | None = None) -> ScriptedExecutor:
     """A pool that is written, with its disk or (`here` 1) without it."""
     told = {
-        commands.pool_is_read_only("red"): answer(b"off\n"), commands.node_table("red"): answer(b"0 9 linear 8:16 0\n"),
-        commands.number_is_here("8:16"): answer(exits=(here,)), commands.sync_pool("red"): answer(),
-        commands.pool_health("red"): answer(b"1\tONLINE\n"), commands.export_pool("red"): export or answer(),
-        commands.remove_node("red"): answer(),
+        commands.pool_is_read_only("red"): scripted_result(b"off\n"), commands.node_table("red"): scripted_result(b"0 9 linear 8:16 0\n"),
+        commands.number_is_here("8:16"): scripted_result(exits=(here,)), commands.sync_pool("red"): scripted_result(),
+        commands.pool_health("red"): scripted_result(b"1\tONLINE\n"), commands.export_pool("red"): export or scripted_result(),
+        commands.remove_node("red"): scripted_result(),
     }  # fmt: skip
-    return Scripted({str(pipeline): result for pipeline, result in told.items()})
+    return ScriptedExecutor({str(pipeline): result for pipeline, result in told.items()})
 
 
 def test_a_pool_is_written_out_and_its_disk_looked_for_before_it_is_exported() -> None:
@@ -263,13 +269,13 @@ def test_a_pool_whose_disk_is_gone_is_neither_written_out_nor_exported() -> None
 
 
 def test_an_export_that_does_not_end_is_told_from_all_other_silence() -> None:
-    stalled = Result(exits=(None,), last_words=("",), stopped=StopReason.STALLED)
-    with pytest.raises(Hangs):
+    stalled = PipelineResult(exits=(None,), last_words=("",), stopped=StopReason.STALLED)
+    with pytest.raises(PoolHangs):
         pool.detach(RED, leaving(export=stalled))
 
 
 def test_a_pool_that_does_not_answer_is_not_taken_for_one_that_is_not_there() -> None:
-    silent = Result(exits=(None,), last_words=("",), stopped=StopReason.TIMED_OUT)
-    used = Scripted({str(commands.pool_is_read_only("red")): silent})
+    silent = PipelineResult(exits=(None,), last_words=("",), stopped=StopReason.TIMED_OUT)
+    used = ScriptedExecutor({str(commands.pool_is_read_only("red")): silent})
     with pytest.raises(Stalled, match="zpool did not end"):
-        pool.is_held(RED, used)
+        pool.is_still_imported(RED, used)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from orchestrator.disks.power import asleep, fell_asleep, look_again, socket_of, wake
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.disks.power import find_asleep, note_asleep, rescan_pipeline, socket_of, wake_disks
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.planners.rotation_world import disk
 
 PORT = "devices/pci0000:00/usb2/2-2"
@@ -32,18 +32,20 @@ def test_where_a_disk_hangs(tmp_path: Path) -> None:
 
 def test_it_sleeps_until_it_is_taken_out_or_woken(tmp_path: Path) -> None:
     notes = str(tmp_path / "notes")
-    assert asleep(disk(), notes) is None
+    assert find_asleep(disk(), notes) is None
     socket = socket_of("sdb", str(plugged(tmp_path)))
     assert socket is not None
-    fell_asleep(disk(), socket, notes)
-    told = asleep(disk(), notes)
+    note_asleep(disk(), socket, notes)
+    told = find_asleep(disk(), notes)
     assert told is not None
     assert told[0] == socket
     plugged(tmp_path, number="4")
-    assert asleep(disk(), notes) is None, "something was plugged in there since"
+    assert find_asleep(disk(), notes) is None, "something was plugged in there since"
     plugged(tmp_path)
-    woken = Scripted({str(look_again("host6")): answer(exits=(0, 0)), "udevadm settle --timeout=20": answer()})
-    assert wake([disk(), disk(identity="another")], woken, notes) == (disk(),)
-    assert str(look_again("host6")) in map(str, woken.asked)
-    assert asleep(disk(), notes) is None
-    assert wake([disk()], Scripted({}), notes) == ()
+    woken = ScriptedExecutor(
+        {str(rescan_pipeline("host6")): scripted_result(exits=(0, 0)), "udevadm settle --timeout=20": scripted_result()}
+    )
+    assert wake_disks([disk(), disk(identity="another")], woken, notes) == (disk(),)
+    assert str(rescan_pipeline("host6")) in map(str, woken.asked)
+    assert find_asleep(disk(), notes) is None
+    assert wake_disks([disk()], ScriptedExecutor({}), notes) == ()

@@ -6,10 +6,10 @@ import pytest
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import probe_pipeline, signatures_pipeline, tree_pipeline
-from orchestrator.disks.release import Released, let_go
+from orchestrator.disks.release import ReleaseResult, release_disk
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.process.pipeline import Result
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.disks.lsblk import node, tree
 from tests.planners.rotation_world import RED_UUID, device
 
@@ -17,28 +17,29 @@ RED = device("sdb")
 PROBED = f"DEVNAME=/dev/sdb\nUUID={RED_UUID}\nTYPE=ext4\n".encode()
 
 
-def script(**more: Any) -> Scripted:
-    return Scripted(answers(**more))
+def script(**more: Any) -> ScriptedExecutor:
+    return ScriptedExecutor(answers(**more))
 
 
 def answers(
     *, probed: bytes | None = PROBED, in_flight: bytes = b"0 0\n", here: bool = True, **more: Any
-) -> dict[str, Result]:
+) -> dict[str, PipelineResult]:
     nodes = [node("sdb", tran="usb", fstype="ext4", uuid=RED_UUID, **more)] if here else [node("sda", fstype="ext4")]
     return {
-        str(commands.flush("/dev/sdb")): answer(), str(commands.switch_off("sdb")): answer(exits=(0, 0)),
-        str(tree_pipeline()): answer(tree(*nodes)), str(probe_pipeline("/dev/sdb")): answer(probed) if probed else answer(exits=(2,)),
-        str(signatures_pipeline("/dev/sdb")): answer(exits=(1,)),
-        str(commands.in_flight("sdb")): answer(in_flight),
+        str(commands.flush("/dev/sdb")): scripted_result(), str(commands.switch_off("sdb")): scripted_result(exits=(0, 0)),
+        str(tree_pipeline()): scripted_result(tree(*nodes)),
+        str(probe_pipeline("/dev/sdb")): scripted_result(probed) if probed else scripted_result(exits=(2,)),
+        str(signatures_pipeline("/dev/sdb")): scripted_result(exits=(1,)),
+        str(commands.in_flight("sdb")): scripted_result(in_flight),
     }  # fmt: skip
 
 
 def test_a_quiet_disk_and_one_that_is_gone_are_safe() -> None:
-    assert let_go(RED, script(), power_off=False) == Released(hinders="")
-    assert let_go(RED, script(here=False), power_off=True) == Released(hinders="")
-    assert let_go(RED, script(probed=PROBED.replace(b"0b7f", b"1111")), power_off=False) == Released(hinders=""), (
-        "another disk by now"
-    )
+    assert release_disk(RED, script(), power_off=False) == ReleaseResult(hinders="")
+    assert release_disk(RED, script(here=False), power_off=True) == ReleaseResult(hinders="")
+    assert release_disk(RED, script(probed=PROBED.replace(b"0b7f", b"1111")), power_off=False) == ReleaseResult(
+        hinders=""
+    ), "another disk by now"
 
 
 @pytest.mark.parametrize(
@@ -50,23 +51,23 @@ def test_a_quiet_disk_and_one_that_is_gone_are_safe() -> None:
         (script(in_flight=b"       0        3\n"), "it still works"),
     ],
 )
-def test_a_disk_that_is_used_or_works_is_not_safe(used: Scripted, why: str) -> None:
-    assert why in let_go(RED, used, power_off=False).hinders
+def test_a_disk_that_is_used_or_works_is_not_safe(used: ScriptedExecutor, why: str) -> None:
+    assert why in release_disk(RED, used, power_off=False).hinders
 
 
-def beside(*more: dict[str, Any], **told: Any) -> Scripted:
+def beside(*more: dict[str, Any], **told: Any) -> ScriptedExecutor:
     """Our disk with more nodes beside it."""
     own = node("sdb", tran="usb", fstype="ext4", uuid=RED_UUID, hctl="6:0:0:0", **told)
-    probed = {str(probe_pipeline("/dev/sdc")): answer(b"DEVNAME=/dev/sdc\nTYPE=ext4\n")}
-    return Scripted({**answers(), **probed, str(tree_pipeline()): answer(tree(own, *more))})
+    probed = {str(probe_pipeline("/dev/sdc")): scripted_result(b"DEVNAME=/dev/sdc\nTYPE=ext4\n")}
+    return ScriptedExecutor({**answers(), **probed, str(tree_pipeline()): scripted_result(tree(own, *more))})
 
 
 def test_a_disk_whose_neighbour_in_the_same_case_is_in_use_is_safe_and_its_case_is_not() -> None:
     other = node("sdc", tran="usb", fstype="ext4", hctl="6:0:0:1", mountpoints=["/mnt/theirs"])
-    found = let_go(device("sdb", case="6:0:0"), beside(other), power_off=True)
-    assert found == Released(hinders="", beside="/dev/sdc is mounted at /mnt/theirs")
+    found = release_disk(device("sdb", case="6:0:0"), beside(other), power_off=True)
+    assert found == ReleaseResult(hinders="", beside="/dev/sdc is mounted at /mnt/theirs")
     elsewhere = node("sdc", tran="usb", fstype="ext4", hctl="7:0:0:0", mountpoints=["/mnt/theirs"])
-    assert let_go(device("sdb", case="6:0:0"), beside(elsewhere), power_off=True) == Released(hinders="")
+    assert release_disk(device("sdb", case="6:0:0"), beside(elsewhere), power_off=True) == ReleaseResult(hinders="")
 
 
 def test_a_disk_of_which_another_part_is_in_use_is_neither_switched_off_nor_safe() -> None:
@@ -74,12 +75,12 @@ def test_a_disk_of_which_another_part_is_in_use_is_neither_switched_off_nor_safe
         node("sdb1", "part", fstype="ext4", uuid=RED_UUID), node("sdb2", "part", fstype="ext4", mountpoints=["/mnt/theirs"]),
     ]  # fmt: skip
     whole = node("sdb", tran="usb", hctl="6:0:0:0", children=parts)
-    used = Scripted({
-        **answers(), str(tree_pipeline()): answer(tree(whole)), str(commands.flush("/dev/sdb1")): answer(),
-        str(probe_pipeline("/dev/sdb1")): answer(PROBED.replace(b"/dev/sdb", b"/dev/sdb1")),
-        str(probe_pipeline("/dev/sdb2")): answer(b"DEVNAME=/dev/sdb2\nTYPE=ext4\n"),
+    used = ScriptedExecutor({
+        **answers(), str(tree_pipeline()): scripted_result(tree(whole)), str(commands.flush("/dev/sdb1")): scripted_result(),
+        str(probe_pipeline("/dev/sdb1")): scripted_result(PROBED.replace(b"/dev/sdb", b"/dev/sdb1")),
+        str(probe_pipeline("/dev/sdb2")): scripted_result(b"DEVNAME=/dev/sdb2\nTYPE=ext4\n"),
     })  # fmt: skip
-    found = let_go(device("sdb1", disk="sdb"), used, power_off=True)
+    found = release_disk(device("sdb1", disk="sdb"), used, power_off=True)
     assert found.hinders == "/dev/sdb2, another part of the same disk, is mounted at /mnt/theirs"
     assert str(commands.switch_off("sdb")) not in map(str, used.asked)
 
@@ -88,11 +89,13 @@ def test_only_what_may_be_pulled_out_is_switched_off() -> None:
     off = str(commands.switch_off("sdb"))
     for external, power_off, wanted in ((True, True, True), (True, False, False), (False, True, False)):
         used = script()
-        let_go(device("sdb", external=external), used, power_off=power_off)
+        release_disk(device("sdb", external=external), used, power_off=power_off)
         assert (off in map(str, used.asked)) is wanted
 
 
 def test_what_cannot_be_flushed_is_not_safe() -> None:
-    broken = Scripted({str(commands.flush("/dev/sdb")): answer(exits=(1,), words="Input/output error")})
+    broken = ScriptedExecutor(
+        {str(commands.flush("/dev/sdb")): scripted_result(exits=(1,), words="Input/output error")}
+    )
     with pytest.raises(OrchestratorError):
-        let_go(RED, broken, power_off=False)
+        release_disk(RED, broken, power_off=False)

@@ -6,14 +6,14 @@ from time import monotonic
 import pytest
 
 from orchestrator.disks import run as hands
-from orchestrator.disks.run import write_out
+from orchestrator.disks.run import run_flush
 from orchestrator.domain.errors import OrchestratorError, Stalled
-from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.process.executor import Writer
 
 
 def shell(text: str) -> Pipeline:
-    return alone("sh", "-c", text, effect=Effect.WRITES)
+    return single_command("sh", "-c", text, effect=Effect.WRITES)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_it_may_be_silent_for_as_long_as_the_disk_writes(disk: str) -> None:
     begun = monotonic()
-    write_out(
+    run_flush(
         Writer(),
         shell(f"for n in $(seq 8); do echo 1 0 8 0 $n 0 8 >{disk}.new; mv {disk}.new {disk}; sleep 0.5; done"),
         disk,
@@ -43,17 +43,17 @@ BUSY = "for n in $(seq 200); do echo 1 0 8 0 1 0 8 0 0 $n $n 0 0 0 0 0 0 >{0}.ne
 def test_it_is_ended_once_the_disk_does_nothing_more(disk: str, meanwhile: str) -> None:
     begun = monotonic()
     with pytest.raises(Stalled, match="the disk does not answer"):
-        write_out(Writer(), shell(f"{meanwhile.format(disk)}; exec sleep 30"), disk)
+        run_flush(Writer(), shell(f"{meanwhile.format(disk)}; exec sleep 30"), disk)
     assert monotonic() - begun < 15
 
 
 def test_of_a_disk_that_tells_nothing_its_silence_is_no_sign(disk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hands, "STUCK", 60.0)
-    write_out(Writer(), shell("sleep 3"), f"{disk}-of-no-disk")
+    run_flush(Writer(), shell("sleep 3"), f"{disk}-of-no-disk")
 
 
 def test_how_it_ended_is_told(disk: str) -> None:
     for works in (disk, f"{disk}-of-no-disk"):
-        write_out(Writer(), shell("true"), works)
+        run_flush(Writer(), shell("true"), works)
         with pytest.raises(OrchestratorError, match="somebody still uses the disk"):
-            write_out(Writer(), shell("echo target is busy >&2; exit 32"), works)
+            run_flush(Writer(), shell("echo target is busy >&2; exit 32"), works)

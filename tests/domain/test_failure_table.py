@@ -22,11 +22,11 @@ from orchestrator.engines.sanoid import errors as sanoid
 from orchestrator.engines.zfs.errors import messages as zfs
 
 TABLES = {
-    "rsync": rsync._TABLE, "zfs": zfs.TABLE, "sanoid": sanoid._TABLE, "pool": pool._TABLE, "disks": disks._TABLE,
+    "rsync": rsync._TABLE, "zfs": zfs.ERROR_RULES, "sanoid": sanoid._TABLE, "pool": pool._TABLE, "disks": disks._TABLE,
 }  # fmt: skip
 FULL = says("no space", TargetFull, "full", "free room")
 CUT = ends((12, 255), HostUnreachable, "cut", "again")
-BOTH = FailureRow(words="odd", exits=(3,), program="mount", error=OutsideError, why="both", cure="look")
+BOTH = FailureRow(words="odd", exits=(3,), program="mount", error=OutsideError, why="both", hint="look")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_each_pattern_is_one_and_each_row_says_what_helps(name: str) -> None:
         re.compile(row.words or "")
         assert row.words is not None or row.exits, row
         assert row.why, row
-        assert row.cure, row
+        assert row.hint, row
     assert len(set(TABLES[name])) == len(TABLES[name])
 
 

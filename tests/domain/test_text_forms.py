@@ -6,19 +6,19 @@ from datetime import UTC, datetime, time
 import pytest
 
 from orchestrator.domain.errors import PartlyRefused
-from orchestrator.domain.evacuation import Copy
+from orchestrator.domain.evacuation import DatasetCopy
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.job import Hooks, Verify
-from orchestrator.domain.machine import Machine, anybody_listens
+from orchestrator.domain.job import JobHooks, VerifyRules
+from orchestrator.domain.machine import MachineConfig, has_subscribers
 from orchestrator.domain.names import parse_name, parse_point_name, show_name
-from orchestrator.domain.notice import Ntfy
+from orchestrator.domain.notice import NtfyChannel
 from orchestrator.domain.place import Host, Location, parse_location
-from orchestrator.domain.plan import Recording, Rereading
-from orchestrator.domain.point import Point
+from orchestrator.domain.plan import ManifestRecording, TreeVerification
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.schedule import parse_normal
+from orchestrator.domain.schedule import parse_normal_schedule
 from orchestrator.domain.units import show_duration, show_size
-from orchestrator.domain.window import Window
+from orchestrator.domain.window import TimeWindow
 from tests.engines.rsync.builders import job
 
 TREE = Location(path="/backup/tree")
@@ -26,12 +26,12 @@ MANIFEST = Location(path="/backup/manifest.gz")
 
 
 def test_a_partly_refused_run_carries_what_was_refused() -> None:
-    error = PartlyRefused("all else is done", evidence=("tank/a: diverged",), cure="look")
-    assert (error.why, error.evidence, error.cure) == ("all else is done", ("tank/a: diverged",), "look")
+    error = PartlyRefused("all else is done", evidence=("tank/a: diverged",), hint="look")
+    assert (error.why, error.evidence, error.hint) == ("all else is done", ("tank/a: diverged",), "look")
 
 
 def test_a_copy_is_called_by_its_disk_and_where_that_is() -> None:
-    plain = Copy(job="photos", place="vault", held=None)
+    plain = DatasetCopy(job="photos", place="vault", held=None)
     assert plain.called == "vault"
     assert replace(plain, disk="red", where="the office").called == "disk red at the office"
 
@@ -90,11 +90,12 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 
 
 def test_work_of_our_own_is_shown_as_a_line() -> None:
-    record = Recording(tree=TREE, manifest=MANIFEST, point="p", moved="/notes", linked=None, digest="xxh128")
+    record = ManifestRecording(tree=TREE, manifest=MANIFEST, point="p", moved="/notes", linked=None, digest="xxh128")
     assert str(record) == "(poolferry) list /backup/tree, write /backup/manifest.gz"
-    point = Point(name="p", taken=datetime(2026, 3, 6, tzinfo=UTC), tree=TREE, manifest=MANIFEST)
+    point = RestorePoint(name="p", taken=datetime(2026, 3, 6, tzinfo=UTC), tree=TREE, manifest=MANIFEST)
     assert (
-        str(Rereading(point=point, tree=TREE, workers=1)) == "(poolferry) read /backup/tree against /backup/manifest.gz"
+        str(TreeVerification(point=point, tree=TREE, workers=1))
+        == "(poolferry) read /backup/tree against /backup/manifest.gz"
     )
 
 
@@ -104,7 +105,7 @@ def test_how_runs_end_well() -> None:
 
 def test_what_is_no_schedule_is_refused() -> None:
     with pytest.raises(ValueError, match="no schedule"):
-        parse_normal("whenever")
+        parse_normal_schedule("whenever")
 
 
 @pytest.mark.parametrize(
@@ -131,16 +132,16 @@ def test_sizes_are_shown(size: int | None, shown: str) -> None:
 
 
 def test_windows_may_go_over_midnight() -> None:
-    night, day = Window(begin=time(22), end=time(6)), Window(begin=time(8), end=time(12))
+    night, day = TimeWindow(begin=time(22), end=time(6)), TimeWindow(begin=time(8), end=time(12))
     assert [night.holds(time(hour)) for hour in (23, 5, 6, 12)] == [True, True, False, False]
     assert [day.holds(time(hour)) for hour in (8, 12)] == [True, False]
     assert str(night) == "22:00-06:00"
 
 
 def test_somebody_listens_where_a_channel_or_a_hook_is() -> None:
-    channel = Ntfy(name="phone", topic="https://ntfy.example.org/x")
-    hooked = replace(job(), hooks=Hooks(calls=(("late", (("tell",),)),)))
-    assert anybody_listens((), Machine(notice=(channel,)))
-    assert anybody_listens((hooked,), Machine())
-    assert not anybody_listens((job(),), Machine())
-    assert Verify().digest == "xxh128"
+    channel = NtfyChannel(name="phone", topic="https://ntfy.example.org/x")
+    hooked = replace(job(), hooks=JobHooks(calls=(("late", (("tell",),)),)))
+    assert has_subscribers((), MachineConfig(notice=(channel,)))
+    assert has_subscribers((hooked,), MachineConfig())
+    assert not has_subscribers((job(),), MachineConfig())
+    assert VerifyRules().digest == "xxh128"

@@ -2,18 +2,18 @@
 
 import pytest
 
-from orchestrator.engines.registry import engine, engine_names
+from orchestrator.engines.registry import engine_names, load_engine
 from orchestrator.engines.rsync import RsyncEngine
 
 
 def test_the_engines_that_are_there() -> None:
     assert "rsync" in engine_names()
-    found: object = engine("rsync")
+    found: object = load_engine("rsync")
     assert isinstance(found, RsyncEngine)
-    assert all(engine(name).name == name for name in engine_names())
+    assert all(load_engine(name).name == name for name in engine_names())
 
 
 @pytest.mark.parametrize("name", ["", "rsync2", "../runner", "contract", "__pycache__"])
 def test_what_is_no_engine(name: str) -> None:
     with pytest.raises(KeyError):
-        engine(name)
+        load_engine(name)

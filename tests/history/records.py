@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.domain.errors import Evidence
-from orchestrator.domain.point import Finding, Reading, Verdict
+from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.history.store import History
 
@@ -37,7 +37,7 @@ def report(run: int, job: str = "photos", outcome: Outcome = Outcome.DONE, **oth
     """How a run ended."""
     told: dict[str, Any] = {
         "why": "copied 3 files",
-        "cure": "",
+        "hint": "",
         "moved_bytes": 3000,
         "took_s": 1.5,
         "resumed": False,
@@ -56,11 +56,11 @@ def finish(history: History, outcome: Outcome, job: str = "photos", *, now: date
     return run
 
 
-def reading(*findings: Finding, **counts: int) -> Reading:
+def reading(*findings: Finding, **counts: int) -> VerificationResult:
     """A reading with these findings, or these numbers of them."""
     numbers = {Verdict(name): count for name, count in counts.items()}
     for finding in findings:
         numbers[finding.verdict] = numbers.get(finding.verdict, 0) + 1
-    return Reading(
+    return VerificationResult(
         entries=10, files_read=8, bytes_read=800, took_s=0.25, counts=tuple(numbers.items()), findings=findings
     )

@@ -6,30 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from orchestrator.history.codec import instant, micros, restored, stored, tail
+from orchestrator.history.codec import decode_text, encode_text, from_microseconds, tail_of_output, to_microseconds
 
 
 @given(some.binary())
 def test_any_bytes_come_back(raw: bytes) -> None:
     text = raw.decode("utf-8", "surrogateescape")
-    held = stored(text)
-    assert restored(held) == text
+    held = encode_text(text)
+    assert decode_text(held) == text
     assert isinstance(held, str) == (raw.decode("utf-8", "replace").encode() == raw)
 
 
 def test_a_surrogate_that_stands_for_no_byte_does_not_stop_the_record() -> None:
-    held = stored("\ud800 and \udcff")
+    held = encode_text("\ud800 and \udcff")
     assert isinstance(held, bytes)
-    assert isinstance(restored(held), str)
+    assert isinstance(decode_text(held), str)
 
 
 @given(some.datetimes(timezones=some.just(UTC)))
 def test_an_instant_comes_back_to_the_microsecond(when: datetime) -> None:
-    assert instant(micros(when)) == when
+    assert from_microseconds(to_microseconds(when)) == when
 
 
 def test_an_instant_of_another_zone_is_the_same_instant() -> None:
-    assert micros(datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))) == micros(
+    assert to_microseconds(datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))) == to_microseconds(
         datetime(2026, 1, 1, tzinfo=UTC)
     )
 
@@ -46,4 +46,4 @@ def test_an_instant_of_another_zone_is_the_same_instant() -> None:
     ],
 )
 def test_the_tail_begins_at_a_whole_character(output: str | bytes, limit: int, kept: str) -> None:
-    assert tail(output, limit) == kept
+    assert tail_of_output(output, limit) == kept

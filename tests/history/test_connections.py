@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.errors import HistoryError, Retry
+from orchestrator.domain.errors import HistoryError, RetryClass
 from orchestrator.domain.run import Outcome
 from orchestrator.history import database
 from orchestrator.history.store import open_history
@@ -24,13 +24,13 @@ import os, sys
 from orchestrator.history import codec, database
 from orchestrator.history.views import open_reader
 from orchestrator.domain.errors import HistoryError
-database._migrations(), codec.queries()
+database._migrations(), codec.load_queries()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
     with open_reader(sys.argv[1]) as views:
         print([run.job for run in views.runs(None, 10)])
 except HistoryError as error:
-    print(error.why, "|", error.cure)
+    print(error.why, "|", error.hint)
 """
 
 
@@ -53,8 +53,8 @@ def refusal(path: str, *, reader: bool = False) -> HistoryError:
     with pytest.raises(HistoryError) as caught, open_reader(path) if reader else open_history(path):
         pass
     assert path in caught.value.why
-    assert caught.value.cure
-    assert caught.value.retry is Retry.ASK_A_HUMAN
+    assert caught.value.hint
+    assert caught.value.retry is RetryClass.ASK_A_HUMAN
     return caught.value
 
 
@@ -68,10 +68,10 @@ def half_written(source: str, folder: str) -> str:
         run = begin(history)
         for number in range(30):
             history.said(run, NOON, "info", f"{number} " + "a" * 4000)
-        history._door._connection.execute("PRAGMA cache_size = 3")
+        history._database._connection.execute("PRAGMA cache_size = 3")
         with history.together():
             for letters in ("'a', 'b'", "'b', 'c'"):
-                history._door._connection.execute(f"UPDATE events SET text = replace(text, {letters})")  # noqa: S608
+                history._database._connection.execute(f"UPDATE events SET text = replace(text, {letters})")  # noqa: S608
             for ending in ("", "-journal"):
                 shutil.copy(source + ending, crashed + ending)
     assert os.path.getsize(crashed + "-journal") > 0
@@ -86,7 +86,7 @@ def test_a_new_history_is_made_with_its_directory_and_opens_again(tmp_path: Path
     with open_history(path) as history:
         finish(history, Outcome.DONE)
         pragmas = ("foreign_keys", "synchronous", "journal_mode", "user_version", "application_id")
-        found = [history._door._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+        found = [history._database._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     assert found == [1, 2, "truncate", len(database._migrations()), database.MARK]
     assert os.path.exists(path)
     with open_reader(path) as views:
@@ -168,7 +168,7 @@ def test_before_the_first_run_nothing_has_happened(tmp_path: Path, path: str) ->
 
 def test_a_newer_history_is_left_alone(path: str) -> None:
     with open_history(path) as history:
-        history._door._connection.execute("PRAGMA user_version = 99")
+        history._database._connection.execute("PRAGMA user_version = 99")
     before = Path(path).read_bytes()
     assert "99" in refusal(path).why
     assert "newer" in refusal(path, reader=True).why
@@ -179,7 +179,7 @@ def test_a_newer_history_is_left_alone(path: str) -> None:
 def test_a_file_that_is_no_database_is_left_alone(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
     assert "not an SQLite database" in refusal(path).why
-    assert f"mv {path}" in refusal(path, reader=True).cure
+    assert f"mv {path}" in refusal(path, reader=True).hint
     assert Path(path).read_bytes() == content
 
 
@@ -204,8 +204,8 @@ def test_a_damaged_history_says_how_to_set_it_aside(path: str) -> None:
         file.write(b"\xff" * (os.path.getsize(path) - 4096))
     with pytest.raises(HistoryError, match="damaged") as caught, open_history(path) as history:
         finish(history, Outcome.DONE)
-    assert f"mv {path} {path}.broken" in caught.value.cure
-    assert "past is lost" in caught.value.cure
+    assert f"mv {path} {path}.broken" in caught.value.hint
+    assert "past is lost" in caught.value.hint
 
 
 def test_a_directory_in_its_place_and_a_file_in_its_way_are_refused(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_what_was_acknowledged_outlives_a_kill_at_any_moment(path: str) -> None:
     for _ in range(KILLS):
         acknowledged += killed(path, chance)
         with open_history(path) as history:
-            sound = history._door._connection.execute("PRAGMA integrity_check").fetchall()
+            sound = history._database._connection.execute("PRAGMA integrity_check").fetchall()
             assert sound == [("ok",)]
     with open_reader(path) as views:
         stories = {run.id: views.run(run.id) for run in views.runs(None, 100_000)}
@@ -102,7 +102,7 @@ def test_a_history_that_stays_locked_says_so_and_goes_on_later(path: str) -> Non
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(HistoryError, match="locked") as caught:
                 history.said(run, NOON, "info", "no")
-            assert "fuser" in caught.value.cure
+            assert "fuser" in caught.value.hint
             other.execute("ROLLBACK")
             other.execute("BEGIN")
             other.execute("SELECT * FROM runs").fetchone()  # a look held open stops the commit
@@ -127,12 +127,12 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
             while True:
                 history.said(run, NOON, "info", f"{said} " + "x" * 5000)
                 said += 1
-        assert "free some space" in caught.value.cure
+        assert "free some space" in caught.value.hint
         assert said > 3
         story = history.views.run(run)
         assert story is not None
         assert len(story.events) == said
-        history._door._connection.execute("PRAGMA cache_size = 2")  # so that it meets the disk before the commit
+        history._database._connection.execute("PRAGMA cache_size = 2")  # so that it meets the disk before the commit
         with pytest.raises(HistoryError, match="rolled back"), history.together():  # noqa: PT012
             with pytest.raises(HistoryError, match="disk is full"):
                 history.said(run, NOON, "info", "x" * 300_000)
@@ -151,7 +151,7 @@ def test_a_filesystem_mounted_read_only_is_named(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(HistoryError, match="may only be read") as caught, open_history(path) as history:
         begin(history)
-    assert "mounted read-only" in caught.value.cure
+    assert "mounted read-only" in caught.value.hint
     with open_reader(path) as views:
         assert len(views.runs(None, 10)) == 1
 
@@ -226,4 +226,4 @@ def test_each_error_is_told_with_its_meaning_and_a_cure(name: str, meaning: str)
     assert meaning in error.why
     assert "the words" in error.why
     assert "/var/lib/h {x}" in error.why
-    assert error.cure
+    assert error.hint

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.due import Anchor, Beat, JobPast, Owed, Pause
+from orchestrator.domain.due import DueRun, Heartbeat, JobHistory, JobPause, ScheduleAnchor
 from orchestrator.domain.errors import HistoryError
-from orchestrator.domain.run import Kind, Outcome
+from orchestrator.domain.run import Outcome, RunType
 from orchestrator.history.store import History, open_history
 from orchestrator.history.views import open_reader
 from tests.history.records import NOON, ODD, begin, finish, later
 
-OWED = Owed(
-    job="photos", slot=NOON, newest=later(hours=2), slots=3, why=f"late {ODD}", noted=later(hours=3), after_run=7, tries=2,
+OWED = DueRun(
+    job="photos", scheduled_at=NOON, newest=later(hours=2), slots=3, why=f"late {ODD}", noted=later(hours=3), after_run=7, tries=2,
     tried=9, not_before=later(hours=4), told=ODD,
 )  # fmt: skip
-ANCHOR = Anchor(job="photos", at=NOON, schedule="daily 02:30", run=7)
+ANCHOR = ScheduleAnchor(job="photos", at=NOON, schedule="daily 02:30", run=7)
 
 
 @pytest.fixture
@@ -32,68 +32,68 @@ def history(path: str) -> Iterator[History]:
 
 
 def test_what_is_owed_comes_back_as_it_was(history: History, path: str) -> None:
-    history.owing.write(owed=[OWED, replace(OWED, job="mail", not_before=None)], anchors=[ANCHOR])
+    history.due_runs.write(due_runs=[OWED, replace(OWED, job="mail", not_before=None)], anchors=[ANCHOR])
     with open_reader(path) as views:
-        assert views.owing.owed() == {"photos": OWED, "mail": replace(OWED, job="mail", not_before=None)}
-        assert views.owing.anchors() == {"photos": ANCHOR}
-    history.owing.write(owed=[replace(OWED, slots=4)], over=["mail"], anchors=[replace(ANCHOR, run=8)])
-    assert history.owing.owed() == {"photos": replace(OWED, slots=4)}
-    assert history.owing.anchors() == {"photos": replace(ANCHOR, run=8)}
+        assert views.due_runs.due() == {"photos": OWED, "mail": replace(OWED, job="mail", not_before=None)}
+        assert views.due_runs.anchors() == {"photos": ANCHOR}
+    history.due_runs.write(due_runs=[replace(OWED, slots=4)], over=["mail"], anchors=[replace(ANCHOR, run=8)])
+    assert history.due_runs.due() == {"photos": replace(OWED, slots=4)}
+    assert history.due_runs.anchors() == {"photos": replace(ANCHOR, run=8)}
 
 
 def test_an_anchor_is_never_written_without_what_it_stands_for(history: History) -> None:
     broken = replace(OWED, why=None)  # type: ignore[arg-type]
     with pytest.raises(HistoryError):
-        history.owing.write(owed=[OWED, broken], anchors=[ANCHOR])
-    assert history.owing.owed() == {}
-    assert history.owing.anchors() == {}
+        history.due_runs.write(due_runs=[OWED, broken], anchors=[ANCHOR])
+    assert history.due_runs.due() == {}
+    assert history.due_runs.anchors() == {}
 
 
 def test_a_new_start_tries_at_once(history: History) -> None:
-    history.owing.write(owed=[OWED])
-    history.owing.try_at_once()
-    assert history.owing.owed() == {"photos": replace(OWED, not_before=None)}
+    history.due_runs.write(due_runs=[OWED])
+    history.due_runs.try_at_once()
+    assert history.due_runs.due() == {"photos": replace(OWED, not_before=None)}
 
 
 def test_a_job_that_is_forgotten_owes_nothing_and_is_new(history: History) -> None:
-    history.owing.write(owed=[OWED], anchors=[ANCHOR])
-    history.owing.forget(["photos", "never there"])
-    assert (history.owing.owed(), history.owing.anchors()) == ({}, {})
+    history.due_runs.write(due_runs=[OWED], anchors=[ANCHOR])
+    history.due_runs.forget(["photos", "never there"])
+    assert (history.due_runs.due(), history.due_runs.anchors()) == ({}, {})
 
 
 def test_beats_tell_when_a_daemon_lived_last(history: History) -> None:
-    assert history.owing.last_beat() is None
-    first = history.owing.begin_beat(boot="a", pid=5, now=NOON)
-    assert history.owing.last_beat() == Beat(boot="a", pid=5, begun=NOON, seen=NOON, orderly=False)
-    history.owing.beat(first, later(hours=1), orderly=True)
-    assert history.owing.last_beat() == Beat(boot="a", pid=5, begun=NOON, seen=later(hours=1), orderly=True)
+    assert history.due_runs.last_beat() is None
+    first = history.due_runs.begin_beat(boot="a", pid=5, now=NOON)
+    assert history.due_runs.last_beat() == Heartbeat(boot="a", pid=5, begun=NOON, seen=NOON, orderly=False)
+    history.due_runs.beat(first, later(hours=1), orderly=True)
+    assert history.due_runs.last_beat() == Heartbeat(boot="a", pid=5, begun=NOON, seen=later(hours=1), orderly=True)
     for number in range(60):
-        history.owing.begin_beat(boot="b", pid=number, now=later(hours=2))
-    assert history._door.first("version")
-    assert len(history._door._connection.execute("SELECT id FROM beats").fetchall()) <= 21
+        history.due_runs.begin_beat(boot="b", pid=number, now=later(hours=2))
+    assert history._database.first("version")
+    assert len(history._database._connection.execute("SELECT id FROM beats").fetchall()) <= 21
 
 
 def test_rests_come_and_go(history: History) -> None:
-    history.owing.pause("photos", now=NOON, until=later(days=1), why=ODD)
-    history.owing.pause("mail", now=NOON, until=None, why="")
-    assert history.owing.pauses() == {
-        "mail": Pause(job="mail", since=NOON, until=None, why=""),
-        "photos": Pause(job="photos", since=NOON, until=later(days=1), why=ODD),
+    history.due_runs.pause("photos", now=NOON, until=later(days=1), why=ODD)
+    history.due_runs.pause("mail", now=NOON, until=None, why="")
+    assert history.due_runs.pauses() == {
+        "mail": JobPause(job="mail", since=NOON, until=None, why=""),
+        "photos": JobPause(job="photos", since=NOON, until=later(days=1), why=ODD),
     }
-    history.owing.pause("photos", now=later(hours=1), until=None, why="longer")
-    assert history.owing.pauses()["photos"] == Pause(job="photos", since=NOON, until=None, why="longer")
-    assert history.owing.resume("photos")
-    assert not history.owing.resume("photos")
+    history.due_runs.pause("photos", now=later(hours=1), until=None, why="longer")
+    assert history.due_runs.pauses()["photos"] == JobPause(job="photos", since=NOON, until=None, why="longer")
+    assert history.due_runs.resume("photos")
+    assert not history.due_runs.resume("photos")
 
 
 def test_the_past_is_the_newest_runs_and_those_since(history: History) -> None:
     done = finish(history, Outcome.DONE, now=NOON)
-    finish(history, Outcome.DONE, now=later(hours=1), kind=Kind.VERIFY)
+    finish(history, Outcome.DONE, now=later(hours=1), kind=RunType.VERIFY)
     failed = finish(history, Outcome.FAILED, now=later(hours=2))
     finish(history, Outcome.DONE, "mail", now=later(hours=3))
     going = begin(history, now=later(hours=4), why="by hand")
-    past = history.owing.past(["photos", "new"], {"photos": replace(OWED, after_run=done)})
-    assert past["new"] == JobPast()
+    past = history.due_runs.past(["photos", "new"], {"photos": replace(OWED, after_run=done)})
+    assert past["new"] == JobHistory()
     known = past["photos"]
     assert known.last is not None
     assert (known.last.id, known.last.outcome, known.last.begun_why) == (going, None, "by hand")
@@ -108,13 +108,13 @@ def test_only_a_living_process_goes_on(history: History) -> None:
     begin(history, pid=1)
     begin(history, "mail", pid=2)
     finish(history, Outcome.DONE, "web", pid=1)
-    assert history.owing.going_on(lambda pid, _, __: pid == 1) == ("photos",)
+    assert history.due_runs.going_on(lambda pid, _, __: pid == 1) == ("photos",)
 
 
 def test_the_version_changes_with_what_others_write(history: History, path: str) -> None:
-    before = history.owing.version()
-    history.owing.write(owed=[OWED])
-    assert history.owing.version() == before
+    before = history.due_runs.version()
+    history.due_runs.write(due_runs=[OWED])
+    assert history.due_runs.version() == before
     with open_history(path) as other:
         finish(other, Outcome.DONE)
-    assert history.owing.version() != before
+    assert history.due_runs.version() != before

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.history.store import open_history
 from orchestrator.history.views import open_reader
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-KIT = Kit(content="{}", layout="zpool create tank", recovery="# \udcff", guids="a\t1\n")
+KIT = KitContents(content="{}", layout="zpool create tank", recovery="# \udcff", guids="a\t1\n")
 
 
 def test_the_newest_kit_of_each_job_is_kept(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.domain.errors import HistoryError
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome
-from orchestrator.history.store import FINDINGS_KEPT, OUTPUT_KEPT, WHOLE, History, open_history
+from orchestrator.history.store import MOST_FINDINGS, MOST_OUTPUT, WHOLE, History, open_history
 from orchestrator.history.values import PointRecord
 from tests.history.records import EVIDENCE, NOON, ODD, begin, finish, later, reading, report
 
@@ -152,10 +152,10 @@ def test_threads_may_share_it(history: History) -> None:
     assert said[::2] == said[1::2]  # no other lane's word stands inside a pair
 
 
-@pytest.mark.parametrize("deed", ["attempt_ended", "planned", "refused", "ended", "step_ended", "step_begun", "said"])
-def test_a_record_of_something_unknown_is_refused(history: History, deed: str) -> None:
+@pytest.mark.parametrize("action", ["attempt_ended", "planned", "refused", "ended", "step_ended", "step_begun", "said"])
+def test_a_record_of_something_unknown_is_refused(history: History, action: str) -> None:
     begin(history)
-    deeds: dict[str, Callable[[], object]] = {
+    actions: dict[str, Callable[[], object]] = {
         "attempt_ended": lambda: history.attempt_ended(1, 1, NOON, None, None),
         "planned": lambda: history.planned(1, 1, "{}"),
         "refused": lambda: history.refused(1, 1, "{}"),
@@ -169,7 +169,7 @@ def test_a_record_of_something_unknown_is_refused(history: History, deed: str) -
         "said": lambda: history.said(2, NOON, "info", "x"),
     }
     with pytest.raises(HistoryError, match=r"history\.sqlite"):
-        deeds[deed]()
+        actions[action]()
 
 
 def test_an_instant_without_a_zone_is_refused(history: History) -> None:
@@ -180,11 +180,11 @@ def test_an_instant_without_a_zone_is_refused(history: History) -> None:
 
 def test_the_end_of_a_long_output_is_kept_from_a_whole_character(history: History) -> None:
     run = begin(history)
-    history.hook_called(run, "done", ("h",), 0, 0.1, b"gone" + "ä".encode() * OUTPUT_KEPT + b"!", NOON)
+    history.hook_called(run, "done", ("h",), 0, 0.1, b"gone" + "ä".encode() * MOST_OUTPUT + b"!", NOON)
     story = history.views.run(run)
     assert story is not None
     output = story.hooks[0].output
-    assert output == "ä" * (OUTPUT_KEPT // 2 - 1) + "!"
+    assert output == "ä" * (MOST_OUTPUT // 2 - 1) + "!"
 
 
 def test_a_point_is_made_proved_confirmed_and_goes(history: History) -> None:
@@ -257,12 +257,12 @@ def test_a_reading_is_kept_with_its_findings(history: History) -> None:
 
 
 def test_only_the_first_findings_are_kept_and_all_are_counted(history: History) -> None:
-    found = tuple(Finding(path=b"a", verdict=Verdict.EXTRA, detail="") for _ in range(FINDINGS_KEPT + 5))
+    found = tuple(Finding(path=b"a", verdict=Verdict.EXTRA, detail="") for _ in range(MOST_FINDINGS + 5))
     history.verified("photos", "backup", POINT, reading=reading(*found, missing=2), now=NOON, scope=WHOLE)
     kept = only_point(history).reading
     assert kept is not None
     assert kept.left_out == 7
-    assert len(history.views.findings(kept.id)) == FINDINGS_KEPT
+    assert len(history.views.findings(kept.id)) == MOST_FINDINGS
 
 
 def test_only_a_whole_good_reading_makes_a_point_sound_again(history: History) -> None:

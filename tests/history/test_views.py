@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.run import Kind, Outcome
-from orchestrator.history.codec import queries
+from orchestrator.domain.run import Outcome, RunType
+from orchestrator.history.codec import load_queries
 from orchestrator.history.store import WHOLE, History, open_history
-from orchestrator.history.views import Views, open_reader
+from orchestrator.history.views import HistoryReader, open_reader
 from tests.history.records import NOON, begin, finish, later, reading
 
 SOURCES = Path(__file__).resolve().parents[2] / "orchestrator" / "history"
@@ -41,10 +41,10 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 def test_every_statement_is_used_and_answers_from_an_index(history: History) -> None:
     code = "".join(path.read_text() for path in SOURCES.glob("*.py"))
-    assert [name for name in queries() if f'"{name}"' not in code] == []
-    for name, text in queries().items():
+    assert [name for name in load_queries() if f'"{name}"' not in code] == []
+    for name, text in load_queries().items():
         values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
-        rows = history._door._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
+        rows = history._database._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
         plan = [detail for *_, detail in rows]
         scans = [line.replace(" COVERING", "") for line in plan if line.startswith("SCAN")]
         assert (name, [line for line in scans if line != IN_ORDER.get(name)]) == (
@@ -66,10 +66,10 @@ def test_every_statement_is_used_and_answers_from_an_index(history: History) -> 
         lambda views: views.points(None),
     ],
 )
-def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[Views], object]) -> None:
+def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[HistoryReader], object]) -> None:
     with open_reader(many) as views:
         hundreds: list[int] = []
-        views._door._connection.set_progress_handler(lambda: hundreds.append(1), 100)
+        views._database._connection.set_progress_handler(lambda: hundreds.append(1), 100)
         assert look(views)
     assert len(hundreds) < 100  # 10,000 steps of SQLite's machine; to go through the runs takes more than 50,000
 
@@ -78,7 +78,7 @@ def test_the_first_run_into_a_place_is_looked_for_only_where_there_is_no_copy(ma
     """Or else `status` goes through all runs of a job whose target was changed."""
     with open_reader(many) as views:
         asked: list[str] = []
-        views._door._connection.set_trace_callback(asked.append)
+        views._database._connection.set_trace_callback(asked.append)
         assert views.health_facts("job 3", at=("backup", "/moved/here")).copies
         assert not [statement for statement in asked if "target =" in statement]
         facts = views.health_facts("job 3", at=("red", "/srv/copies"))
@@ -166,21 +166,21 @@ def test_failures_in_a_row_are_counted_since_the_last_good_run(history: History)
     ("runs", "failed"),
     [
         ([], None),
-        ([(Outcome.FAILED, Kind.RUN), (Outcome.WAITING, Kind.RUN), (Outcome.INTERRUPTED, Kind.RUN)], 0),
-        ([(Outcome.FAILED, Kind.RUN), (Outcome.REFUSED, Kind.RUN), (Outcome.WAITING, Kind.RUN)], 1),
-        ([(Outcome.INTERRUPTED, Kind.RUN), (Outcome.WAITING, Kind.RUN)], None),
-        ([(Outcome.FAILED, Kind.RUN), (Outcome.NOTHING, Kind.RUN), (Outcome.WAITING, Kind.RUN)], None),
-        ([(Outcome.FAILED, Kind.RUN), (Outcome.DONE, Kind.VERIFY)], 0),
-        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.WAITING, Kind.RUN)], 0),
-        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.VERIFY)], None),
-        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.RESTORE)], 0),
-        ([(Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.RUN)], None),
-        ([(Outcome.FAILED, Kind.RUN), (Outcome.FAILED, Kind.VERIFY), (Outcome.DONE, Kind.VERIFY)], 0),
-        ([(Outcome.FAILED, Kind.RESTORE), (Outcome.WAITING, Kind.RUN)], None),
+        ([(Outcome.FAILED, RunType.RUN), (Outcome.WAITING, RunType.RUN), (Outcome.INTERRUPTED, RunType.RUN)], 0),
+        ([(Outcome.FAILED, RunType.RUN), (Outcome.REFUSED, RunType.RUN), (Outcome.WAITING, RunType.RUN)], 1),
+        ([(Outcome.INTERRUPTED, RunType.RUN), (Outcome.WAITING, RunType.RUN)], None),
+        ([(Outcome.FAILED, RunType.RUN), (Outcome.NOTHING, RunType.RUN), (Outcome.WAITING, RunType.RUN)], None),
+        ([(Outcome.FAILED, RunType.RUN), (Outcome.DONE, RunType.VERIFY)], 0),
+        ([(Outcome.FAILED, RunType.VERIFY), (Outcome.WAITING, RunType.RUN)], 0),
+        ([(Outcome.FAILED, RunType.VERIFY), (Outcome.DONE, RunType.VERIFY)], None),
+        ([(Outcome.FAILED, RunType.VERIFY), (Outcome.DONE, RunType.RESTORE)], 0),
+        ([(Outcome.FAILED, RunType.VERIFY), (Outcome.DONE, RunType.RUN)], None),
+        ([(Outcome.FAILED, RunType.RUN), (Outcome.FAILED, RunType.VERIFY), (Outcome.DONE, RunType.VERIFY)], 0),
+        ([(Outcome.FAILED, RunType.RESTORE), (Outcome.WAITING, RunType.RUN)], None),
     ],
 )
 def test_a_failure_stays_until_it_is_made_good(
-    history: History, runs: list[tuple[Outcome, Kind]], failed: int | None
+    history: History, runs: list[tuple[Outcome, RunType]], failed: int | None
 ) -> None:
     finish(history, Outcome.DONE)
     finish(history, Outcome.FAILED, "mail")
@@ -190,20 +190,20 @@ def test_a_failure_stays_until_it_is_made_good(
 
 
 def test_every_outcome_is_well_badly_or_neither() -> None:
-    told = {name: set(re.findall(r"'([a-z-]+)'", queries()[name])) for name in ("last_well", "badly_since")}
-    outcomes = (told["last_well"] | told["badly_since"]) - set(Kind)
+    told = {name: set(re.findall(r"'([a-z-]+)'", load_queries()[name])) for name in ("last_well", "badly_since")}
+    outcomes = (told["last_well"] | told["badly_since"]) - set(RunType)
     assert outcomes | {Outcome.WAITING} == set(Outcome)
 
 
 def test_bringing_back_and_exporting_say_nothing_of_how_a_job_stands(history: History) -> None:
     first = finish(history, Outcome.NOTHING)
-    finish(history, Outcome.REFUSED, kind=Kind.RESTORE)
-    finish(history, Outcome.FAILED, kind=Kind.VERIFY)
-    finish(history, Outcome.DONE, kind=Kind.EXPORT)
+    finish(history, Outcome.REFUSED, kind=RunType.RESTORE)
+    finish(history, Outcome.FAILED, kind=RunType.VERIFY)
+    finish(history, Outcome.DONE, kind=RunType.EXPORT)
     facts = history.views.health_facts("photos")
     assert facts.last_well is not None
     assert (facts.last_well.id, facts.failures) == (first, 1)
-    assert [run.kind for run in facts.last] == [Kind.EXPORT, Kind.VERIFY, Kind.RESTORE, Kind.RUN]
+    assert [run.kind for run in facts.last] == [RunType.EXPORT, RunType.VERIFY, RunType.RESTORE, RunType.RUN]
     assert facts.first_begun == facts.last[-1].begun_at
 
 

@@ -21,7 +21,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 def ran(history: History, hour: int, outcome: Outcome, why: str, job: str = "photos") -> int:
     run = begin(history, job, now=NOW + timedelta(hours=hour))
     report = RunReport(
-        run=run, job=job, outcome=outcome, why=why, cure="", moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(),
+        run=run, job=job, outcome=outcome, why=why, hint="", moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(),
         points=(), warnings=(),
     )  # fmt: skip
     history.ended(run, report, NOW + timedelta(hours=hour))

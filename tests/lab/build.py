@@ -50,20 +50,20 @@ _PYTHON = (
 )
 
 
-def build_image(folder: Path, flavour: str, tell: Tell) -> None:
+def build_image(folder: Path, flavour: str, notify: Tell) -> None:
     """Fills an empty folder with an image. Raises LabError with the last lines of what went wrong."""
     begun = time.monotonic()
     given = folder / "lab-in"
     _gather(given, flavour)
-    tell(
+    notify(
         f"{flavour}: installing Debian packages and building OpenZFS (some minutes; the log is {folder / 'build.log'})"
     )
     _bootstrap(folder, flavour, given)
-    tell(f"{flavour}: packages after {time.monotonic() - begun:.0f} s; making the disk")
+    notify(f"{flavour}: packages after {time.monotonic() - begun:.0f} s; making the disk")
     _make_disk(folder)
     took = round(time.monotonic() - begun)
     (folder / "image.json").write_text(json.dumps({"flavour": flavour, "took_s": took}))
-    tell(f"{flavour}: image built in {took} s")
+    notify(f"{flavour}: image built in {took} s")
 
 
 def _gather(given: Path, flavour: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import compose
-from orchestrator.views.run_history import story_value
+from orchestrator.views.run_history import run_details_value
 from tests.lab.common import Ended, Machine, Running
 from tests.lab.frail import FrailPool
 from tests.lab.laboratory import Pair
@@ -149,9 +149,9 @@ class Copying:
         """What history knows of some runs, read here: under emulation a look at each takes a second."""
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "history.sqlite").write_bytes(self.at.read(f"{self.at.state}/history.sqlite"))
-            with compose.open_views(compose.Directories(config=folder, state=folder)) as views:
+            with compose.open_history_reader(compose.Directories(config=folder, state=folder)) as views:
                 found = [views.run(run) for run in runs]
-        return [story_value(story) for story in found if story is not None]
+        return [run_details_value(story) for story in found if story is not None]
 
     def guids(self, machine: Machine, dataset: str) -> tuple[str, ...]:
         """Name and guid of each snapshot, the oldest first."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator
 from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Refusal, Step
+from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.process.executor import LIMIT, Writer, only_reads
-from orchestrator.process.pipeline import Result, broken
-from orchestrator.process.stop import Stop
-from orchestrator.process.terminate import GENTLE, Manners
+from orchestrator.process.pipeline import PipelineResult, pipeline_failure
+from orchestrator.process.stop import StopRequest
+from orchestrator.process.terminate import GENTLE, TerminationPolicy
 from tests.engines.zfs.sides import NOW
 from tests.lab.common import Machine
 
@@ -33,7 +33,7 @@ class InGuest(Writer):
         self._user = user
         self.ran: list[str] = []
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> Result:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
         del limit, timeout
         only_reads(pipeline)
         return self._run(pipeline)
@@ -41,26 +41,26 @@ class InGuest(Writer):
     def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
         result = self._run(pipeline)
         if not result.well:
-            raise broken(pipeline, result, self.ssh_options)
+            raise pipeline_failure(pipeline, result, self.ssh_options)
         yield from result.stdout.removesuffix(separator).split(separator)
 
     def stream(
         self,
         pipeline: Pipeline,
         *,
-        stop: Stop | None = None,
+        stop: StopRequest | None = None,
         stall_after: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
-        manners: Manners = GENTLE,
-    ) -> Result:
+        manners: TerminationPolicy = GENTLE,
+    ) -> PipelineResult:
         del stop, stall_after, on_output, on_tick, on_bytes, on_errors, on_start, manners
         return self._run(pipeline)
 
-    def one(self, *stages: Command) -> Result:
+    def one(self, *stages: Command) -> PipelineResult:
         """Runs commands joined by pipes, whatever they do."""
         return self._run(Pipeline(stages=stages))
 
@@ -69,9 +69,9 @@ class InGuest(Writer):
         pipeline = Pipeline(stages=stages)
         result = self._run(pipeline)
         assert not result.well, result
-        return ENGINE.explain(broken(pipeline, result, self.ssh_options))
+        return ENGINE.explain(pipeline_failure(pipeline, result, self.ssh_options))
 
-    def _run(self, pipeline: Pipeline) -> Result:
+    def _run(self, pipeline: Pipeline) -> PipelineResult:
         line = pipeline_line(pipeline, self.ssh_options)
         self.ran.append(line)
         begun = time.monotonic()
@@ -83,7 +83,7 @@ class InGuest(Writer):
         assert told, ended
         exits = tuple(int(status) for status in told[1].split())
         said = ended.errors[: told.start()].decode(errors="surrogateescape")
-        return Result(
+        return PipelineResult(
             exits=exits,
             stdout=ended.out,
             last_words=("",) * (len(exits) - 1) + (said,),
@@ -96,7 +96,7 @@ def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Deci
 
     Raises: OrchestratorError for what fails; AssertionError when it does not come to an end.
     """
-    asked = Asked(now=NOW, notes="/notes", allowed=frozenset(allowed))
+    asked = RunRequest(now=NOW, notes="/notes", allowed=frozenset(allowed))
     decisions: list[Decision] = []
     for _ in range(looks):
         decision = ENGINE.plan(job, ENGINE.survey(job, asked, hands), asked)
@@ -105,7 +105,7 @@ def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Deci
             return tuple(decisions)
         for stage in decision.stages:
             do(hands, stage)
-        if isinstance(decision, Nothing) or decision.refusals:
+        if isinstance(decision, NothingToDo) or decision.refusals:
             return tuple(decisions)
     raise AssertionError([getattr(decision, "summary", decision) for decision in decisions])
 
@@ -116,5 +116,5 @@ def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
         assert isinstance(step.work, Pipeline)
         result = hands.stream(step.work)
         if not result.well:
-            raise ENGINE.explain(broken(step.work, result, hands.ssh_options))
+            raise ENGINE.explain(pipeline_failure(step.work, result, hands.ssh_options))
     ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, hands)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.history.store import History, open_history
 
-EMPTY = Kit(content="{}", layout="", recovery="", guids="")
+EMPTY = KitContents(content="{}", layout="", recovery="", guids="")
 
 
 def keep_kit(history: History, job: str, places: Iterable[str], made: datetime | None = None) -> None:

@@ -13,18 +13,18 @@ from typing import Any
 
 from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.errors import Stalled
-from orchestrator.domain.job import Retrying
+from orchestrator.domain.job import RetryRules
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import Bookmark, Decided, Snapshot
+from orchestrator.engines.zfs.model import ActionPlan, Bookmark, Snapshot
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.survey.survey import survey
-from orchestrator.planners.retry import Again, decide_retry
-from orchestrator.process.pipeline import broken
+from orchestrator.planners.retry import RetryAfter, decide_retry
+from orchestrator.process.pipeline import pipeline_failure
 from tests.engines.zfs.model_run import Cut, Ferry, Mishap, asked, unharmed
 from tests.engines.zfs.sides import job
 from tests.lab.common import ENCRYPTED, Machine
@@ -41,7 +41,7 @@ _GOT = "cat /sys/class/net/eth0/statistics/rx_bytes"
 BLOCK = 128 << 10  # mbuffer passes nothing smaller on before the end
 SHARED = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=600")
 # As often as a job does by itself, and as long as a machine of the lab takes to end a receive.
-PATIENT = Retrying(wait=Seconds(1), wait_at_most=Seconds(4))
+PATIENT = RetryRules(wait=Seconds(1), wait_at_most=Seconds(4))
 VICTIMS = ("nobody", "zfs send", "zfs receive", "mbuffer")
 
 
@@ -147,12 +147,12 @@ class RealFerry(Ferry):
             assert isinstance(pool, RealPool)
             pool.look()
 
-    def decide(self, wants: Asked | None = None) -> Decided | Refusal:
+    def decide(self, wants: RunRequest | None = None) -> ActionPlan | Refusal:
         self._wants = wants or asked()
         self._world = survey(self.job, self._wants, self.hands)
-        return decide(self.job, self._world, self._wants)
+        return decide_actions(self.job, self._world, self._wants)
 
-    def run(self, wants: Asked | None = None, mishap: Mishap = unharmed) -> Decided | Refusal:
+    def run(self, wants: RunRequest | None = None, mishap: Mishap = unharmed) -> ActionPlan | Refusal:
         """As above; and what something else still uses is waited for, as a run waits: a receive ends when its link is dead."""
         for fruitless in itertools.count(1):
             try:
@@ -162,17 +162,17 @@ class RealFerry(Ferry):
                     error, attempt=fruitless, fruitless=fruitless, rules=PATIENT, jitter=0, seen_before=fruitless > 1,
                     least=Seconds(0),
                 )  # fmt: skip
-                if not isinstance(again, Again):
+                if not isinstance(again, RetryAfter):
                     raise
                 self.told.append(f"{error.why}: {again.why}")
                 self.on_wait()
                 time.sleep(again.wait)
         raise AssertionError("it waits again and again")
 
-    def carry_out(self, decided: Decided, mishap: Mishap = unharmed) -> None:
+    def carry_out(self, decided: ActionPlan, mishap: Mishap = unharmed) -> None:
         """Raises: Cut; OrchestratorError for what fails without having been cut."""
         try:
-            for stage in steps.build(self.job, self._world, decided, self._wants):
+            for stage in steps.build_steps(self.job, self._world, decided, self._wants):
                 for step in stage:
                     self._step(step, mishap(step))
                 ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, self.hands)
@@ -189,7 +189,7 @@ class RealFerry(Ferry):
             raise Cut(f"in {step.does}")
         result = self.hands.stream(step.work)
         if not result.well:
-            raise ENGINE.explain(broken(step.work, result))
+            raise ENGINE.explain(pipeline_failure(step.work, result))
 
     def _cut(self, work: Pipeline, after: int) -> None:
         """Sends so much and no more."""

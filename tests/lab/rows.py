@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator import compose
 from orchestrator.runner.run import run_job
-from orchestrator.views.run_history import story_value
+from orchestrator.views.run_history import run_details_value
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
 from tests.lab.kits import keep_kit
@@ -139,17 +139,19 @@ class Table:
         """One run of a job, and what history knows of it."""
         text = _JOB.format(source=turn.source, place=turn.place, options=turn.options)
         (self.folder / f"config/jobs/{name}.toml").write_text(text)
-        job, stop = compose.configuration(self.where).job(name), compose.stop_for(None)
+        job, stop = compose.read_configuration(self.where).job(name), compose.make_stop_request(None)
         with compose.open_history(self.where) as history:
             if history.recall(name, f"kit at {turn.place}") is None:
                 keep_kit(history, name, [turn.place])  # no row is about kits
-            tools = compose.make_tools(job, self.where, history, tell=_ignored, log=_ignored, stop=stop, ssh_options=())
+            tools = compose.make_run_context(
+                job, self.where, history, notify=_ignored, log=_ignored, stop=stop, ssh_options=()
+            )
             hands = InGuest(self.machine, user=self.user, ssh_options=self.ssh_options)
             report = run_job(job, replace(tools, writer=lambda _: hands), why="a row", allowed=turn.allow)
-        with compose.open_views(self.where) as views:
+        with compose.open_history_reader(self.where) as views:
             story = views.run(report.run)
         assert story is not None
-        return story_value(story)
+        return run_details_value(story)
 
     def snapshots(self) -> dict[str, list[str]]:
         """By dataset, "name guid" of its snapshots, the oldest first."""

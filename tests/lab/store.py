@@ -30,11 +30,11 @@ _WARM = (
 
 
 class Store:
-    """The folder of images; `tell` hears what takes long."""
+    """The folder of images; `notify` hears what takes long."""
 
-    def __init__(self, *, folder: Path | None = None, tell: Tell = print) -> None:
+    def __init__(self, *, folder: Path | None = None, notify: Tell = print) -> None:
         self.folder = folder or cache_folder()
-        self.tell = tell
+        self.notify = notify
 
     def image_folder(self, flavour: str) -> Path:
         """Where the image of this checkout's recipe lies once it is built."""
@@ -52,7 +52,7 @@ class Store:
 
     def image(self, flavour: str) -> Path:
         """The image, built if need be. Raises LabError."""
-        place = self.made(self.image_folder(flavour), lambda aside: build_image(aside, flavour, self.tell))
+        place = self.made(self.image_folder(flavour), lambda aside: build_image(aside, flavour, self.notify))
         self._tidy(self.folder, f"{flavour}-*")
         return place
 
@@ -63,7 +63,7 @@ class Store:
         def save(aside: Path) -> None:
             begun = time.monotonic()
             _save(image, name, aside)
-            self.tell(f"{flavour}: state of {name} saved in {time.monotonic() - begun:.0f} s")
+            self.notify(f"{flavour}: state of {name} saved in {time.monotonic() - begun:.0f} s")
 
         place = self.made(self.template_folder(flavour, name), save)
         self._tidy(image, "saved-*")

@@ -34,7 +34,7 @@ class Row:
     disk: str
     state: str
     says: str
-    cure: str = ""
+    hint: str = ""
 
 
 ROWS = (
@@ -227,8 +227,8 @@ def told(found: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     return seen
 
 
-def fits(row: Row, state: str, says: str, cure: str) -> bool:
-    return state == row.state and row.says in says and row.cure in cure
+def fits(row: Row, state: str, says: str, hint: str) -> bool:
+    return state == row.state and row.says in says and row.hint in hint
 
 
 def test_no_disk_that_is_not_proved_is_written_to(master: VirtualMachine, tmp_path: Path) -> None:

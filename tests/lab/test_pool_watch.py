@@ -52,9 +52,9 @@ def mirror(machine: VirtualMachine) -> tuple[Disk, Disk]:
     return red, blue
 
 
-def follow(machine: Machine, cure: str, new: Disk | None = None) -> None:
+def follow(machine: Machine, hint: str, new: Disk | None = None) -> None:
     """Does what the cure says, to the letter."""
-    command = cure.split("`")[-2 if new else 1].replace("NEW-DEVICE", new.device if new else "")
+    command = hint.split("`")[-2 if new else 1].replace("NEW-DEVICE", new.device if new else "")
     machine.sh(command)
 
 

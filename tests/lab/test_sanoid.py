@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.command_line import ssh_argv
-from orchestrator.domain.job import Job, Keep, Snapshots
+from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Pipeline, Step
 from orchestrator.engines.sanoid import ENGINE
-from orchestrator.engines.sanoid.commands import look_command
-from orchestrator.engines.sanoid.model import World
+from orchestrator.engines.sanoid.commands import survey_command
+from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.engines.sanoid.options import SanoidOptions
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.lab.common import Ended, Machine
 from tests.lab.laboratory import Pair
 from tests.lab.pools import age
@@ -143,10 +143,10 @@ def test_on_a_host_and_on_the_copy(pair: Pair) -> None:
     pair.backup.sh("zfs create -p vault/photos")
     job = Job(
         name="photos", file="photos.toml", engine="sanoid", source=source, target=Place(name="vault", location=copy),
-        options=SanoidOptions(), keep=Keep(daily=2), snapshots=Snapshots(hourly=24),
+        options=SanoidOptions(), keep=KeepRules(daily=2), snapshots=SnapshotRules(hourly=24),
     )  # fmt: skip
-    look = pair.backup.sh(list(ssh_argv(look_command(source, downward=True))))
-    world: World = ENGINE.survey_snapshots(job, Scripted([(lambda _: True, answer(look.out))]))
+    look = pair.backup.sh(list(ssh_argv(survey_command(source, downward=True))))
+    world: SanoidSurvey = ENGINE.survey_snapshots(job, ScriptedExecutor([(lambda _: True, scripted_result(look.out))]))
     (take,) = ENGINE.take(job, world, "/var/lib/poolferry/sanoid/photos")
     assert "taking snapshot tank/photos@" in act(pair.backup, take).text
     assert {name: kinds(found) for name, found in snapshots(pair.master).items()} == {

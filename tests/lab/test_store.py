@@ -24,7 +24,7 @@ Built = Callable[[Path, str, Callable[[str], None]], None]
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """A store of its own."""
-    return Store(folder=tmp_path / "lab", tell=lambda _: None)
+    return Store(folder=tmp_path / "lab", notify=lambda _: None)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Where something was built: every image is one file."""
     made: list[Path] = []
 
-    def build(folder: Path, flavour: str, tell: Callable[[str], None]) -> None:
+    def build(folder: Path, flavour: str, notify: Callable[[str], None]) -> None:
         made.append(folder)
         time.sleep(0.05)
         (folder / "root.raw").write_text(flavour)
@@ -53,7 +53,7 @@ def test_an_image_is_built_once_even_for_two_at_once(store: Store, builds: list[
 
 
 def test_a_failed_build_is_not_an_image(store: Store, builds: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(folder: Path, flavour: str, tell: Callable[[str], None]) -> None:
+    def fail(folder: Path, flavour: str, notify: Callable[[str], None]) -> None:
         (folder / "root.raw").write_text("half")
         raise LabError("no space")
 

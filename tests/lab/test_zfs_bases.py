@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.zfs.plan.hold_names import cursor_name, keeper_of
+from orchestrator.engines.zfs.plan.hold_names import cursor_bookmark_name, replication_target_id
 from tests.lab.common import GIVE_KEY, Machine
 from tests.lab.rows import FAILED, REFUSED, Row, Table, Turn
 
@@ -161,9 +161,9 @@ def test_each_row_of_trees_clones_volumes_and_several_targets(master: Machine, t
     # One bookmark of each target, and no hold.
     marks = master.sh("zfs list -H -o name -t bookmark tank/two").lines
     pool = {name: int(master.sh(f"zpool get -Hpo value guid {name}").text) for name in ("vault", "second")}
-    keepers = [keeper_of(guid, Location(path=f"{places[name]}/two")) for name, guid in pool.items()]
+    keepers = [replication_target_id(guid, Location(path=f"{places[name]}/two")) for name, guid in pool.items()]
     newest = int(values(master, "guid", "tank/two@two"))
-    assert sorted(marks) == sorted(f"tank/two#{cursor_name(keeper, newest)}" for keeper in keepers)
+    assert sorted(marks) == sorted(f"tank/two#{cursor_bookmark_name(target_id, newest)}" for target_id in keepers)
     assert master.sh("zfs list -H -o name -t snapshot -r tank | xargs zfs holds -H").text == ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.zfs.model import Decided
+from orchestrator.engines.zfs.model import ActionPlan
 from tests.engines.zfs.events import COPY, EVERYTHING, ROOT, WAYS, Chaos, ends_well, events_of, happen
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
@@ -92,7 +92,7 @@ def test_what_still_uses_a_dataset_is_waited_for(master: Machine) -> None:
     ferry.source.snapshot(ROOT, "b")
     master.sh(THEIRS)
     ferry.on_wait = lambda: master.sh(ENDS)
-    assert isinstance(ferry.run(), Decided)
+    assert isinstance(ferry.run(), ActionPlan)
     assert ferry.newest_is_there()
     assert any(line.startswith("something still uses a dataset") for line in ferry.told), ferry.told
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.zfs.model import Decided
-from orchestrator.engines.zfs.plan.hold_names import cursor_keeper
+from orchestrator.engines.zfs.model import ActionPlan
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
 from tests.engines.zfs.model_run import Cut
 from tests.lab.common import Machine
 from tests.lab.real_ferry import RealFerry
@@ -39,7 +39,7 @@ def test_what_arrived_of_several_snapshots_stays_a_base_when_all_are_pruned(mast
         master.pool(name)
     ferry = RealFerry(master, Nobody(0), encrypted=False, sealed=False)
     ferry.source.snapshot(ROOT, "a")
-    assert isinstance(ferry.run(), Decided)
+    assert isinstance(ferry.run(), ActionPlan)
     for name in "bcde":
         ferry.source.snapshot(ROOT, name)
 
@@ -51,7 +51,7 @@ def test_what_arrived_of_several_snapshots_stays_a_base_when_all_are_pruned(mast
     arrived = [one.name for one in ferry.target.nodes[COPY].snapshots]
     assert arrived in (["a", "b"], ["a", "b", "c"])
     prune(master)
-    assert isinstance(ferry.run(), Decided)
+    assert isinstance(ferry.run(), ActionPlan)
     assert [one.name for one in ferry.target.nodes[COPY].snapshots] == list("abcde")
     assert master.sh("zfs list -H -t snapshot -o name -r tank | xargs zfs holds -H").text == ""
     prune(master)
@@ -78,7 +78,7 @@ def test_two_jobs_into_one_pool_go_on_in_turn_whatever_is_pruned(master: Machine
         assert ended.code == 0, ended
         prune(master)
     marks = [line.partition("#")[2] for line in master.sh("zfs list -H -t bookmark -o name").lines]
-    assert len({cursor_keeper(mark) for mark in marks}) == len(marks) == 2
+    assert len({parse_cursor_bookmark(mark) for mark in marks}) == len(marks) == 2
     told = master.poolferry("pins", "--json").json["pins"]
     assert sorted(each["job"] for each in told) == ["others", "vault"]
     master.sh("rm /etc/poolferry/jobs/others.toml")

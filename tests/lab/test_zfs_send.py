@@ -11,15 +11,15 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
 )
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Decision, Effect, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Command, Decision, Effect, NothingToDo, Plan, Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
-from orchestrator.engines.zfs.model import Flags, Kind, SnapshotPresent
-from orchestrator.engines.zfs.survey.confirm import confirm_all, weigh
+from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.model import DatasetType, SendFlags, SnapshotPresent
+from orchestrator.engines.zfs.survey.confirm import confirm_snapshots, estimate_sizes
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job, side
@@ -28,7 +28,7 @@ from tests.lab.hands import InGuest, carry
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids
 
-HERE = At()
+HERE = CommandHost()
 COPIED = "vault/copies/photos"
 SHARED = ("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=120")
 
@@ -56,7 +56,7 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
     )
     hands = InGuest(master)
     first = carry(hands, job())
-    assert [type(decision) for decision in first] == [Plan, Nothing]
+    assert [type(decision) for decision in first] == [Plan, NothingToDo]
     assert guids(master, "tank/photos") == guids(master, COPIED)
     assert values(master, f"{COPIED}/here", "mountpoint", "canmount", "readonly", "compression", "user:x", "poolferry:flags") == (
         f"/{COPIED}/here default", "noauto local", "on local", "lz4 received", "y received", "Lce local",
@@ -78,12 +78,12 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
         "zfs destroy 'tank/photos/a b:c@two -x:y'"
     )
     second = carry(hands, job())
-    assert [type(decision) for decision in second] == [Plan, Nothing]
+    assert [type(decision) for decision in second] == [Plan, NothingToDo]
     assert any("send -PLce -i 'tank/photos/a b:c#poolferry_" in line for line in hands.ran)
     assert guids(master, "tank/photos").items() <= guids(master, COPIED).items()
     assert values(master, f"{COPIED}/clone", "origin", "canmount") == (f"{COPIED}/here@three -", "noauto local")
     before = len(hands.ran)
-    assert [type(decision) for decision in carry(hands, job())] == [Nothing]
+    assert [type(decision) for decision in carry(hands, job())] == [NothingToDo]
     assert len(hands.ran) - before == 2
 
 
@@ -91,7 +91,7 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
 def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> None:
     pools(master)
     master.sh("zfs create vault/copies && zfs snapshot tank/photos@two && zfs destroy tank/photos@two")
-    receive = commands.receive_words(COPIED, Kind.FILESYSTEM, first=True, properties=True, flags=Flags())
+    receive = commands.receive_arguments(COPIED, DatasetType.FILESYSTEM, first=True, properties=True, flags=SendFlags())
     line = " ".join(("zfs", *receive))
     receiving = master.popen(f"(zfs send -PLcep tank/photos@one | head -c 2000000; exec sleep 600) | exec {line}")
     hands = InGuest(master)
@@ -120,7 +120,7 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
     assert "end process" in ended.steps[0].does
     receiving.kill(9)  # the sender would still wait for its reader's next word
     assert any("zfs send -P -t 1-" in line for line in hands.ran)
-    assert isinstance(rest[-1], Nothing)
+    assert isinstance(rest[-1], NothingToDo)
     assert guids(master, "tank/photos") == guids(master, COPIED)
     assert values(master, COPIED, "readonly", "canmount", "poolferry:flags") == (
         "on local",
@@ -132,8 +132,8 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
 
 def stream(words: tuple[str, ...], *received: str) -> tuple[Command, Command]:
     """A send straight into a receive."""
-    sending = commands.send_command(words, side(SOURCE), Pipe())
-    return sending, commands.zfs("receive", "-s", "-u", *received, effect=Effect.WRITES, where=HERE)
+    sending = commands.send_command(words, side(SOURCE), PipeOptions())
+    return sending, commands.zfs_command("receive", "-s", "-u", *received, effect=Effect.WRITES, where=HERE)
 
 
 @pytest.mark.flavours("trixie", "bookworm")
@@ -146,10 +146,10 @@ def test_each_way_a_token_goes_stale_has_its_sentence(master: Machine) -> None:
     token = master.sh(f"zfs get -H -o value receive_resume_token {COPIED}").text
     told = parse_token(token)
     assert told is not None
-    assert (told.to_name, told.flags) == ("tank/photos@two", Flags(large=False))
+    assert (told.to_name, told.flags) == ("tank/photos@two", SendFlags(large=False))
 
     def resumed(text: str = token) -> OrchestratorError:
-        return hands.fails(*stream(commands.resumed_words(text), COPIED))
+        return hands.fails(*stream(commands.resumed_send_arguments(text), COPIED))
 
     corrupt = resumed(token.replace("-789c", "-789d"))
     assert (type(corrupt), corrupt.why[:28]) == (TokenStale, "the resume token cannot be u")
@@ -206,7 +206,7 @@ def test_what_real_failures_are_called(master: Machine) -> None:
     weak = InGuest(master, user="ferry")
     denied = weak.fails(*stream(whole, "vault/x"))
     assert isinstance(denied, PermissionDenied), denied
-    refused = weak.fails(*stream(whole, "vault/x")[:1], commands.abort_command("vault/x", At(sudo=True)))
+    refused = weak.fails(*stream(whole, "vault/x")[:1], commands.abort_command("vault/x", CommandHost(sudo=True)))
     assert isinstance(refused, PermissionDenied), refused
 
 
@@ -229,11 +229,11 @@ def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine
     source, weak = side(SOURCE), side(SOURCE, programs=False)
     marks = tuple(("tank/photos", "one", f"m{number}") for number in range(20))
     for place in (source, weak, source):
-        (keep,) = commands.keep_commands(marks, place)
+        (keep,) = commands.bookmark_commands(marks, place)
         assert hands.one(keep).well
     assert len(master.sh("zfs list -H -t bookmark -o name -r tank").lines) == 20
     for place in (source, weak):
-        (keep,) = commands.keep_commands((*marks, ("tank/photos", "gone", "x")), place)
+        (keep,) = commands.bookmark_commands((*marks, ("tank/photos", "gone", "x")), place)
         error = hands.fails(keep)
         assert isinstance(error, BaseGone), error
         assert "tank/photos@gone" in error.why
@@ -246,7 +246,7 @@ def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine
     assert isinstance(hands.fails(hold), BaseGone)
     names = tuple(f"tank/photos#{mark}" for _, _, mark in marks)
     for _ in range(2):
-        (drop,) = commands.drop_commands(names, source)
+        (drop,) = commands.destroy_bookmark_commands(names, source)
         assert hands.one(drop).well
     assert master.sh("zfs list -H -t bookmark -o name -r tank").text == ""
 
@@ -262,10 +262,10 @@ def test_a_stream_that_was_passed_over_is_no_proof(master: Machine) -> None:
     promise = SnapshotPresent(dataset=COPY, guid=guid, snapshot="two")
     if result.well:
         with pytest.raises(ProofFailed, match="has no snapshot two with guid"):
-            confirm_all((promise,), hands)
+            confirm_snapshots((promise,), hands)
     other = SnapshotPresent(dataset=COPY, guid=int(guids(master, COPIED)["@one"]), snapshot="one")
     with pytest.raises(ProofFailed, match="has two after one, from elsewhere"):
-        confirm_all((other,), hands)
+        confirm_snapshots((other,), hands)
 
 
 def test_a_placeholder_becomes_a_copy_when_its_dataset_is_included(master: Machine) -> None:
@@ -301,7 +301,7 @@ def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
         "aes-256-gcm -", "unavailable -", "wLce local",
     )  # fmt: skip
     master.sh("zfs snapshot -r tank/photos@next")
-    assert isinstance(carry(hands, job())[-1], Nothing)
+    assert isinstance(carry(hands, job())[-1], NothingToDo)
     assert guids(master, "tank/photos") == guids(master, COPIED)
     # Readable on the target: only with consent, and then without properties, which zfs would not send.
     master.sh(f"{GIVE_KEY} | zfs load-key tank/photos/sealed")
@@ -328,7 +328,7 @@ def _carries(master: Machine, *, sudo: bool) -> None:
     asked = job(sudo=sudo)
     carry(hands, asked)
     master.sh("zfs snapshot tank/photos@two")
-    assert isinstance(carry(hands, asked)[-1], Nothing)
+    assert isinstance(carry(hands, asked)[-1], NothingToDo)
     assert guids(master, "tank/photos") == guids(master, COPIED)
     assert values(master, COPIED, "readonly", "canmount", "poolferry:flags") == (
         "on local",
@@ -338,7 +338,7 @@ def _carries(master: Machine, *, sudo: bool) -> None:
     assert len(master.sh("zfs list -H -t bookmark -o name -r tank; zfs holds -H tank/photos@one").lines) == 1
     assert any("sudo -n zfs send" in line for line in hands.ran) is sudo
     plan = ENGINE.plan(asked, survey(asked, ASKED, hands), ASKED)
-    assert isinstance(plan, Nothing)
+    assert isinstance(plan, NothingToDo)
 
 
 def test_two_machines_push_and_pull(pair: Pair) -> None:
@@ -347,7 +347,7 @@ def test_two_machines_push_and_pull(pair: Pair) -> None:
     master.sh("zfs create 'tank/photos/a b:c' && zfs snapshot -r 'tank/photos@two -x:y'")
     there, here = Host(name="backup", user="root"), Host(name="master", user="root")
     pushing, pulling = InGuest(master, ssh_options=SHARED), InGuest(backup, ssh_options=SHARED)
-    limited = Pipe(rate_limit=Bytes(8 << 20), buffer=Bytes(4 << 20))
+    limited = PipeOptions(rate_limit=Bytes(8 << 20), buffer=Bytes(4 << 20))
     carry(pushing, job(place=there, pipe=limited))
     assert guids(master, "tank/photos") == guids(backup, COPIED)
     backup.sh("mv /usr/bin/mbuffer /usr/bin/gone && zfs destroy -r vault/copies")
@@ -359,7 +359,7 @@ def test_two_machines_push_and_pull(pair: Pair) -> None:
     master.sh("head -c 1M /dev/urandom > /tank/photos/b && zfs snapshot tank/photos@three")
     plan = ENGINE.plan(pull, survey(pull, ASKED, pulling), ASKED)
     assert isinstance(plan, Plan)
-    (send,) = (step for step in weigh(plan, pulling).steps if step.copies)
+    (send,) = (step for step in estimate_sizes(plan, pulling).steps if step.copies)
     assert send.expected
     assert 1 << 20 <= send.expected < 2 << 20
     master.sh("zfs destroy tank/photos@three")

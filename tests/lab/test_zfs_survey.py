@@ -11,8 +11,8 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.place import Host, Location
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import Flags, Kind
-from orchestrator.engines.zfs.plan.hold_names import cursor_name, held_name, keeper_of
+from orchestrator.engines.zfs.model import DatasetType, SendFlags
+from orchestrator.engines.zfs.plan.hold_names import cursor_bookmark_name, hold_bookmark_name, replication_target_id
 from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, job
 from tests.lab.common import ENCRYPTED, Machine
@@ -60,11 +60,11 @@ def test_both_sides_as_they_are(master: Machine, flavour: str) -> None:
     assert [one.name for one in root.snapshots] == ["one -x:y", "10"]
     assert [one.name for one in root.bookmarks] == ["kept"]
     assert root.snapshots[0].createtxg < root.bookmarks[0].createtxg < root.snapshots[1].createtxg
-    assert source.datasets["-v"].kind is Kind.VOLUME
+    assert source.datasets["-v"].kind is DatasetType.VOLUME
     assert source.datasets["clone"].origin == "tank/photos/a b:c@one -x:y"
     assert not any(one.encrypted for one in source.datasets.values())
     copy, place, below, sealed = (target.datasets[name] for name in ("", "place", "place/below", "sealed"))
-    assert (copy.flags, copy.mounted, place.placeholder, place.flags) == (Flags(), True, True, None)
+    assert (copy.flags, copy.mounted, place.placeholder, place.flags) == (SendFlags(), True, True, None)
     assert copy.written
     assert copy.written >= 1 << 20
     assert not below.placeholder  # inherited
@@ -83,8 +83,15 @@ def test_a_flat_look_sees_the_root_alone_and_holds_of_ours_by_their_marks(master
     now = float(master.sh("date +%s").text)
     assert all(abs(taken.timestamp() - now) < 600 for taken in seen.created.values())
     snapshot, pool = seen.source.datasets[""].snapshots[-1], seen.target.pool_guid
-    ours, other = keeper_of(pool, job().target.location), keeper_of(pool + 1, job().target.location)
-    marks = (cursor_name(ours, snapshot.guid), held_name(ours, snapshot.guid), held_name(other, snapshot.guid))
+    ours, other = (
+        replication_target_id(pool, job().target.location),
+        replication_target_id(pool + 1, job().target.location),
+    )
+    marks = (
+        cursor_bookmark_name(ours, snapshot.guid),
+        hold_bookmark_name(ours, snapshot.guid),
+        hold_bookmark_name(other, snapshot.guid),
+    )
     master.sh("; ".join(f"zfs bookmark tank/photos@10 tank/photos#{mark}" for mark in marks))
     assert survey(job(), ASKED, InGuest(master)).held == {"": ("10",)}
 
@@ -154,7 +161,7 @@ def test_a_suspended_pool_is_told_at_once(master: VirtualMachine) -> None:
     vault.fail()
     with pytest.raises(OutsideError, match="the pool vault is suspended") as failure:
         survey(job(), ASKED, InGuest(master))
-    assert "zpool clear vault" in failure.value.cure
+    assert "zpool clear vault" in failure.value.hint
     vault.mend()
     assert survey(job(), ASKED, InGuest(master)).target.above == frozenset({"vault", "vault/copies"})
 

@@ -141,18 +141,18 @@ def run(argv: list[str], told: int) -> None:
     """The program, which leaves by os._exit."""
     leave, before = os._exit, set(sys.modules)
 
-    def tell(code: int) -> None:
+    def notify(code: int) -> None:
         new = [name for name in sys.modules if name not in before and name != "__main__"]
         with contextlib.suppress(OSError):
             os.write(told, "\n".join(new).encode())
         leave(code)
 
-    os._exit = tell  # type: ignore[assignment]
+    os._exit = notify  # type: ignore[assignment]
     sys.argv = [f"{TREE}/orchestrator/__main__.py", *argv]
     try:
         sys.modules[PROGRAM].program()
     except SystemExit as ended:
-        tell(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        notify(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
 
 
 def end(number: int, under_way: dict[int, tuple[socket.socket, int]], poll: select.poll, known: list[str]) -> None:

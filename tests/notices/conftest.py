@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.notice import Kind, Message
+from orchestrator.domain.notice import Message, NoticeType
 from orchestrator.domain.units import Seconds
-from orchestrator.notices.transport import Means
+from orchestrator.notices.transport import SenderContext
 from tests.peers import MailServer, WebPeer, serving
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -19,7 +19,7 @@ EVIL = 'it\'s "bad"\r\nBcc: thief@example.org\r\n\r\n.\r\nQUIT\x1b[2J'
 
 
 def message(
-    kind: Kind = Kind.TROUBLE, about: str = "photos", subject: str = "photos is late", body: str = ""
+    kind: NoticeType = NoticeType.TROUBLE, about: str = "photos", subject: str = "photos is late", body: str = ""
 ) -> Message:
     return Message(
         kind=kind, about=about, made_at=NOON, subject=subject, body=body or "photos in backup: late\n  why\n",
@@ -28,15 +28,15 @@ def message(
 
 
 @pytest.fixture
-def means(tmp_path: Path) -> Means:
+def means(tmp_path: Path) -> SenderContext:
     """Secrets lie in tmp_path; nobody is waited for longer than a second."""
-    return Means(host="nas.example.org", secrets=(str(tmp_path),), within=Seconds(1))
+    return SenderContext(host="nas.example.org", secrets=(str(tmp_path),), within=Seconds(1))
 
 
 @pytest.fixture
-def patient(tmp_path: Path) -> Means:
+def patient(tmp_path: Path) -> SenderContext:
     """The same, for what starts programs or speaks TLS."""
-    return Means(host="nas.example.org", secrets=(str(tmp_path),), within=Seconds(20))
+    return SenderContext(host="nas.example.org", secrets=(str(tmp_path),), within=Seconds(20))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ def promised(fields: str, zone: ZoneInfo, begin: datetime, end: datetime) -> lis
     minute, hour, *_ = fields.split()
     fixed = not (minute.startswith("*") or hour.startswith("*"))
     found = _fixed(fields, zone, begin, end) if fixed else _starred(fields, zone, begin, end)
-    return sorted({slot for slot in found if begin < slot <= end})
+    return sorted({scheduled_at for scheduled_at in found if begin < scheduled_at <= end})
 
 
 def _fixed(fields: str, zone: ZoneInfo, begin: datetime, end: datetime) -> list[datetime]:

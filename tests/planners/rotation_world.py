@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.domain.device import Device
-from orchestrator.domain.rotation import Disk, Known, Marker, RotationSet, Standing
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.rotation import Disk, DiskMarker, DiskRecord, DiskState, RotationSet
 
 RED_UUID, BLUE_UUID = "0b7f2c1e-8a55-4c1d-9f5e-3f0c6a1b2d4e", "1c7f2c1e-8a55-4c1d-9f5e-3f0c6a1b2d4f"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -15,26 +15,26 @@ def disk(name: str = "red", **more: Any) -> Disk:
     return Disk(**{"name": name, "set": "offsite", "identity": RED_UUID, "content": "ext4", **more})
 
 
-def device(name: str = "sdb", **more: Any) -> Device:
+def device(name: str = "sdb", **more: Any) -> BlockDevice:
     told = {
         "path": f"/dev/{name}", "disk": name, "size": 1 << 30, "kind": "ext4", "uuid": RED_UUID, "sub": "", "label": "",
         "read_only": False, "external": True, "serial": "S1", "model": "WD", "wwn": "",
     }  # fmt: skip
-    return Device(name=name, **{**told, **more})
+    return BlockDevice(name=name, **{**told, **more})
 
 
-def known(**more: Any) -> Known:
+def known(**more: Any) -> DiskRecord:
     told = {
         "disk": "d1", "name": "red", "set": "offsite", "identity": RED_UUID, "content": "ext4", "size": 1 << 30,
         "serial": "S1", "model": "WD", "wwn": "", "generation": 5, "written": 5, "enrolled": NOW,
-        "standing": Standing.ACTIVE,
+        "standing": DiskState.ACTIVE,
     }  # fmt: skip
-    return Known(**{**told, **more})
+    return DiskRecord(**{**told, **more})
 
 
-def marker(**more: Any) -> Marker:
+def marker(**more: Any) -> DiskMarker:
     told = {"disk": "d1", "name": "red", "set": "offsite", "owner": OWNER, "host": "here", "generation": 5}
-    return Marker(**{**told, **more})
+    return DiskMarker(**{**told, **more})
 
 
 def rotation(*names: str, **more: Any) -> RotationSet:

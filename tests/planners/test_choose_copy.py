@@ -5,32 +5,36 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.units import Seconds
 from orchestrator.planners.choose_copy import (
-    Choice,
-    Copy,
-    Held,
-    Went,
+    CandidatePoint,
+    CopyCandidate,
+    CopyChoice,
+    PastTransfer,
     choose_copy,
-    estimate,
+    estimate_duration,
     fetch_sentence,
-    worth_fetching,
+    find_copies_to_fetch,
 )
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MIB = 1 << 20
 
 
-def held(days: float, *, proved: bool = True, sound: bool | None = None, confirmed: float | None = None) -> Held:
+def held(
+    days: float, *, proved: bool = True, sound: bool | None = None, confirmed: float | None = None
+) -> CandidatePoint:
     """A point of so many days ago."""
     taken = NOW - timedelta(days=days)
     at = taken if confirmed is None else NOW - timedelta(days=confirmed)
-    return Held(name=f"{taken:%Y-%m-%dT%H%M%SZ}", taken=taken, at=at, proved=proved, sound=sound, bytes=600 * MIB)
+    return CandidatePoint(
+        name=f"{taken:%Y-%m-%dT%H%M%SZ}", taken=taken, at=at, proved=proved, sound=sound, bytes=600 * MIB
+    )
 
 
-def copy(place: str, *points: Held, away: str = "", where: str = "", disk: str = "") -> Copy:
-    return Copy(job=f"to-{place}", place=place, points=points, away=away, where=where, disk=disk)
+def copy(place: str, *points: CandidatePoint, away: str = "", where: str = "", disk: str = "") -> CopyCandidate:
+    return CopyCandidate(job=f"to-{place}", place=place, points=points, away=away, where=where, disk=disk)
 
 
-def chosen(choice: Choice) -> tuple[str | None, str | None]:
+def chosen(choice: CopyChoice) -> tuple[str | None, str | None]:
     return (choice.copy.place if choice.copy else None, choice.point.name if choice.point else None)
 
 
@@ -89,14 +93,14 @@ def test_the_longest_time_without_a_point() -> None:
 
 def test_how_long_it_takes() -> None:
     run, drill = (
-        Went(kind="run", run=1, bytes=100 * MIB, took=Seconds(10)),
-        Went(kind="drill", run=2, bytes=MIB, took=Seconds(1)),
+        PastTransfer(kind="run", run=1, bytes=100 * MIB, took=Seconds(10)),
+        PastTransfer(kind="drill", run=2, bytes=MIB, took=Seconds(1)),
     )
-    restore = Went(kind="restore", run=3, bytes=2 * MIB, took=Seconds(1))
-    assert estimate(600 * MIB, [run, drill, restore]) == (Seconds(300), restore)
-    assert estimate(600 * MIB, [run]) == (Seconds(60), run)
-    assert estimate(600 * MIB, [replace(run, bytes=1000)]) is None
-    assert estimate(None, [run]) is None
+    restore = PastTransfer(kind="restore", run=3, bytes=2 * MIB, took=Seconds(1))
+    assert estimate_duration(600 * MIB, [run, drill, restore]) == (Seconds(300), restore)
+    assert estimate_duration(600 * MIB, [run]) == (Seconds(60), run)
+    assert estimate_duration(600 * MIB, [replace(run, bytes=1000)]) is None
+    assert estimate_duration(None, [run]) is None
 
 
 def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
@@ -109,14 +113,14 @@ def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
     host = copy("nas", held(7), away="the host did not answer")
     plugged = copy("green", held(9), disk="green")
     own = copy("own", held(6), disk="own", away="it is not plugged in")
-    told = worth_fetching(
+    told = find_copies_to_fetch(
         (later, host, before, bad, here, between, plugged, own), since=NOW - timedelta(days=10), of=NOW - timedelta(days=5),
         but=("to-own", "own"),
     )  # fmt: skip
     assert [(each.place, point.name, sure) for each, point, sure in told] == [
         ("red", held(8).name, True), ("green", held(9).name, True), ("nas", held(7).name, True), ("blue", held(2).name, False),
     ]  # fmt: skip
-    unsure = worth_fetching((between,), since=NOW - timedelta(days=10), of=None, but=("", ""))
+    unsure = find_copies_to_fetch((between,), since=NOW - timedelta(days=10), of=None, but=("", ""))
     assert [sure for _, _, sure in unsure] == [False]
 
 

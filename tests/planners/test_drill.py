@@ -6,23 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.drill_result import Drilled
-from orchestrator.domain.job import Drill
+from orchestrator.domain.drill_result import DrillResult
+from orchestrator.domain.job import DrillRules
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.planners.drill import Past, Piece, choose_sample, decide_drill, estimate_whole
+from orchestrator.planners.drill import PastDrill, SampleFile, choose_sample, decide_drill, estimate_whole
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = 86400
-BOTH = Drill(every=Seconds(7 * DAY), whole_every=Seconds(90 * DAY))
-WELL = Drilled(
+BOTH = DrillRules(every=Seconds(7 * DAY), whole_every=Seconds(90 * DAY))
+WELL = DrillResult(
     place="disk", point="p", outcome=Outcome.DONE, why="", whole=False, proves=False, seed=1, files=10, bytes=1000,
     of_files=100, of_bytes=50_000, restore_s=2.0,
 )  # fmt: skip
 
 
-def past(days: float, **more: object) -> Past:
-    return Past(at=NOW - timedelta(days=days), drilled=replace(WELL, **more))  # type: ignore[arg-type]
+def past(days: float, **more: object) -> PastDrill:
+    return PastDrill(at=NOW - timedelta(days=days), drilled=replace(WELL, **more))  # type: ignore[arg-type]
 
 
 FAILED, REFUSED = {"outcome": Outcome.FAILED}, {"outcome": Outcome.REFUSED}
@@ -32,36 +32,36 @@ CUT = {"outcome": Outcome.INTERRUPTED}
 @pytest.mark.parametrize(
     ("rules", "drills", "due"),
     [
-        (Drill(), [], ""),
-        (Drill(), [past(1, **FAILED)], ""),
+        (DrillRules(), [], ""),
+        (DrillRules(), [past(1, **FAILED)], ""),
         (BOTH, [], "whole"),
         (BOTH, [past(1, whole=True)], ""),
         (BOTH, [past(8, whole=True)], "sample"),
         (BOTH, [past(1), past(8, whole=True)], ""),
         (BOTH, [past(1), past(91, whole=True)], "whole"),
-        (Drill(every=Seconds(7 * DAY)), [past(6.9)], ""),
-        (Drill(every=Seconds(7 * DAY)), [past(7.1)], "sample"),
-        (Drill(every=Seconds(0)), [past(0.01)], "sample"),
-        (Drill(every=Seconds(7 * DAY)), [past(0.1, **FAILED), past(1)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(6.9)], ""),
+        (DrillRules(every=Seconds(7 * DAY)), [past(7.1)], "sample"),
+        (DrillRules(every=Seconds(0)), [past(0.01)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, **FAILED), past(1)], "sample"),
         (BOTH, [past(0.1, **FAILED, whole=True), past(1, whole=True)], "whole"),
-        (Drill(every=Seconds(7 * DAY)), [past(0.1, **REFUSED), past(1)], "sample"),
-        (Drill(every=Seconds(7 * DAY)), [past(0.1, **CUT), past(1)], ""),
-        (Drill(every=Seconds(7 * DAY)), [past(0.1, proves=True)], "sample"),
-        (Drill(every=Seconds(7 * DAY)), [past(0.1, proves=True, **FAILED), past(1)], ""),
-        (Drill(every=Seconds(7 * DAY)), [past(-400)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, **REFUSED), past(1)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, **CUT), past(1)], ""),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, proves=True)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, proves=True, **FAILED), past(1)], ""),
+        (DrillRules(every=Seconds(7 * DAY)), [past(-400)], "sample"),
     ],
 )
-def test_when_a_drill_is_due(rules: Drill, drills: list[Past], due: str) -> None:
+def test_when_a_drill_is_due(rules: DrillRules, drills: list[PastDrill], due: str) -> None:
     assert decide_drill(rules, drills, NOW) == due
 
 
-def pieces(*folders: int, size: int = 10) -> list[Piece]:
+def pieces(*folders: int, size: int = 10) -> list[SampleFile]:
     """So many files in each folder."""
     named = enumerate(folders)
-    return [Piece(path=b"%d/%d" % (folder, file), size=size) for folder, many in named for file in range(many)]
+    return [SampleFile(path=b"%d/%d" % (folder, file), size=size) for folder, many in named for file in range(many)]
 
 
-def folders(taken: tuple[Piece, ...]) -> Counter[bytes]:
+def folders(taken: tuple[SampleFile, ...]) -> Counter[bytes]:
     return Counter(piece.path.partition(b"/")[0] for piece in taken)
 
 
@@ -90,7 +90,7 @@ def test_every_file_is_taken_some_day() -> None:
 
 
 def test_bytes_are_a_limit_and_large_files_are_passed_over() -> None:
-    mixed = [*pieces(20), Piece(path=b"0/large", size=1000)]
+    mixed = [*pieces(20), SampleFile(path=b"0/large", size=1000)]
     for seed in range(20):
         taken = choose_sample(mixed, files=100, size=105, seed=seed)
         assert len(taken) == 10
@@ -98,7 +98,7 @@ def test_bytes_are_a_limit_and_large_files_are_passed_over() -> None:
 
 
 def test_where_all_are_too_large_the_smallest_is_taken() -> None:
-    large = [Piece(path=b"a", size=300), Piece(path=b"b", size=200)]
+    large = [SampleFile(path=b"a", size=300), SampleFile(path=b"b", size=200)]
     assert choose_sample(large, files=5, size=Bytes(100), seed=1) == (large[1],)
     assert choose_sample([], files=5, size=100, seed=1) == ()
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.device import Device
-from orchestrator.planners.enroll import Wish, changed, refuse
+from orchestrator.domain.device import BlockDevice
+from orchestrator.planners.enroll import EnrollmentRequest, refuse_changed_device, refuse_enrollment
 from tests.planners.rotation_world import BLUE_UUID, RED_UUID, device, disk
 
 
-def wish(**more: Any) -> Wish:
+def wish(**more: Any) -> EnrollmentRequest:
     told = {
         "name": "blue",
         "set": "offsite",
@@ -21,18 +21,18 @@ def wish(**more: Any) -> Wish:
         "inner": False,
         "locked": False,
     }
-    return Wish(**{**told, **more})
+    return EnrollmentRequest(**{**told, **more})
 
 
-def blank(**more: Any) -> Device:
+def blank(**more: Any) -> BlockDevice:
     return device(**{"kind": "", "uuid": "", **more})
 
 
-def held(**more: Any) -> Device:
+def held(**more: Any) -> BlockDevice:
     return device(**{"uuid": BLUE_UUID, **more})
 
 
-ROWS: list[tuple[Wish, Device, str]] = [
+ROWS: list[tuple[EnrollmentRequest, BlockDevice, str]] = [
     (wish(), blank(), ""),
     (wish(), blank(external=False), "cannot be pulled out"),
     (wish(inner=True), blank(external=False), ""),
@@ -61,24 +61,24 @@ ROWS: list[tuple[Wish, Device, str]] = [
 
 
 @pytest.mark.parametrize(("asked", "found", "why"), ROWS)
-def test_what_is_refused(asked: Wish, found: Device, why: str) -> None:
-    refusal = refuse(asked, found, [found], [disk()])
+def test_what_is_refused(asked: EnrollmentRequest, found: BlockDevice, why: str) -> None:
+    refusal = refuse_enrollment(asked, found, [found], [disk()])
     assert (refusal is None) is (why == "")
     if refusal is not None:
         assert why in refusal.why
         assert refusal.why.endswith("nothing was written to it")
-        assert refusal.cure
+        assert refusal.hint
 
 
 def test_a_disk_of_the_system_is_refused_by_any_of_its_parts() -> None:
     whole = blank(parts=("sdb1",), external=True)
     root = device("sdb1", disk="sdb", at=("/",))
-    refusal = refuse(wish(erase="S1", inner=True), whole, [whole, root], [])
+    refusal = refuse_enrollment(wish(erase="S1", inner=True), whole, [whole, root], [])
     assert refusal is not None
     assert "mounted at /" in refusal.why
     pool = device("sdb1", disk="sdb", above=("dm-3",))
     node = device("dm-3", disk="dm-3", at=("/srv",))
-    refusal = refuse(wish(erase="S1"), pool, [whole, pool, node], [])
+    refusal = refuse_enrollment(wish(erase="S1"), pool, [whole, pool, node], [])
     assert refusal is not None
     assert "/srv" in refusal.why
 
@@ -92,8 +92,8 @@ WISHES = st.builds(wish, erase=st.sampled_from(["", "S1", "100", "x"]), inner=st
 
 
 @given(WISHES, DEVICES)
-def test_nothing_is_erased_without_consent(asked: Wish, found: Device) -> None:
-    if refuse(asked, found, [found], [disk()]) is None:
+def test_nothing_is_erased_without_consent(asked: EnrollmentRequest, found: BlockDevice) -> None:
+    if refuse_enrollment(asked, found, [found], [disk()]) is None:
         assert found.blank or asked.erase == (found.serial or str(found.size))
         assert not found.at
         assert not found.above
@@ -113,12 +113,14 @@ def test_nothing_is_erased_without_consent(asked: Wish, found: Device) -> None:
         (blank(), ("ext4", "zfs_member"), "is not blank any more: it holds ext4, zfs_member"),
     ],
 )
-def test_the_last_look_before_anything_is_erased(again: Device | None, signatures: Any, why: str) -> None:
-    found = changed(blank(), again, signatures)
+def test_the_last_look_before_anything_is_erased(again: BlockDevice | None, signatures: Any, why: str) -> None:
+    found = refuse_changed_device(blank(), again, signatures)
     assert (found is None) is (why == "")
     assert found is None or (why in found.why and "nothing was written to it" in found.why)
 
 
 def test_what_a_person_consented_to_erase_is_erased_with_its_signatures() -> None:
-    assert changed(held(), held(), ("ext4",)) is None
-    assert changed(held(), held(uuid=RED_UUID), ("ext4",)) is not None, "but not another thing that took its place"
+    assert refuse_changed_device(held(), held(), ("ext4",)) is None
+    assert refuse_changed_device(held(), held(uuid=RED_UUID), ("ext4",)) is not None, (
+        "but not another thing that took its place"
+    )

@@ -4,42 +4,42 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.evacuation import Copy, Guest, Held, PoolSeen
+from orchestrator.domain.evacuation import DatasetCopy, GuestPool, PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.planners.evacuation import (
-    as_told,
-    best_copy,
+    choose_best_copy,
     dataset_of,
-    in_order,
-    is_back,
-    judge_leaving,
-    lies_in,
+    datasets_of_folder,
+    guids_from_history,
+    has_come_back,
+    is_source_in,
+    judge_evacuation,
     missing_above,
+    refuse_evacuation,
     refuse_guests,
-    refuse_leaving,
-    touched_by,
+    restore_order,
 )
 
-ROOT = Held(name="tank", volume=False, guid=1, snapshots=(), written=0, empty=True)
+ROOT = PoolDataset(name="tank", volume=False, guid=1, snapshots=(), written=0, empty=True)
 
 
-def held(name: str, *guids: int, written: int = 0, **more: bool) -> Held:
+def held(name: str, *guids: int, written: int = 0, **more: bool) -> PoolDataset:
     snapshots = tuple((f"s{guid}", guid) for guid in guids)
-    return Held(name=f"tank/{name}", volume=False, guid=2, snapshots=snapshots, written=written, **more)
+    return PoolDataset(name=f"tank/{name}", volume=False, guid=2, snapshots=snapshots, written=written, **more)
 
 
-def pool(*datasets: Held) -> PoolSeen:
-    return PoolSeen(name="tank", datasets=(ROOT, *datasets))
+def pool(*datasets: PoolDataset) -> PoolContents:
+    return PoolContents(name="tank", datasets=(ROOT, *datasets))
 
 
-def copy(place: str = "vault", below: set[int] | None = None, **held_by: set[int]) -> Copy:
+def copy(place: str = "vault", below: set[int] | None = None, **held_by: set[int]) -> DatasetCopy:
     held = {f"tank/{name}": frozenset(own) for name, own in held_by.items()}
-    return Copy(job="photos", place=place, held=held | ({"tank/a/x": frozenset(below)} if below else {}))
+    return DatasetCopy(job="photos", place=place, held=held | ({"tank/a/x": frozenset(below)} if below else {}))
 
 
-AWAY = Copy(job="photos", place="red", held=None, why="it is not here")
+AWAY = DatasetCopy(job="photos", place="red", held=None, why="it is not here")
 
 
 def job(source: str, host: Host | None = None) -> Job:
@@ -50,15 +50,15 @@ def job(source: str, host: Host | None = None) -> Job:
     )  # fmt: skip
 
 
-def lost(seen: PoolSeen, *copies: Copy, lose: tuple[str, ...] = ()) -> dict[str, str]:
-    return {one.dataset: one.lost for one in judge_leaving(seen, copies, lose).lost}
+def lost(seen: PoolContents, *copies: DatasetCopy, lose: tuple[str, ...] = ()) -> dict[str, str]:
+    return {one.dataset: one.lost for one in judge_evacuation(seen, copies, lose).lost}
 
 
 def test_all_of_it_on_one_copy_or_on_several_together() -> None:
     seen = pool(held("a", 1, 2), held("b", 3))
     assert lost(seen, copy(a={1, 2}, b={3})) == {}
     assert lost(seen, copy(a={1}), copy("red", a={2}, b={3, 9})) == {}
-    assert refuse_leaving(seen, judge_leaving(seen, (copy(a={1, 2}, b={3}),), ())) is None
+    assert refuse_evacuation(seen, judge_evacuation(seen, (copy(a={1, 2}, b={3}),), ())) is None
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_all_of_it_on_one_copy_or_on_several_together() -> None:
         (held("a", empty=False), (), "no snapshot, so no copy of it"),
     ],
 )
-def test_what_is_on_no_copy_is_named(one: Held, copies: tuple[Copy, ...], why: str) -> None:
+def test_what_is_on_no_copy_is_named(one: PoolDataset, copies: tuple[DatasetCopy, ...], why: str) -> None:
     seen = pool(one)
     assert lost(seen, *copies) == {"tank/a": why}
-    refusal = refuse_leaving(seen, judge_leaving(seen, copies, ()))
+    refusal = refuse_evacuation(seen, judge_evacuation(seen, copies, ()))
     assert refusal is not None
     assert (refusal.why, refusal.evidence) == ("1 dataset of tank would be lost", (f"tank/a: {why}",))
-    assert "--lose tank/a" in refusal.cure
+    assert "--lose tank/a" in refusal.hint
 
 
 def test_what_may_be_lost_has_to_be_named() -> None:
@@ -93,25 +93,25 @@ def test_what_may_be_lost_has_to_be_named() -> None:
 
 
 def test_copies_that_nobody_saw_are_told() -> None:
-    assert judge_leaving(pool(), (AWAY, copy(a={1})), ()).unseen == (AWAY,)
+    assert judge_evacuation(pool(), (AWAY, copy(a={1})), ()).unseen == (AWAY,)
 
 
 def test_a_disk_that_is_away_counts_only_by_name() -> None:
     seen, red = pool(held("a", 1, 2)), replace(AWAY, disk="red", where="office", told={"tank/a": frozenset({1, 2})})
     assert lost(seen, red) == {"tank/a": "2 snapshots, and no copy of it"}
-    refusal = refuse_leaving(seen, judge_leaving(seen, (red, replace(red, place="old", disk="old", told={})), ()))
+    refusal = refuse_evacuation(seen, judge_evacuation(seen, (red, replace(red, place="old", disk="old", told={})), ()))
     assert refusal is not None
-    assert refusal.cure.startswith("plug in disk red (at office), or count by what history knows: --trust red; ")
-    told = judge_leaving(seen, (red,), (), trusted=("red",))
+    assert refusal.hint.startswith("plug in disk red (at office), or count by what history knows: --trust red; ")
+    told = judge_evacuation(seen, (red,), (), trusted=("red",))
     assert ([one.lost for one in told.standings], told.unseen) == (["", ""], ())
-    assert judge_leaving(seen, (replace(red, disk=""),), (), trusted=("red",)).lost, (
+    assert judge_evacuation(seen, (replace(red, disk=""),), (), trusted=("red",)).lost, (
         "a place that is no disk is looked at"
     )
 
 
 def test_files_count_where_there_is_no_snapshot() -> None:
     whole, part = (
-        Copy(job="docs", place="nas", held={}, files={"tank/a": why}) for why in ("", "something has changed")
+        DatasetCopy(job="docs", place="nas", held={}, files={"tank/a": why}) for why in ("", "something has changed")
     )
     assert lost(pool(held("a")), whole) == {}
     assert lost(pool(held("a")), part, whole) == {}
@@ -126,8 +126,13 @@ def test_what_history_knows_of_a_disk() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
     seen = replace(pool(held("a", 1, 2, 3), held("b", 4)), taken={1: at, 2: at, 3: at + timedelta(days=1), 4: at})
     points = (("s1", at), ("s3", at), ("s4", at + timedelta(minutes=1)))
-    assert as_told(seen, ("tank/a", "tank/b"), points) == {"tank/a": frozenset({1}), "tank/b": frozenset({4})}
-    assert as_told(seen, ("tank/a",), points) == {"tank/a": frozenset({1})}, "another dataset is not of the job"
+    assert guids_from_history(seen, ("tank/a", "tank/b"), points) == {
+        "tank/a": frozenset({1}),
+        "tank/b": frozenset({4}),
+    }
+    assert guids_from_history(seen, ("tank/a",), points) == {"tank/a": frozenset({1})}, (
+        "another dataset is not of the job"
+    )
 
 
 def test_what_lies_where() -> None:
@@ -143,49 +148,49 @@ def test_what_lies_where() -> None:
     assert at == {"/tank/a/x": ("tank/a", "/tank/a"), "/tank/ab": ("tank", "/tank"), "/srv": ("tank/b", "/srv"),
                   "/tank/a/usb/x": None, "/home": None}  # fmt: skip
     assert dataset_of("/srv", replace(seen, mounts=(*mounts, ("tmpfs", "/srv")))) is None, "something covers it"
-    assert touched_by("/tank/a", seen, below=False) == {"tank/a": ""}
-    assert touched_by("/tank", seen, below=True) == {"tank": "", "tank/a": ""}
-    assert touched_by("/tank/ab", seen, below=False) == {"tank": "only what is below /tank/ab"}
-    assert touched_by("/", seen, below=False) == {}
-    assert touched_by("/", seen, below=True) == {"tank": "", "tank/a": "", "tank/b": ""}
+    assert datasets_of_folder("/tank/a", seen, below=False) == {"tank/a": ""}
+    assert datasets_of_folder("/tank", seen, below=True) == {"tank": "", "tank/a": ""}
+    assert datasets_of_folder("/tank/ab", seen, below=False) == {"tank": "only what is below /tank/ab"}
+    assert datasets_of_folder("/", seen, below=False) == {}
+    assert datasets_of_folder("/", seen, below=True) == {"tank": "", "tank/a": "", "tank/b": ""}
 
 
 def test_what_lies_above_returns_first_and_each_source_once() -> None:
     jobs = [job("tank/b/x"), job("tank/b"), job("tank"), job("tank/a"), job("tank/b")]
-    assert [(str(source), len(each)) for source, each in in_order(jobs)] == [
+    assert [(str(source), len(each)) for source, each in restore_order(jobs)] == [
         ("tank", 1), ("tank/a", 1), ("tank/b", 2), ("tank/b/x", 1),
     ]  # fmt: skip
-    assert [lies_in(each, "tank") for each in (job("tank"), job("tank/a"), job("tanker/a"))] == [True, True, False]
-    assert not lies_in(job("tank/a", Host(name="far")), "tank")
+    assert [is_source_in(each, "tank") for each in (job("tank"), job("tank/a"), job("tanker/a"))] == [True, True, False]
+    assert not is_source_in(job("tank/a", Host(name="far")), "tank")
     assert list(missing_above(Location(path="tank/b/x/y"), pool(held("b")))) == ["tank/b/x"]
 
 
 def test_the_newest_copy_is_taken_and_of_equals_the_fuller_one() -> None:
     source, known = Location(path="tank/a"), {"tank/a": (1, 2, 3)}
     old, new, full = copy("old", a={1, 2}), copy("new", a={3}), copy("full", a={2, 3})
-    assert best_copy(source, (old, new), known) is new
-    assert best_copy(source, (new, full, old), known) is full
-    assert best_copy(source, (AWAY, copy(b={1})), known) is None
-    assert best_copy(source, (old, AWAY), {}) is old
+    assert choose_best_copy(source, (old, new), known) is new
+    assert choose_best_copy(source, (new, full, old), known) is full
+    assert choose_best_copy(source, (AWAY, copy(b={1})), known) is None
+    assert choose_best_copy(source, (old, AWAY), {}) is old
 
 
 def test_what_is_back_and_in_use() -> None:
     source = Location(path="tank/a")
     one = copy(below={3}, a={1, 2}, b={9})
-    assert is_back(source, pool(held("a", 1, 2), held("a/x", 3)), one)
-    assert is_back(source, pool(held("a", 2, 7), held("a/x", 3)), one)
-    assert not is_back(source, pool(held("a", 1, 2)), one)
-    assert not is_back(source, pool(held("a", 5), held("a/x", 3)), one)
-    assert not is_back(source, pool(held("a", 1, 2, unsettled=True), held("a/x", 3)), one)
-    assert not is_back(source, pool(), copy(b={9}))
+    assert has_come_back(source, pool(held("a", 1, 2), held("a/x", 3)), one)
+    assert has_come_back(source, pool(held("a", 2, 7), held("a/x", 3)), one)
+    assert not has_come_back(source, pool(held("a", 1, 2)), one)
+    assert not has_come_back(source, pool(held("a", 5), held("a/x", 3)), one)
+    assert not has_come_back(source, pool(held("a", 1, 2, unsettled=True), held("a/x", 3)), one)
+    assert not has_come_back(source, pool(), copy(b={9}))
 
 
 def test_pools_that_lie_on_it_keep_it() -> None:
     seen = pool(replace(held("v"), volume=True), held("a"))
     assert refuse_guests(seen) is None
     on = (
-        Guest(pool="inner", device="/dev/zd0p1", dataset="tank/v"), Guest(pool="filed", device="/tank/a/img", dataset="tank/a"),
-        Guest(pool="filed", device="/dev/zd16", dataset=""),
+        GuestPool(pool="inner", device="/dev/zd0p1", dataset="tank/v"), GuestPool(pool="filed", device="/tank/a/img", dataset="tank/a"),
+        GuestPool(pool="filed", device="/dev/zd16", dataset=""),
     )  # fmt: skip
     refusal = refuse_guests(replace(seen, guests=on))
     assert refusal is not None
@@ -195,7 +200,7 @@ def test_pools_that_lie_on_it_keep_it() -> None:
         "filed: /tank/a/img is a file in tank/a",
         "filed: /dev/zd16 is a volume, and udev has no link that tells of which dataset (/dev/zvol)",
     )
-    assert "`zpool export inner` and `zpool export filed`" in refusal.cure
+    assert "`zpool export inner` and `zpool export filed`" in refusal.hint
     alone = refuse_guests(replace(seen, guests=on[:1]))
     assert alone is not None
     assert alone.why == "the pool inner lies on it, and would go with it"

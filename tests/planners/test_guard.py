@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.changes import Changes, FolderChanges
-from orchestrator.domain.job import Guard, parse_limit
+from orchestrator.domain.job import GuardLimits, parse_limit
 from orchestrator.domain.plan import Refusal
 from orchestrator.planners.guard import EXAMPLES, GUARDS, decide_guard
 
 QUIET = Changes(entries_before=100, files_before=80, entries_now=100, deleted=0, changed=0, created=0)
-GUARD = Guard(
+GUARD = GuardLimits(
     max_deleted=parse_limit("30%"),
     max_changed=parse_limit("40"),
     max_deleted_per_folder=parse_limit("90%"),
@@ -20,11 +20,11 @@ GUARD = Guard(
 )
 
 
-def decide(look: Changes, guard: Guard = GUARD, *allowed: str) -> Refusal | None:
+def decide(look: Changes, guard: GuardLimits = GUARD, *allowed: str) -> Refusal | None:
     return decide_guard(look, guard, job="photos", allowed=frozenset(allowed))
 
 
-def refused(look: Changes, guard: Guard = GUARD, *allowed: str) -> Refusal:
+def refused(look: Changes, guard: GuardLimits = GUARD, *allowed: str) -> Refusal:
     refusal = decide(look, guard, *allowed)
     assert refusal is not None
     assert refusal.guard in GUARDS
@@ -50,7 +50,7 @@ def test_too_many_deleted_refuses_with_names_and_the_way_on() -> None:
     assert refusal.why == "31 of 100 entries are gone; max-deleted is 30%"
     assert refusal.evidence[:3] == ("deleted: a\\xff", "deleted: b\\nc", "deleted: 0")
     assert len(refusal.evidence) == EXAMPLES
-    assert refusal.cure == "look at the source; if this is meant: poolferry run photos --allow max-deleted"
+    assert refusal.hint == "look at the source; if this is meant: poolferry run photos --allow max-deleted"
     assert refusal.guard == "max-deleted"
 
 
@@ -76,7 +76,7 @@ def test_a_folder_is_judged_by_itself() -> None:
         "a/: 19 of 20 entries are gone", "b\\n/: 10 of 10 entries are gone", "deleted: a/1",
         "b\\n/: 6 of 10 files have changed",
     )  # fmt: skip
-    assert refusal.cure.endswith("--allow max-deleted-per-folder --allow max-changed-per-folder")
+    assert refusal.hint.endswith("--allow max-deleted-per-folder --allow max-changed-per-folder")
     assert refused(replace(QUIET, folders=folders), GUARD, "max-deleted-per-folder").guard == "max-changed-per-folder"
 
 
@@ -88,14 +88,14 @@ def test_names_are_told_once() -> None:
 
 def test_an_empty_source_refuses_whatever_the_limits() -> None:
     look = replace(QUIET, entries_now=0, deleted=100)
-    assert refused(look, Guard(max_deleted=None)).guard == "source-empty"
-    assert refused(look).cure.endswith("run photos --allow source-empty --allow max-deleted")
-    assert refused(replace(look, entries_before=None), Guard(max_deleted=None)).evidence == (
+    assert refused(look, GuardLimits(max_deleted=None)).guard == "source-empty"
+    assert refused(look).hint.endswith("run photos --allow source-empty --allow max-deleted")
+    assert refused(replace(look, entries_before=None), GuardLimits(max_deleted=None)).evidence == (
         "entries in the newest point: an unknown number, at least 100",
         "entries now: 0",
     )
-    assert decide(replace(look, entries_now=None), Guard(max_deleted=None)) is None
-    assert decide(look, Guard(max_deleted=None), "source-empty") is None
+    assert decide(replace(look, entries_now=None), GuardLimits(max_deleted=None)) is None
+    assert decide(look, GuardLimits(max_deleted=None), "source-empty") is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_an_unknown_number_before_is_taken_as_small_as_it_can_be() -> None:
         "4 of an unknown number, at least 13"
     )
     assert decide(replace(unknown, entries_now=None, deleted=3, changed=9)) is None
-    percent = Guard(max_deleted=None, max_changed=parse_limit("99%"))
+    percent = GuardLimits(max_deleted=None, max_changed=parse_limit("99%"))
     assert refused(replace(unknown, changed=1), percent).guard == "max-changed"
     folder = {b"a": FolderChanges(before=None, deleted=9, changed=0)}
     assert refused(replace(unknown, deleted=9, folders=folder)).guard == "max-deleted-per-folder"
@@ -128,7 +128,7 @@ def test_an_unknown_number_before_is_taken_as_small_as_it_can_be() -> None:
 def test_not_knowing_the_number_before_never_lets_more_through(
     kept: int, deleted: int, created: int, percent: int
 ) -> None:
-    guard = Guard(max_deleted=parse_limit(f"{percent}%"))
+    guard = GuardLimits(max_deleted=parse_limit(f"{percent}%"))
     look = Changes(
         entries_before=kept + deleted,
         files_before=0,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.health import Facts, State, judge
+from orchestrator.planners.health import HealthInput, JobState, judge_health
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = Seconds(86400)
@@ -17,9 +17,9 @@ DAY = Seconds(86400)
 
 def facts(
     *, first: float | None = 240, last: Outcome | None = Outcome.DONE, why: str = "", proved: float | None = 2
-) -> Facts:
+) -> HealthInput:
     """Hours before now."""
-    return Facts(
+    return HealthInput(
         first_begun=None if first is None else NOW - timedelta(hours=first),
         last=last,
         last_why=why,
@@ -30,60 +30,60 @@ def facts(
 @pytest.mark.parametrize(
     ("known", "state", "why"),
     [
-        (facts(first=None, last=None, proved=None), State.NEW, "has never run"),
-        (facts(first=1, last=None, proved=None), State.NEW, "no proved copy yet"),
-        (facts(), State.UP, "the newest proved copy is 2 h old"),
-        (facts(last=Outcome.NOTHING), State.UP, "the newest proved copy is 2 h old"),
-        (facts(first=None, last=None), State.UP, "the newest proved copy is 2 h old"),
-        (facts(proved=-1), State.UP, "the newest proved copy is 0.0 s old"),
-        (facts(proved=24), State.UP, "the newest proved copy is 1 d old"),
-        (facts(proved=25), State.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
-        (facts(last=Outcome.FAILED, proved=25), State.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
+        (facts(first=None, last=None, proved=None), JobState.NEW, "has never run"),
+        (facts(first=1, last=None, proved=None), JobState.NEW, "no proved copy yet"),
+        (facts(), JobState.UP, "the newest proved copy is 2 h old"),
+        (facts(last=Outcome.NOTHING), JobState.UP, "the newest proved copy is 2 h old"),
+        (facts(first=None, last=None), JobState.UP, "the newest proved copy is 2 h old"),
+        (facts(proved=-1), JobState.UP, "the newest proved copy is 0.0 s old"),
+        (facts(proved=24), JobState.UP, "the newest proved copy is 1 d old"),
+        (facts(proved=25), JobState.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
+        (facts(last=Outcome.FAILED, proved=25), JobState.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
         (
-            facts(proved=-25), State.LATE,
+            facts(proved=-25), JobState.LATE,
             "the newest proved copy is dated 1 d 1 h after now, so its age is unknown; late-after is 1 d",
         ),
-        (facts(first=25, proved=None), State.LATE, "no proved copy, 1 d 1 h after the first run; late-after is 1 d"),
-        (facts(first=23, proved=None), State.FAILING, "no proved copy yet"),
+        (facts(first=25, proved=None), JobState.LATE, "no proved copy, 1 d 1 h after the first run; late-after is 1 d"),
+        (facts(first=23, proved=None), JobState.FAILING, "no proved copy yet"),
         (
-            facts(last=Outcome.FAILED, why="disk full"), State.FAILING,
+            facts(last=Outcome.FAILED, why="disk full"), JobState.FAILING,
             "the last run failed: disk full; the newest proved copy is 2 h old",
         ),
         (
-            replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), State.FAILING,
+            replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), JobState.FAILING,
             "a run failed: disk full; the one since is waiting: disk away; the newest proved copy is 2 h old",
         ),
-        (replace(facts(), copies=False), State.UP, "the last good run is 2 h old"),
-        (replace(facts(proved=25), copies=False), State.LATE, "the last good run is 1 d 1 h old; late-after is 1 d"),
-        (replace(facts(first=1, last=None, proved=None), copies=False), State.NEW, "no good run yet"),
+        (replace(facts(), copies=False), JobState.UP, "the last good run is 2 h old"),
+        (replace(facts(proved=25), copies=False), JobState.LATE, "the last good run is 1 d 1 h old; late-after is 1 d"),
+        (replace(facts(first=1, last=None, proved=None), copies=False), JobState.NEW, "no good run yet"),
         (
-            replace(facts(first=25, proved=None), copies=False), State.LATE,
+            replace(facts(first=25, proved=None), copies=False), JobState.LATE,
             "no good run, 1 d 1 h after the first run; late-after is 1 d",
         ),
-        (facts(last=Outcome.REFUSED, first=3, proved=None), State.FAILING, "the last run refused; no proved copy yet"),
+        (facts(last=Outcome.REFUSED, first=3, proved=None), JobState.FAILING, "the last run refused; no proved copy yet"),
         (
-            facts(last=Outcome.WAITING, why="disk away"), State.WAITING,
+            facts(last=Outcome.WAITING, why="disk away"), JobState.WAITING,
             "the last run is waiting: disk away; the newest proved copy is 2 h old",
         ),
         (
-            facts(last=Outcome.INTERRUPTED, first=3, proved=None), State.WAITING,
+            facts(last=Outcome.INTERRUPTED, first=3, proved=None), JobState.WAITING,
             "the last run is interrupted; no proved copy yet",
         ),
     ],
 )  # fmt: skip
-def test_a_job_stands_as_its_copies_do(known: Facts, state: State, why: str) -> None:
-    health = judge(known, now=NOW, late_after=DAY)
+def test_a_job_stands_as_its_copies_do(known: HealthInput, state: JobState, why: str) -> None:
+    health = judge_health(known, now=NOW, late_after=DAY)
     assert (health.state, health.why) == (state, why)
 
 
 def test_the_age_is_told_and_none_is_none() -> None:
-    assert judge(facts(), now=NOW, late_after=DAY).age == Seconds(7200)
-    assert judge(facts(proved=None), now=NOW, late_after=None).age is None
+    assert judge_health(facts(), now=NOW, late_after=DAY).age == Seconds(7200)
+    assert judge_health(facts(proved=None), now=NOW, late_after=None).age is None
 
 
 def test_without_a_limit_nothing_is_late() -> None:
-    assert judge(facts(proved=10**5), now=NOW, late_after=None).state is State.UP
-    assert judge(facts(proved=None), now=NOW, late_after=None).state is State.FAILING
+    assert judge_health(facts(proved=10**5), now=NOW, late_after=None).state is JobState.UP
+    assert judge_health(facts(proved=None), now=NOW, late_after=None).state is JobState.FAILING
 
 
 @given(
@@ -95,9 +95,9 @@ def test_without_a_limit_nothing_is_late() -> None:
 def test_a_job_never_gets_better_by_waiting(
     first: int | None, last: Outcome | None, proved: int | None, hours: int
 ) -> None:
-    early = judge(facts(first=first, last=last, proved=proved), now=NOW, late_after=DAY)
-    after = judge(facts(first=first, last=last, proved=proved), now=NOW + timedelta(hours=hours), late_after=DAY)
-    assert after.state in (early.state, State.LATE)
+    early = judge_health(facts(first=first, last=last, proved=proved), now=NOW, late_after=DAY)
+    after = judge_health(facts(first=first, last=last, proved=proved), now=NOW + timedelta(hours=hours), late_after=DAY)
+    assert after.state in (early.state, JobState.LATE)
     assert early.why
 
 
@@ -125,21 +125,23 @@ def hours_ago(hours: float) -> datetime:
         (facts(), ""),
     ],
 )  # fmt: skip
-def test_a_trouble_that_may_pass_by_itself_says_so(known: Facts, passing: str) -> None:
-    assert judge(known, now=NOW, late_after=DAY).passing == passing
+def test_a_trouble_that_may_pass_by_itself_says_so(known: HealthInput, passing: str) -> None:
+    assert judge_health(known, now=NOW, late_after=DAY).passing == passing
 
 
 def test_without_a_limit_no_failure_passes_by_itself() -> None:
-    assert judge(facts(last=Outcome.FAILED), now=NOW, late_after=None).passing == ""
+    assert judge_health(facts(last=Outcome.FAILED), now=NOW, late_after=None).passing == ""
 
 
 def test_a_run_of_an_hour_is_always_waited_for() -> None:
     known = replace(facts(proved=1), running=hours_ago(0.9))
-    assert judge(known, now=NOW, late_after=Seconds(60)).passing == "a run is going on"
+    assert judge_health(known, now=NOW, late_after=Seconds(60)).passing == "a run is going on"
 
 
 def test_paused_outranks_all_and_tells_the_age() -> None:
-    health = judge(replace(facts(proved=99), paused="paused until it is resumed: holidays"), now=NOW, late_after=DAY)
-    assert health.state is State.PAUSED
+    health = judge_health(
+        replace(facts(proved=99), paused="paused until it is resumed: holidays"), now=NOW, late_after=DAY
+    )
+    assert health.state is JobState.PAUSED
     assert health.why == "paused until it is resumed: holidays; the newest proved copy is 4 d 3 h old"
     assert health.age == Seconds(99 * 3600)

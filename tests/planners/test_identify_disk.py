@@ -4,143 +4,151 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.device import Device
-from orchestrator.domain.rotation import Standing
-from orchestrator.planners.identify_disk import Recognised, State, prove, recognise
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.rotation import DiskState
+from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice, identify_devices, verify_identity
 from tests.planners.rotation_world import BLUE_UUID, OWNER, RED_UUID, device, disk, known, marker
 
 
-def one(found: tuple[Recognised, ...]) -> Recognised:
+def one(found: tuple[IdentifiedDevice, ...]) -> IdentifiedDevice:
     (only,) = found
     return only
 
 
 def test_one_of_ours_is_still_to_be_proved() -> None:
-    found = one(recognise([device()], [disk(note="red sticker")], [known()]))
-    assert (found.state, found.disk) == (State.TO_PROVE, disk(note="red sticker"))
+    found = one(identify_devices([device()], [disk(note="red sticker")], [known()]))
+    assert (found.state, found.disk) == (DeviceState.TO_PROVE, disk(note="red sticker"))
     assert found.says == "disk red (red sticker) is here (/dev/sdb)"
 
 
 def test_neither_name_nor_label_nor_serial_make_a_disk_ours() -> None:
     stranger = device(uuid=BLUE_UUID, label="red", serial="S1")
-    assert recognise([stranger], [disk()], [known()])[0].disk is None
+    assert identify_devices([stranger], [disk()], [known()])[0].disk is None
 
 
 def test_an_inner_disk_that_is_not_ours_is_nobodys_business() -> None:
-    assert recognise([device(uuid=BLUE_UUID, external=False)], [disk()], []) == ()
-    assert recognise([device(uuid="", kind="", size=0)], [disk()], []) == (), "a card reader without a card"
+    assert identify_devices([device(uuid=BLUE_UUID, external=False)], [disk()], []) == ()
+    assert identify_devices([device(uuid="", kind="", size=0)], [disk()], []) == (), "a card reader without a card"
 
 
 def test_an_inner_disk_may_be_ours() -> None:
-    assert one(recognise([device(external=False)], [disk()], [])).state is State.TO_PROVE
+    assert one(identify_devices([device(external=False)], [disk()], [])).state is DeviceState.TO_PROVE
 
 
 def test_a_whole_disk_counts_by_its_partitions_and_a_device_by_what_lies_below() -> None:
     whole = device("sdb", kind="", uuid="", parts=("sdb1",), table="gpt")
     part = device("sdb1", disk="sdb", above=("dm-0",))
     node = device("dm-0", external=False)
-    assert [found.device.name for found in recognise([whole, part, node], [disk()], [])] == ["sdb1"]
+    assert [found.device.name for found in identify_devices([whole, part, node], [disk()], [])] == ["sdb1"]
 
 
 def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
     node = device("dm-0", path="/dev/mapper/poolferry-red", external=False)
-    assert [found.state for found in recognise([node, device("sdc")], [disk()], [])] == [State.TO_PROVE]
+    assert [found.state for found in identify_devices([node, device("sdc")], [disk()], [])] == [DeviceState.TO_PROVE]
 
 
 def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
     pooled = disk(content="zfs", identity="17")
-    told = one(recognise([], [pooled], [], held={"red": False}))
-    assert (told.state, told.disk) == (State.HELD, pooled)
+    told = one(identify_devices([], [pooled], [], held={"red": False}))
+    assert (told.state, told.disk) == (DeviceState.HELD, pooled)
     assert "the pool of disk red is still held, and its disk is gone" in told.says
-    assert "plug disk red in again, in any port" in told.cure
-    assert [found.state for found in recognise([device(uuid="17")], [pooled], [], held={"red": False})] == [
-        State.TO_PROVE
+    assert "plug disk red in again, in any port" in told.hint
+    assert [found.state for found in identify_devices([device(uuid="17")], [pooled], [], held={"red": False})] == [
+        DeviceState.TO_PROVE
     ]
 
 
 def test_a_pool_whose_export_hangs_is_told_so_while_its_disk_is_away() -> None:
-    told = one(recognise([], [disk(content="zfs", identity="17")], [], held={"red": True}))
-    assert told.state is State.HELD
+    told = one(identify_devices([], [disk(content="zfs", identity="17")], [], held={"red": True}))
+    assert told.state is DeviceState.HELD
     assert "hangs in the kernel" in told.says
-    assert told.cure.startswith("restart this machine")
+    assert told.hint.startswith("restart this machine")
 
 
 STRANGERS = [
-    (device(kind="", uuid="", serial="X", answers=False), State.SILENT, "it cannot be read", "another cable"),
-    (device(kind="", uuid="", serial="X"), State.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),
-    (device(uuid=BLUE_UUID, serial="X", label="PHOTOS", kind="exfat"), State.FOREIGN, 'exfat "PHOTOS"', "may be unplugged"),
-    (device(uuid="1", serial="X", kind="zfs_member"), State.FOREIGN, "a pool", "may be unplugged"),
-    (device(uuid="1", serial="X", kind="", table="dos"), State.FOREIGN, "a partition table", "may be unplugged"),
-    (device(uuid="1", serial="X", kind="crypto_LUKS", model=""), State.FOREIGN, "/dev/sdb (serial X)", "may be"),
-    (device(uuid=BLUE_UUID), State.REFORMATTED, "looks like disk red, but holds ext4 now", "poolferry disks lost red"),
-    (device(uuid="", kind=""), State.REFORMATTED, "but is blank now", "poolferry disks lost red"),
+    (device(kind="", uuid="", serial="X", answers=False), DeviceState.SILENT, "it cannot be read", "another cable"),
+    (device(kind="", uuid="", serial="X"), DeviceState.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),
+    (device(uuid=BLUE_UUID, serial="X", label="PHOTOS", kind="exfat"), DeviceState.FOREIGN, 'exfat "PHOTOS"', "may be unplugged"),
+    (device(uuid="1", serial="X", kind="zfs_member"), DeviceState.FOREIGN, "a pool", "may be unplugged"),
+    (device(uuid="1", serial="X", kind="", table="dos"), DeviceState.FOREIGN, "a partition table", "may be unplugged"),
+    (device(uuid="1", serial="X", kind="crypto_LUKS", model=""), DeviceState.FOREIGN, "/dev/sdb (serial X)", "may be"),
+    (device(uuid=BLUE_UUID), DeviceState.REFORMATTED, "looks like disk red, but holds ext4 now", "poolferry disks lost red"),
+    (device(uuid="", kind=""), DeviceState.REFORMATTED, "but is blank now", "poolferry disks lost red"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("found", "state", "says", "cure"), STRANGERS)
-def test_a_stranger_is_told_and_left_alone(found: Device, state: State, says: str, cure: str) -> None:
-    told = one(recognise([found], [disk()], [known()]))
+@pytest.mark.parametrize(("found", "state", "says", "hint"), STRANGERS)
+def test_a_stranger_is_told_and_left_alone(found: BlockDevice, state: DeviceState, says: str, hint: str) -> None:
+    told = one(identify_devices([found], [disk()], [known()]))
     assert (told.state, told.disk) == (state, None)
     assert says in told.says
     assert "nothing was written to it" in told.says
-    assert cure in told.cure
+    assert hint in told.hint
 
 
 def test_a_serial_that_all_disks_of_a_case_tell_accuses_none() -> None:
     here, other = device("sdb"), device("sdc", uuid=BLUE_UUID)
-    assert [found.state for found in recognise([here, other], [disk()], [known()])] == [State.TO_PROVE, State.FOREIGN]
-    assert one(recognise([device(uuid=BLUE_UUID, serial="")], [disk()], [known(serial="")])).state is State.FOREIGN
+    assert [found.state for found in identify_devices([here, other], [disk()], [known()])] == [
+        DeviceState.TO_PROVE,
+        DeviceState.FOREIGN,
+    ]
+    assert (
+        one(identify_devices([device(uuid=BLUE_UUID, serial="")], [disk()], [known(serial="")])).state
+        is DeviceState.FOREIGN
+    )
 
 
 def test_a_copy_beside_its_disk_shuts_both_out() -> None:
-    found = recognise([device("sdb"), device("sdc", serial="S2")], [disk()], [known()])
-    assert [each.state for each in found] == [State.CLONE, State.CLONE]
+    found = identify_devices([device("sdb"), device("sdc", serial="S2")], [disk()], [known()])
+    assert [each.state for each in found] == [DeviceState.CLONE, DeviceState.CLONE]
     assert "serial S1" in found[0].says
     assert "serial S2" in found[0].says
     pool = [device("sdb", kind="zfs_member", sub="1"), device("sdc", kind="zfs_member", sub="2")]
-    assert {each.state for each in recognise(pool, [disk()], [])} == {State.TO_PROVE}, "two parts of one pool"
+    assert {each.state for each in identify_devices(pool, [disk()], [])} == {DeviceState.TO_PROVE}, (
+        "two parts of one pool"
+    )
 
 
 @pytest.mark.parametrize(
     ("found", "remembered", "state", "says"),
     [
-        (device(read_only=True), known(), State.READ_ONLY, "can only be read"),
-        (device(at=("/media/me/red",)), known(), State.IN_USE, "mounted at /media/me/red, by somebody else"),
-        (device(at=("/run/poolferry/disks/red",)), known(), State.TO_PROVE, "is here"),
-        (device(answers=False), known(), State.SILENT, "red"),
-        (device(), known(standing=Standing.LOST), State.SET_ASIDE, "was said to be lost"),
-        (device(), known(standing=Standing.RETIRED), State.SET_ASIDE, "was said to be retired"),
+        (device(read_only=True), known(), DeviceState.READ_ONLY, "can only be read"),
+        (device(at=("/media/me/red",)), known(), DeviceState.IN_USE, "mounted at /media/me/red, by somebody else"),
+        (device(at=("/run/poolferry/disks/red",)), known(), DeviceState.TO_PROVE, "is here"),
+        (device(answers=False), known(), DeviceState.SILENT, "red"),
+        (device(), known(standing=DiskState.LOST), DeviceState.SET_ASIDE, "was said to be lost"),
+        (device(), known(standing=DiskState.RETIRED), DeviceState.SET_ASIDE, "was said to be retired"),
     ],
 )
-def test_one_of_ours_that_cannot_be_used(found: Device, remembered: object, state: State, says: str) -> None:
-    told = one(recognise([found], [disk()], [remembered]))  # type: ignore[list-item]
+def test_one_of_ours_that_cannot_be_used(found: BlockDevice, remembered: object, state: DeviceState, says: str) -> None:
+    told = one(identify_devices([found], [disk()], [remembered]))  # type: ignore[list-item]
     assert told.state is state
     assert says in told.says
-    assert told.cure or state is State.TO_PROVE
+    assert told.hint or state is DeviceState.TO_PROVE
 
 
 MARKED = [
-    (marker(), known(), State.READY, "it is the one"),
-    (marker(), None, State.READY, "it is the one"),
-    (marker(generation=6), known(generation=6), State.READY, "it is the one"),
-    (marker(generation=5), known(generation=6), State.READY, "it is the one"),
-    (marker(generation=4), known(), State.STALE, "it is at visit 4, and disk red has had 5"),
-    (marker(generation=6), known(), State.NEWER, "it has had 6 visits, and history knows of 5"),
-    (marker(owner="b" * 32, host="nas"), known(), State.ANOTHER_HOST, 'disk red of the machine "nas"'),
-    (None, known(), State.NOT_PROVED, "no marker of ours"),
-    (marker(name="blue"), known(), State.NOT_PROVED, "says disk blue of the set offsite, not red of offsite"),
-    (marker(set="home"), None, State.NOT_PROVED, "says disk red of the set home"),
-    (marker(disk="d2"), known(), State.NOT_PROVED, "says disk red"),
+    (marker(), known(), DeviceState.READY, "it is the one"),
+    (marker(), None, DeviceState.READY, "it is the one"),
+    (marker(generation=6), known(generation=6), DeviceState.READY, "it is the one"),
+    (marker(generation=5), known(generation=6), DeviceState.READY, "it is the one"),
+    (marker(generation=4), known(), DeviceState.STALE, "it is at visit 4, and disk red has had 5"),
+    (marker(generation=6), known(), DeviceState.NEWER, "it has had 6 visits, and history knows of 5"),
+    (marker(owner="b" * 32, host="nas"), known(), DeviceState.ANOTHER_HOST, 'disk red of the machine "nas"'),
+    (None, known(), DeviceState.NOT_PROVED, "no marker of ours"),
+    (marker(name="blue"), known(), DeviceState.NOT_PROVED, "says disk blue of the set offsite, not red of offsite"),
+    (marker(set="home"), None, DeviceState.NOT_PROVED, "says disk red of the set home"),
+    (marker(disk="d2"), known(), DeviceState.NOT_PROVED, "says disk red"),
 ]
 
 
 @pytest.mark.parametrize(("seen", "remembered", "state", "says"), MARKED)
-def test_the_marker_decides(seen: object, remembered: object, state: State, says: str) -> None:
-    told = prove(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+def test_the_marker_decides(seen: object, remembered: object, state: DeviceState, says: str) -> None:
+    told = verify_identity(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
     assert told.state is state
     assert says in told.says
-    assert bool(told.cure) is (state is not State.READY)
-    assert ("nothing was written to it" in told.says) is (state is not State.READY)
+    assert bool(told.hint) is (state is not DeviceState.READY)
+    assert ("nothing was written to it" in told.says) is (state is not DeviceState.READY)
 
 
 MARKERS = st.builds(
@@ -154,8 +162,8 @@ KNOWN = st.builds(known, written=st.integers(0, 9)).flatmap(
 
 @given(MARKERS | st.none(), KNOWN)
 def test_only_the_very_disk_is_ready(seen: object, remembered: object) -> None:
-    told = prove(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
-    if told.state is State.READY:
+    told = verify_identity(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+    if told.state is DeviceState.READY:
         assert seen is not None
         assert (seen.disk, seen.name, seen.set, seen.owner) == ("d1", "red", "offsite", OWNER)  # type: ignore[attr-defined]
         assert remembered.written <= seen.generation <= remembered.generation  # type: ignore[attr-defined]
@@ -172,9 +180,9 @@ DEVICES = st.lists(
 
 
 @given(DEVICES)
-def test_at_most_one_device_is_taken_for_a_disk(devices: list[Device]) -> None:
-    found = recognise(devices, [disk()], [known()])
-    usable = [each for each in found if each.state is State.TO_PROVE]
+def test_at_most_one_device_is_taken_for_a_disk(devices: list[BlockDevice]) -> None:
+    found = identify_devices(devices, [disk()], [known()])
+    usable = [each for each in found if each.state is DeviceState.TO_PROVE]
     assert len(usable) <= 1
     for each in usable:
         assert each.device.uuid == RED_UUID

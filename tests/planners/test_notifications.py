@@ -8,40 +8,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.notice import STATES, Kind
+from orchestrator.domain.notice import STATES, NoticeType
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.health import State
+from orchestrator.planners.health import JobState
 from orchestrator.planners.notifications import (
     GIVE_UP,
-    Memory,
-    Seen,
-    cause_of,
+    ChannelMemory,
+    CopyStatus,
     decide_notice,
     digest_day,
     is_digest_due,
     is_last_believable,
     is_ping_due,
-    next_try,
+    next_delivery,
+    trouble_cause,
 )
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USUAL = ("failing", "late")
 UP, FAILING, LATE, WAITING, PAUSED, NEW = (
-    State.UP, State.FAILING, State.LATE, State.WAITING, State.PAUSED, State.NEW,
+    JobState.UP, JobState.FAILING, JobState.LATE, JobState.WAITING, JobState.PAUSED, JobState.NEW,
 )  # fmt: skip
-Look = tuple[float, State] | tuple[float, State, str]  # hours after noon, how it stands, the cause
+Look = tuple[float, JobState] | tuple[float, JobState, str]  # hours after noon, how it stands, the cause
 
 
-def seen(state: State, cause: str = "", passing: str = "") -> Seen:
-    return Seen(job="photos", target="backup", state=state, why="because", cause=cause or str(state), passing=passing)
+def seen(state: JobState, cause: str = "", passing: str = "") -> CopyStatus:
+    return CopyStatus(
+        job="photos", target="backup", state=state, why="because", cause=cause or str(state), passing=passing
+    )
 
 
 def told(
-    looks: Iterable[Look], states: Iterable[str] = USUAL, memory: Memory | None = None
-) -> list[tuple[float, Kind]]:
+    looks: Iterable[Look], states: Iterable[str] = USUAL, memory: ChannelMemory | None = None
+) -> list[tuple[float, NoticeType]]:
     """What is told at which of the looks."""
-    found, known = [], memory or Memory()
+    found, known = [], memory or ChannelMemory()
     for hours, state, *cause in looks:
         now = NOON + timedelta(hours=hours)
         known, notice = decide_notice(seen(state, *cause), known, states=tuple(states), now=now)
@@ -50,7 +52,7 @@ def told(
     return found
 
 
-def nightly(*states: State) -> list[Look]:
+def nightly(*states: JobState) -> list[Look]:
     return [(24.0 * night, state) for night, state in enumerate(states)]
 
 
@@ -59,17 +61,17 @@ def nightly(*states: State) -> list[Look]:
     [
         ([(0, UP), (1, UP)], []),
         ([(0, NEW), (1, WAITING), (2, PAUSED)], []),
-        ([(0, FAILING), (1, FAILING), (2, UP), (3, UP)], [(0, Kind.TROUBLE), (2, Kind.RECOVERY)]),
-        ([(0, FAILING), (1, WAITING), (2, UP)], [(0, Kind.TROUBLE), (2, Kind.RECOVERY)]),
-        ([(0, FAILING, "failed: x"), (2, LATE, "failed: x")], [(0, Kind.TROUBLE)]),
-        ([(0, FAILING, "x"), (1, FAILING, "y"), (2, FAILING, "x")], [(0, Kind.TROUBLE), (1, Kind.TROUBLE)]),
-        ([(n, FAILING, f"cause {n}") for n in range(20)], [(n, Kind.TROUBLE) for n in range(4)]),
-        ([(0, FAILING), (1, PAUSED), (200, PAUSED), (201, FAILING)], [(0, Kind.TROUBLE), (201, Kind.REMINDER)]),
-        ([(0, FAILING), (1, PAUSED), (2, UP)], [(0, Kind.TROUBLE), (2, Kind.RECOVERY)]),
-        ([(0, FAILING), (30, WAITING)], [(0, Kind.TROUBLE), (30, Kind.REMINDER)]),
+        ([(0, FAILING), (1, FAILING), (2, UP), (3, UP)], [(0, NoticeType.TROUBLE), (2, NoticeType.RECOVERY)]),
+        ([(0, FAILING), (1, WAITING), (2, UP)], [(0, NoticeType.TROUBLE), (2, NoticeType.RECOVERY)]),
+        ([(0, FAILING, "failed: x"), (2, LATE, "failed: x")], [(0, NoticeType.TROUBLE)]),
+        ([(0, FAILING, "x"), (1, FAILING, "y"), (2, FAILING, "x")], [(0, NoticeType.TROUBLE), (1, NoticeType.TROUBLE)]),
+        ([(n, FAILING, f"cause {n}") for n in range(20)], [(n, NoticeType.TROUBLE) for n in range(4)]),
+        ([(0, FAILING), (1, PAUSED), (200, PAUSED), (201, FAILING)], [(0, NoticeType.TROUBLE), (201, NoticeType.REMINDER)]),
+        ([(0, FAILING), (1, PAUSED), (2, UP)], [(0, NoticeType.TROUBLE), (2, NoticeType.RECOVERY)]),
+        ([(0, FAILING), (30, WAITING)], [(0, NoticeType.TROUBLE), (30, NoticeType.REMINDER)]),
     ],
 )  # fmt: skip
-def test_what_is_told(looks: list[Look], kinds: list[tuple[float, Kind]]) -> None:
+def test_what_is_told(looks: list[Look], kinds: list[tuple[float, NoticeType]]) -> None:
     assert told(looks) == kinds
 
 
@@ -83,9 +85,9 @@ def test_reminders_grow_to_a_week() -> None:
 
 
 def test_what_passes_by_itself_wakes_nobody_and_ends_nothing() -> None:
-    memory, notice = decide_notice(seen(FAILING, passing="one run failed"), Memory(), states=USUAL, now=NOON)
-    assert (memory, notice) == (Memory(), None)
-    known, _ = decide_notice(seen(FAILING), Memory(), states=USUAL, now=NOON)
+    memory, notice = decide_notice(seen(FAILING, passing="one run failed"), ChannelMemory(), states=USUAL, now=NOON)
+    assert (memory, notice) == (ChannelMemory(), None)
+    known, _ = decide_notice(seen(FAILING), ChannelMemory(), states=USUAL, now=NOON)
     later = NOON + timedelta(hours=1)
     after, notice = decide_notice(seen(LATE, "late", passing="a run is going on"), known, states=USUAL, now=later)
     assert (after, notice) == (known, None)
@@ -94,8 +96,8 @@ def test_what_passes_by_itself_wakes_nobody_and_ends_nothing() -> None:
 def test_what_comes_and_goes_is_one_trouble_with_one_end() -> None:
     flapping = nightly(*[FAILING, UP] * 4, *[UP] * 4)
     assert told(flapping) == [
-        (0, Kind.TROUBLE), (24, Kind.RECOVERY), (48, Kind.TROUBLE), (72, Kind.RECOVERY),
-        (96, Kind.TROUBLE), (144, Kind.REMINDER), (216, Kind.RECOVERY),
+        (0, NoticeType.TROUBLE), (24, NoticeType.RECOVERY), (48, NoticeType.TROUBLE), (72, NoticeType.RECOVERY),
+        (96, NoticeType.TROUBLE), (144, NoticeType.REMINDER), (216, NoticeType.RECOVERY),
     ]  # fmt: skip
 
 
@@ -105,50 +107,52 @@ def test_troubles_far_apart_are_each_told() -> None:
 
 
 def test_the_times_are_counted() -> None:
-    memory, times = Memory(), []
+    memory, times = ChannelMemory(), []
     for number, state in enumerate([FAILING, UP, FAILING, UP, FAILING]):
         memory, notice = decide_notice(seen(state), memory, states=USUAL, now=NOON + timedelta(hours=number))
         times.append(notice.times if notice else None)
     assert times == [1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("state", [State(name) for name in STATES])
-def test_a_channel_is_told_of_the_states_it_asks_for(state: State) -> None:
-    assert told([(0, state), (1, UP)], states=(state.value,)) == [(0, Kind.TROUBLE), (1, Kind.RECOVERY)]
+@pytest.mark.parametrize("state", [JobState(name) for name in STATES])
+def test_a_channel_is_told_of_the_states_it_asks_for(state: JobState) -> None:
+    assert told([(0, state), (1, UP)], states=(state.value,)) == [(0, NoticeType.TROUBLE), (1, NoticeType.RECOVERY)]
     others = tuple(name for name in STATES if name != state)
     assert told([(0, state), (1, UP)], states=others) == []
 
 
 def test_a_clock_that_was_years_ahead_silences_nobody() -> None:
-    ahead, _ = decide_notice(seen(FAILING), Memory(), states=USUAL, now=NOON + timedelta(days=3650))
+    ahead, _ = decide_notice(seen(FAILING), ChannelMemory(), states=USUAL, now=NOON + timedelta(days=3650))
     looks: list[Look] = [(0, FAILING), (23, FAILING)]
-    assert told(looks, memory=ahead) == [(23, Kind.REMINDER)]
+    assert told(looks, memory=ahead) == [(23, NoticeType.REMINDER)]
 
 
 def test_the_cause_is_the_failure_without_its_numbers() -> None:
-    short = cause_of(FAILING, Outcome.FAILED, "12 GiB are missing on disk 7")
+    short = trouble_cause(FAILING, Outcome.FAILED, "12 GiB are missing on disk 7")
     assert (
-        short == cause_of(LATE, Outcome.FAILED, "3 GiB are missing on disk 7") == "failed: 0 GiB are missing on disk 0"
+        short
+        == trouble_cause(LATE, Outcome.FAILED, "3 GiB are missing on disk 7")
+        == "failed: 0 GiB are missing on disk 0"
     )
-    assert cause_of(LATE, Outcome.WAITING, "disk away") == "late"
-    assert cause_of(FAILING, Outcome.REFUSED, "x") != cause_of(FAILING, Outcome.FAILED, "x")
+    assert trouble_cause(LATE, Outcome.WAITING, "disk away") == "late"
+    assert trouble_cause(FAILING, Outcome.REFUSED, "x") != trouble_cause(FAILING, Outcome.FAILED, "x")
 
 
-STATE = st.sampled_from(State)
+STATE = st.sampled_from(JobState)
 
 
 @given(st.lists(st.tuples(st.integers(0, 72), STATE, st.sampled_from(["a", "b"])), max_size=60))
-def test_each_end_has_a_beginning_and_no_end_comes_twice(steps: list[tuple[int, State, str]]) -> None:
+def test_each_end_has_a_beginning_and_no_end_comes_twice(steps: list[tuple[int, JobState, str]]) -> None:
     hours, looks = 0.0, list[Look]()
     for step, state, cause in steps:
         hours += step
         looks.append((hours, state, cause))
     open_now = False
     for _, kind in told(looks):
-        if kind is Kind.RECOVERY:
+        if kind is NoticeType.RECOVERY:
             assert open_now
-        open_now = kind is not Kind.RECOVERY
-        assert kind is not Kind.REMINDER or open_now
+        open_now = kind is not NoticeType.RECOVERY
+        assert kind is not NoticeType.REMINDER or open_now
     assert open_now or not looks or looks[-1][1] not in (FAILING, LATE)
 
 
@@ -194,7 +198,7 @@ def test_a_ping_comes_as_often_as_told_and_after_a_wrong_clock() -> None:
 
 def test_a_message_is_tried_more_and_more_seldom_and_given_up_after_a_week() -> None:
     now, waits = NOON, list[float]()
-    while again := next_try(len(waits) + 1, NOON, now):
+    while again := next_delivery(len(waits) + 1, NOON, now):
         waits.append((again - now).total_seconds())
         now = again
     assert waits[:6] == [60, 300, 900, 1800, 3600, 3600]
@@ -202,14 +206,14 @@ def test_a_message_is_tried_more_and_more_seldom_and_given_up_after_a_week() -> 
 
 
 def test_memory_of_long_ago_is_let_go() -> None:
-    old = Memory(earlier=tuple(NOON - timedelta(days=8 + n) for n in range(3)))
+    old = ChannelMemory(earlier=tuple(NOON - timedelta(days=8 + n) for n in range(3)))
     memory, notice = decide_notice(seen(FAILING), old, states=USUAL, now=NOON)
     assert memory.earlier == ()
     assert notice is not None
     assert notice.times == 1
-    assert replace(memory, trouble=None) == Memory()
+    assert replace(memory, trouble=None) == ChannelMemory()
 
 
 def test_a_disk_is_named_in_place_of_its_jobs() -> None:
-    assert seen(State.UP).name == "photos"
-    assert replace(seen(State.UP), called="disk red").name == "disk red"
+    assert seen(JobState.UP).name == "photos"
+    assert replace(seen(JobState.UP), called="disk red").name == "disk red"

@@ -5,36 +5,45 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from orchestrator.domain.due import JobPast, Owed, Past, Pause
+from orchestrator.domain.due import DueRun, JobHistory, JobPause, PastRun
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.window import Window
-from orchestrator.planners.queue import Queue, Turn, decide_turn
-from orchestrator.schedule.triggers import Calendar
+from orchestrator.domain.window import TimeWindow
+from orchestrator.planners.queue import QueueDecision, RunQueue, decide_queue
+from orchestrator.schedule.triggers import ZonedCalendar
 from tests.planners.two_years import job
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-CALENDAR = Calendar(ZoneInfo("Europe/Berlin"))
+CALENDAR = ZonedCalendar(ZoneInfo("Europe/Berlin"))
 
 
-def owed(name: str, ago: float = 1, **other: Any) -> Owed:
-    slot = NOW - ago * HOUR
-    return Owed(job=name, slot=slot, newest=slot, slots=1, why="", noted=slot, after_run=0, **other)
+def owed(name: str, ago: float = 1, **other: Any) -> DueRun:
+    scheduled_at = NOW - ago * HOUR
+    return DueRun(
+        job=name,
+        scheduled_at=scheduled_at,
+        newest=scheduled_at,
+        slots=1,
+        why="",
+        noted=scheduled_at,
+        after_run=0,
+        **other,
+    )
 
 
-def turn(*jobs: Job, owe: list[Owed] | None = None, **other: Any) -> Turn:
+def turn(*jobs: Job, owe: list[DueRun] | None = None, **other: Any) -> QueueDecision:
     usual: dict[str, Any] = {"running": {}, "paused": {}, "past": {}, "parallel": 2}
     debts = [owed(one.name) for one in jobs] if owe is None else owe
-    return decide_turn(Queue(jobs={one.name: one for one in jobs}, owed=debts, **{**usual, **other}), NOW, CALENDAR)
+    return decide_queue(RunQueue(jobs={one.name: one for one in jobs}, due=debts, **{**usual, **other}), NOW, CALENDAR)
 
 
-def begin(found: Turn) -> list[str]:
+def begin(found: QueueDecision) -> list[str]:
     return [each.job for each in found.begin]
 
 
-def whys(found: Turn) -> dict[str, str]:
-    return {each.owed.job: each.why for each in found.waiting}
+def whys(found: QueueDecision) -> dict[str, str]:
+    return {each.due.job: each.why for each in found.waiting}
 
 
 def test_the_oldest_begin_first_and_only_so_many() -> None:
@@ -78,7 +87,7 @@ def test_a_job_does_not_overtake_itself() -> None:
 
 def test_a_rest_holds_until_it_is_over() -> None:
     one = job("a", "every 60")
-    rest = Pause(job="a", since=NOW - HOUR, until=NOW + HOUR, why="lent")
+    rest = JobPause(job="a", since=NOW - HOUR, until=NOW + HOUR, why="lent")
     found = turn(one, paused={"a": rest})
     assert whys(found) == {"a": "paused until 2026-11-20 14:00: lent"}
     assert found.waiting[0].until == NOW + HOUR
@@ -87,11 +96,11 @@ def test_a_rest_holds_until_it_is_over() -> None:
 
 
 def test_runs_begin_only_within_their_window() -> None:
-    closed = replace(job("a", "every 60"), window=Window(begin=time(22), end=time(6)))
+    closed = replace(job("a", "every 60"), window=TimeWindow(begin=time(22), end=time(6)))
     found = turn(closed)
     assert whys(found) == {"a": "its window opens at 2026-11-20 22:00"}
     assert found.waiting[0].until == datetime(2026, 11, 20, 21, tzinfo=UTC)
-    assert begin(turn(replace(closed, window=Window(begin=time(12), end=time(14))))) == ["a"]
+    assert begin(turn(replace(closed, window=TimeWindow(begin=time(12), end=time(14))))) == ["a"]
 
 
 def test_a_try_that_waited_is_not_repeated_too_soon() -> None:
@@ -101,9 +110,9 @@ def test_a_try_that_waited_is_not_repeated_too_soon() -> None:
     assert begin(turn(job("a", "every 60"), owe=[replace(tried, not_before=NOW)])) == ["a"]
 
 
-def ended(outcome: Outcome) -> JobPast:
-    last = Past(id=1, begun=NOW, begun_why="", ended=NOW, outcome=outcome, why="no room")
-    return JobPast(last=last, last_ended=last)
+def ended(outcome: Outcome) -> JobHistory:
+    last = PastRun(id=1, begun=NOW, begun_why="", ended=NOW, outcome=outcome, why="no room")
+    return JobHistory(last=last, last_ended=last)
 
 
 def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
@@ -113,7 +122,7 @@ def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
     assert whys(turn(first, second, past={"first": ended(Outcome.DONE)})) == {
         "second": "waits for first, which is running"
     }
-    resting = Pause(job="first", since=NOW, until=None, why="")
+    resting = JobPause(job="first", since=NOW, until=None, why="")
     found = turn(first, second, past={"first": ended(Outcome.DONE)}, paused={"first": resting})
     assert whys(found) == {"first": "paused", "second": "waits for first, which owes a run"}
     failed = turn(first, second, owe=only, past={"first": ended(Outcome.FAILED)})
@@ -128,4 +137,4 @@ def test_a_chain_without_a_time_begins_when_it_is_owed() -> None:
 
 
 def test_what_is_owed_by_a_job_that_is_gone_is_left_alone() -> None:
-    assert turn(owe=[owed("gone")]) == Turn(begin=(), waiting=())
+    assert turn(owe=[owed("gone")]) == QueueDecision(begin=(), waiting=())

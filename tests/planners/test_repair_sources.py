@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.planners.repair_sources import DAMAGED, heal_pool
+from orchestrator.planners.repair_sources import DAMAGED, explain_pool_repair
 
 FAR = Host(name="backup")
 
@@ -24,7 +24,7 @@ JOBS = (NEAR, REMOTE, TREE, WATCH)
 def lines(name: str, pool: str = "tank", jobs: tuple[Job, ...] = JOBS) -> list[str]:
     return [
         line.removeprefix(f"{name}: ")
-        for line in heal_pool([DAMAGED + name, "advice: none"], jobs, Location(path=pool))
+        for line in explain_pool_repair([DAMAGED + name, "advice: none"], jobs, Location(path=pool))
     ]
 
 

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.mounts import Mounted, leads_to, outermost
+from orchestrator.domain.mounts import MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.planners.restore import (
-    Absent,
-    Found,
-    Fresh,
-    Holds,
+    DestinationAbsent,
+    DestinationNotDirectory,
+    DestinationOccupied,
+    DestinationState,
+    DestinationUnfinished,
     MoveAside,
-    NotDirectory,
-    Resume,
-    Unfinished,
+    ResumeRestore,
+    StartFresh,
     choose_point,
     decide_destination,
     refuse_mounts,
@@ -28,8 +28,8 @@ from orchestrator.planners.restore import (
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
 
 
-def point(taken: datetime) -> Point:
-    return Point(name=point_name(taken), taken=taken, tree=Location(path="/backup"), manifest=None)
+def point(taken: datetime) -> RestorePoint:
+    return RestorePoint(name=point_name(taken), taken=taken, tree=Location(path="/backup"), manifest=None)
 
 
 POINTS = [point(datetime(2026, 11, day, hour, tzinfo=UTC)) for day, hour in [(20, 2), (17, 2), (18, 2), (18, 14)]]
@@ -52,13 +52,13 @@ def refused(decision: object) -> Refusal:
 )
 def test_a_name_or_its_beginning_means_a_point(name: str | None, meant: str) -> None:
     chosen = choose_point(POINTS, point=name, at=None)
-    assert isinstance(chosen, Point)
+    assert isinstance(chosen, RestorePoint)
     assert chosen.name == meant
 
 
 def test_an_exact_name_that_begins_another_one_is_meant() -> None:
-    short = Point(name="daily", taken=NOW, tree=Location(path="/a"), manifest=None)
-    long = Point(name="daily-2", taken=NOW, tree=Location(path="/a"), manifest=None)
+    short = RestorePoint(name="daily", taken=NOW, tree=Location(path="/a"), manifest=None)
+    long = RestorePoint(name="daily-2", taken=NOW, tree=Location(path="/a"), manifest=None)
     assert choose_point([long, short], point="daily", at=None) == short
 
 
@@ -66,7 +66,7 @@ def test_a_beginning_of_several_lists_them() -> None:
     refusal = refused(choose_point(POINTS, point="2026-11-18", at=None))
     assert refusal.why == '2 restore points begin with "2026-11-18"'
     assert refusal.evidence == ("2026-11-18T020000Z", "2026-11-18T140000Z")
-    assert refusal.cure == "choose one, such as --point 2026-11-18T140000Z"
+    assert refusal.hint == "choose one, such as --point 2026-11-18T140000Z"
 
 
 def test_an_unknown_name_lists_the_nearest() -> None:
@@ -90,8 +90,8 @@ def test_an_instant_before_all_points_lists_the_oldest() -> None:
 
 
 def test_no_points_and_two_wishes_are_refused() -> None:
-    assert refused(choose_point([], point=None, at=None)).cure == "run the job first"
-    assert refused(choose_point(POINTS, point="latest", at=NOW)).cure == "tell one"
+    assert refused(choose_point([], point=None, at=None)).hint == "run the job first"
+    assert refused(choose_point(POINTS, point="latest", at=NOW)).hint == "tell one"
 
 
 @given(st.lists(st.integers(0, 9999), unique=True, max_size=9), st.integers(0, 9999))
@@ -102,33 +102,33 @@ def test_as_of_an_instant_is_never_later_and_misses_none(hours: list[int], hour:
     assert chosen == max(early, key=lambda each: each.taken) if early else isinstance(chosen, Refusal)
 
 
-def decide(found: Found, *, aside: bool = False, destination: str = "/srv/photos") -> object:
+def decide(found: DestinationState, *, aside: bool = False, destination: str = "/srv/photos") -> object:
     return decide_destination(
         found, job="photos", point="2026-11-18T020000Z", destination=destination, aside=aside, now=NOW
     )
 
 
-FULL = Holds(entries=2, examples=(b"a\xff", b"b"))
-OTHERS: list[Found] = [
-    Unfinished(job="photos", point="2026-11-17T020000Z"),
-    Unfinished(job="mail", point="2026-11-18T020000Z"),
+FULL = DestinationOccupied(entries=2, examples=(b"a\xff", b"b"))
+OTHERS: list[DestinationState] = [
+    DestinationUnfinished(job="photos", point="2026-11-17T020000Z"),
+    DestinationUnfinished(job="mail", point="2026-11-18T020000Z"),
     FULL,
-    NotDirectory(kind="a file"),
+    DestinationNotDirectory(kind="a file"),
 ]
 
 
 @pytest.mark.parametrize("aside", [False, True])
 def test_nothing_there_begins_and_ours_is_resumed(aside: bool) -> None:
-    assert decide(Absent(), aside=aside) == Fresh()
-    assert decide(Unfinished(job="photos", point="2026-11-18T020000Z"), aside=aside) == Resume()
+    assert decide(DestinationAbsent(), aside=aside) == StartFresh()
+    assert decide(DestinationUnfinished(job="photos", point="2026-11-18T020000Z"), aside=aside) == ResumeRestore()
 
 
 @pytest.mark.parametrize("found", OTHERS)
-def test_anything_else_is_moved_aside_only_when_told(found: Found) -> None:
+def test_anything_else_is_moved_aside_only_when_told(found: DestinationState) -> None:
     assert decide(found, aside=True, destination="/srv/photos/") == MoveAside(
         path="/srv/photos.aside-2026-11-20T023000Z"
     )
-    assert "--aside: what is there is renamed to /srv/photos.aside-2026-11-20T023000Z" in refused(decide(found)).cure
+    assert "--aside: what is there is renamed to /srv/photos.aside-2026-11-20T023000Z" in refused(decide(found)).hint
 
 
 def test_a_refusal_tells_what_is_there() -> None:
@@ -146,15 +146,15 @@ def test_a_refusal_tells_what_is_there() -> None:
         (f"/srv/photos holds 2 entries{ending}", ("a\\xff", "b")),
         (f"/srv/photos is a file{ending}", ()),
     ]
-    assert "holds 1 entry" in refused(decide(Holds(entries=1, examples=()))).why
+    assert "holds 1 entry" in refused(decide(DestinationOccupied(entries=1, examples=()))).why
 
 
 def test_the_root_cannot_be_moved_aside() -> None:
-    assert refused(decide(FULL, aside=True, destination="/")).cure == "give another destination"
+    assert refused(decide(FULL, aside=True, destination="/")).hint == "give another destination"
 
 
-def mounted(path: bytes, *, full: bool, wanted: bool) -> Mounted:
-    return Mounted(path=path, full=full, wanted=wanted)
+def mounted(path: bytes, *, full: bool, wanted: bool) -> MountPoint:
+    return MountPoint(path=path, full=full, wanted=wanted)
 
 
 def test_only_where_both_have_files_something_would_be_overwritten() -> None:
@@ -167,7 +167,7 @@ def test_only_where_both_have_files_something_would_be_overwritten() -> None:
 
 
 def test_what_is_mounted_lies_where() -> None:
-    assert list(outermost([b"b/c", b"a", b"b", b"a b", b"a/x/y", b"a"])) == [b"a b", b"a", b"b"]
-    assert [leads_to(path, [b"in/deep"]) for path in (b"in", b"in/deep", b"in/deep/er", b"inner", b"i")] == [
+    assert list(outermost_paths([b"b/c", b"a", b"b", b"a b", b"a/x/y", b"a"])) == [b"a b", b"a", b"b"]
+    assert [leads_to_mount(path, [b"in/deep"]) for path in (b"in", b"in/deep", b"in/deep/er", b"inner", b"i")] == [
         True, True, False, False, False,
     ]  # fmt: skip

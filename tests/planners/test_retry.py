@@ -23,18 +23,18 @@ from orchestrator.domain.errors import (
     TokenStale,
     Unexplained,
 )
-from orchestrator.domain.job import Retrying
+from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.retry import AT_ONCE, CAP, Again, GiveUp, decide_retry
+from orchestrator.planners.retry import AT_ONCE, CAP, GiveUp, RetryAfter, decide_retry
 
-RULES = Retrying(attempts=4, wait=Seconds(30), wait_at_most=Seconds(100))
+RULES = RetryRules(attempts=4, wait=Seconds(30), wait_at_most=Seconds(100))
 
 
 def outside(kind: type[OutsideError]) -> OutsideError:
     return kind("it broke", evidence=Evidence(lines=(), exits=(), last_words=()))
 
 
-def decide(error: OrchestratorError, **changed: Any) -> Again | GiveUp:
+def decide(error: OrchestratorError, **changed: Any) -> RetryAfter | GiveUp:
     told: dict[str, Any] = {
         "attempt": 1, "fruitless": 1, "rules": RULES, "jitter": 0.0, "seen_before": False, "least": Seconds(0),
     }  # fmt: skip
@@ -43,7 +43,7 @@ def decide(error: OrchestratorError, **changed: Any) -> Again | GiveUp:
 
 def waits(error: OrchestratorError, **changed: Any) -> float:
     decision = decide(error, **changed)
-    assert isinstance(decision, Again)
+    assert isinstance(decision, RetryAfter)
     return decision.wait
 
 
@@ -65,22 +65,22 @@ def test_a_broken_transfer_is_tried_again_later_and_later(kind: type[OutsideErro
 
 
 def test_progress_starts_the_waits_anew_and_is_not_counted() -> None:
-    assert decide(outside(StreamBroken), attempt=50, fruitless=0) == Again(
+    assert decide(outside(StreamBroken), attempt=50, fruitless=0) == RetryAfter(
         wait=Seconds(30), why="it got further: again in 30 s"
     )
-    assert decide(outside(StreamBroken), attempt=50, fruitless=1) == Again(
+    assert decide(outside(StreamBroken), attempt=50, fruitless=1) == RetryAfter(
         wait=Seconds(30), why="attempt 2 of 4: again in 30 s"
     )
 
 
 def test_one_attempt_means_one_attempt() -> None:
-    rules = Retrying(attempts=1)
+    rules = RetryRules(attempts=1)
     assert isinstance(decide(outside(StreamBroken), rules=rules, fruitless=0), GiveUp)
     assert isinstance(decide(outside(BaseGone), rules=rules, fruitless=0), GiveUp)
 
 
 def test_who_only_cleared_the_way_looks_again_at_once_and_not_for_ever() -> None:
-    rules, cleared = Retrying(attempts=1), LookAgain("ended a receive")
+    rules, cleared = RetryRules(attempts=1), LookAgain("ended a receive")
     assert [waits(cleared, rules=rules, fruitless=number) for number in (1, 2, AT_ONCE)] == [0, 0, 0]
     assert isinstance(decide(cleared, rules=rules, fruitless=AT_ONCE + 1), GiveUp)
 
@@ -98,7 +98,7 @@ def test_jitter_takes_up_to_half_off() -> None:
 
 @pytest.mark.parametrize("kind", [BaseGone, TokenStale])
 def test_a_changed_world_is_looked_at_at_once_three_times(kind: type[OutsideError]) -> None:
-    rules = Retrying(attempts=9)
+    rules = RetryRules(attempts=9)
     assert [waits(outside(kind), rules=rules, attempt=n, fruitless=n) for n in range(1, AT_ONCE + 1)] == [0, 0, 0]
     assert isinstance(decide(outside(kind), rules=rules, attempt=4, fruitless=4), GiveUp)
 
@@ -117,7 +117,7 @@ def test_an_unknown_failure_is_tried_once_more() -> None:
 def test_no_failure_is_tried_for_ever(
     kind: type[OutsideError], progress: list[bool], attempts: int, jitter: float
 ) -> None:
-    rules, fruitless = Retrying(attempts=attempts, wait=Seconds(30), wait_at_most=Seconds(900)), 0
+    rules, fruitless = RetryRules(attempts=attempts, wait=Seconds(30), wait_at_most=Seconds(900)), 0
     for attempt, progressed in enumerate(progress, start=1):
         fruitless = 0 if progressed else fruitless + 1
         decision = decide(outside(kind), attempt=attempt, fruitless=fruitless, rules=rules, jitter=jitter)

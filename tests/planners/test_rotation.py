@@ -7,47 +7,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.rotation import EXPECTS, WEEKDAYS, Base, RotationSet, Standing
+from orchestrator.domain.rotation import EXPECTS, WEEKDAYS, DiskState, IncrementBase, RotationSet
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.planners.rotation import (
-    Ask,
-    Member,
-    arrived,
-    ask,
-    forecast,
+    DiskRequest,
+    SetMember,
+    choose_disk,
+    describe_arrival,
+    describe_forecast,
+    describe_request,
+    explain_left_alone,
     judge_set,
-    left_alone,
     month_end,
-    request,
 )
 from tests.planners.rotation_world import NOW, disk, rotation
 
 DAY = Seconds(86400)
 
 
-def member(name: str, days: float | None = None, **more: Any) -> Member:
+def member(name: str, days: float | None = None, **more: Any) -> SetMember:
     """Filled so many days ago."""
     filled = None if days is None else NOW - timedelta(days=days)
     told = {"disk": disk(name), "filled": filled, "enrolled": NOW - timedelta(days=100), **more}
-    return Member(**told)
+    return SetMember(**told)
 
 
-def asked(found: Ask) -> tuple[str | None, list[str]]:
+def asked(found: DiskRequest) -> tuple[str | None, list[str]]:
     return found.disk.name if found.disk else None, [each.name for each in found.others]
 
 
 def test_the_oldest_is_asked_for_and_one_without_a_copy_first() -> None:
-    found = ask(rotation("a", "b", "c"), [member("a", 2), member("b", 16), member("c", 9)], NOW)
+    found = choose_disk(rotation("a", "b", "c"), [member("a", 2), member("b", 16), member("c", 9)], NOW)
     assert asked(found) == ("b", ["c", "a"])
     assert found.why == "its copy is the oldest"
-    found = ask(rotation("a", "b"), [member("a", 2), member("b")], NOW)
+    found = choose_disk(rotation("a", "b"), [member("a", 2), member("b")], NOW)
     assert (asked(found), found.why) == (("b", ["a"]), "it has no whole copy yet")
 
 
 def test_lost_and_retired_disks_are_not_asked_for() -> None:
-    gone = [member("a", 90, standing=Standing.LOST), member("b", 80, standing=Standing.RETIRED)]
-    assert asked(ask(rotation("a", "b", "c"), [*gone, member("c", 1)], NOW)) == ("c", [])
-    none = ask(rotation("a", "b"), gone, NOW)
+    gone = [member("a", 90, standing=DiskState.LOST), member("b", 80, standing=DiskState.RETIRED)]
+    assert asked(choose_disk(rotation("a", "b", "c"), [*gone, member("c", 1)], NOW)) == ("c", [])
+    none = choose_disk(rotation("a", "b"), gone, NOW)
     assert (asked(none), none.why) == ((None, []), "no disk of it can take a copy")
 
 
@@ -58,31 +58,31 @@ def test_lost_and_retired_disks_are_not_asked_for() -> None:
 def test_a_fixed_order_goes_round(filled: dict[str, float], wanted: str) -> None:
     declared = rotation("a", "b", "c", expect="fixed", order=("b", "c", "a"))
     members = [member(name, filled.get(name)) for name in "abc"]
-    gone = [member(name, days, standing=Standing.LOST) for name, days in filled.items() if name == "x"]
-    assert asked(ask(declared, [*members, *gone], NOW))[0] == wanted
+    gone = [member(name, days, standing=DiskState.LOST) for name, days in filled.items() if name == "x"]
+    assert asked(choose_disk(declared, [*members, *gone], NOW))[0] == wanted
 
 
 def test_by_weekday() -> None:
     declared = rotation("a", "b", expect="weekday")
     friday = member("b", 1, disk=disk("b", days=("friday",)))
-    assert ask(declared, [member("a"), friday], NOW).why == "today, friday, is its day"
+    assert choose_disk(declared, [member("a"), friday], NOW).why == "today, friday, is its day"
     monday = member("a", 9, disk=disk("a", days=("monday", "thursday")))
-    found = ask(declared, [monday, member("b")], NOW)
+    found = choose_disk(declared, [monday, member("b")], NOW)
     assert (asked(found), found.why) == (("a", ["b"]), "its day is monday")
-    none = ask(declared, [member("a"), member("b")], NOW)
+    none = choose_disk(declared, [member("a"), member("b")], NOW)
     assert (asked(none)[0], none.why) == (None, "no disk that can take a copy has a day")
 
 
 def test_one_disk_for_each_months_end() -> None:
     declared = rotation("a", "b", expect="month-end", keep_for=Seconds(60 * DAY))
-    found = ask(declared, [member("a", 45), member("b", 100)], NOW)
+    found = choose_disk(declared, [member("a", 45), member("b", 100)], NOW)
     assert (asked(found), found.why) == (("b", []), "the end of October 2026 is not on a disk yet")
-    assert left_alone(declared, member("a", 45), NOW) == "disk a is kept as it is until 2026-12-05"
-    done = ask(declared, [member("a", 45), member("b", 20)], NOW)
+    assert explain_left_alone(declared, member("a", 45), NOW) == "disk a is kept as it is until 2026-12-05"
+    done = choose_disk(declared, [member("a", 45), member("b", 20)], NOW)
     assert (asked(done)[0], done.why) == (None, "disk b holds the end of October 2026")
-    assert left_alone(declared, member("b", 20), NOW) == "", "a copy of this month's end may be finished"
-    assert left_alone(rotation("a", expect="month-end"), member("a", 45), NOW) == ""
-    assert left_alone(declared, member("a"), NOW) == ""
+    assert explain_left_alone(declared, member("b", 20), NOW) == "", "a copy of this month's end may be finished"
+    assert explain_left_alone(rotation("a", expect="month-end"), member("a", 45), NOW) == ""
+    assert explain_left_alone(declared, member("a"), NOW) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_when_a_month_ends(now: tuple[int, ...], end: tuple[int, ...]) -> None:
 def test_each_disk_is_overdue_by_its_name() -> None:
     declared = rotation("a", "b", "c", "d", fresh_within=7 * DAY, each_within=30 * DAY)
     members = [
-        member("a", 2), member("b", 41, place="office"), member("c", 99, standing=Standing.LOST),
+        member("a", 2), member("b", 41, place="office"), member("c", 99, standing=DiskState.LOST),
         member("d", None, enrolled=NOW - timedelta(days=31), here=True, place="attached"),
         member("e", None, enrolled=None),
     ]  # fmt: skip
@@ -128,37 +128,41 @@ def test_too_many_members_at_home() -> None:
     assert told == "all members of the set offsite are here (a, b, c): 1 disk at least should be away"
     told = judge_set(rotation("a", "b", "c", away_at_least=2), [*here, member("c")], NOW).all_here
     assert told == "2 members of the set offsite are here (a, b): 2 disks at least should be away"
-    assert judge_set(declared, [member("a", standing=Standing.LOST, here=True)], NOW).all_here == ""
+    assert judge_set(declared, [member("a", standing=DiskState.LOST, here=True)], NOW).all_here == ""
 
 
 def test_the_request_names_the_disk_the_others_and_the_age() -> None:
     declared = rotation("a", "b", "c", fresh_within=7 * DAY)
     members = [member("a", 9), member("b", 16, disk=disk("b", note="blue")), member("c", 12)]
-    told = request(declared, ask(declared, members, NOW), judge_set(declared, members, NOW), NOW)
+    told = describe_request(declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW)
     assert told == (
         "Please plug in disk b (blue): its copy is the oldest. c or a are also accepted."
         " Newest whole copy on this set: 9 d old (limit 7 d)."
     )
-    here = request(declared, ask(declared, members, NOW), judge_set(declared, members, NOW), NOW, {"b"})
+    here = describe_request(
+        declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW, {"b"}
+    )
     assert here.startswith("Asked for, and plugged in, is disk b (blue): its copy is the oldest.")
     few = [member("a"), member("b")]
-    told = request(rotation("a", "b"), ask(declared, few, NOW), judge_set(rotation("a", "b"), few, NOW), NOW)
+    told = describe_request(
+        rotation("a", "b"), choose_disk(declared, few, NOW), judge_set(rotation("a", "b"), few, NOW), NOW
+    )
     assert told.endswith("b is also accepted. Newest whole copy on this set: never made.")
-    nobody = ask(declared, [], NOW)
-    assert request(declared, nobody, judge_set(declared, [], NOW), NOW) == (
+    nobody = choose_disk(declared, [], NOW)
+    assert describe_request(declared, nobody, judge_set(declared, [], NOW), NOW) == (
         "The set offsite asks for no disk: it has no disk yet."
     )
 
 
 def test_an_unexpected_member_is_accepted_and_told() -> None:
-    found = ask(rotation("a", "b"), [member("a", 1), member("b", 5)], NOW)
-    assert arrived(disk("b"), found) == "disk b is plugged in"
-    assert arrived(disk("a"), found) == "disk a is plugged in, expected was b; going on with a"
-    assert arrived(disk("a"), Ask(disk=None, others=(), why="")) == "disk a is plugged in"
+    found = choose_disk(rotation("a", "b"), [member("a", 1), member("b", 5)], NOW)
+    assert describe_arrival(disk("b"), found) == "disk b is plugged in"
+    assert describe_arrival(disk("a"), found) == "disk a is plugged in, expected was b; going on with a"
+    assert describe_arrival(disk("a"), DiskRequest(disk=None, others=(), why="")) == "disk a is plugged in"
 
 
-def base(**more: Any) -> Base:
-    return Base(
+def base(**more: Any) -> IncrementBase:
+    return IncrementBase(
         **{"dataset": "tank/x", "snapshot": True, "bookmark": True, "kept": None, "whole": Bytes(3 << 30), **more}
     )
 
@@ -175,16 +179,16 @@ def base(**more: Any) -> Base:
         ([base(bookmark=False, snapshot=False, whole=None)], "needs a re-seed of unknown size (tank/x): it must be approved"),
     ],
 )  # fmt: skip
-def test_the_forecast(bases: list[Base], told: str) -> None:
-    assert forecast(disk(content="zfs"), bases) == told
-    assert forecast(disk(), bases) == "files that changed"
-    assert forecast(disk(), bases, new=True) == "a full copy: there is none yet"
+def test_the_forecast(bases: list[IncrementBase], told: str) -> None:
+    assert describe_forecast(disk(content="zfs"), bases) == told
+    assert describe_forecast(disk(), bases) == "files that changed"
+    assert describe_forecast(disk(), bases, new=True) == "a full copy: there is none yet"
 
 
 MEMBERS = st.lists(
     st.builds(
         member, st.sampled_from("abcd"), st.none() | st.floats(0, 400), here=st.booleans(),
-        standing=st.sampled_from(Standing), enrolled=st.just(NOW - timedelta(days=400)),
+        standing=st.sampled_from(DiskState), enrolled=st.just(NOW - timedelta(days=400)),
     ),
     unique_by=lambda each: each.disk.name,
 )  # fmt: skip
@@ -198,17 +202,19 @@ SETS = st.builds(
 
 
 @given(SETS, MEMBERS)
-def test_every_active_member_is_asked_for_accepted_or_left_alone(declared: RotationSet, members: list[Member]) -> None:
-    found = ask(declared, members, NOW)
+def test_every_active_member_is_asked_for_accepted_or_left_alone(
+    declared: RotationSet, members: list[SetMember]
+) -> None:
+    found = choose_disk(declared, members, NOW)
     named = [each.name for each in (*found.others, *([found.disk] if found.disk else []))]
-    alone = {each.disk.name for each in members if left_alone(declared, each, NOW)}
-    active = {each.disk.name for each in members if each.standing is Standing.ACTIVE}
+    alone = {each.disk.name for each in members if explain_left_alone(declared, each, NOW)}
+    active = {each.disk.name for each in members if each.standing is DiskState.ACTIVE}
     assert sorted(named) == sorted(active - alone)
-    assert request(declared, found, judge_set(declared, members, NOW), NOW)
+    assert describe_request(declared, found, judge_set(declared, members, NOW), NOW)
 
 
 @given(SETS, MEMBERS, st.floats(0, 1000))
-def test_with_time_alone_nothing_gets_better(declared: RotationSet, members: list[Member], days: float) -> None:
+def test_with_time_alone_nothing_gets_better(declared: RotationSet, members: list[SetMember], days: float) -> None:
     now = judge_set(declared, members, NOW)
     later = judge_set(declared, members, NOW + timedelta(days=days))
     assert not now.late or later.late
@@ -220,8 +226,8 @@ def test_a_three_disk_rotation_over_a_quarter_takes_them_in_turn() -> None:
     filled: dict[str, datetime | None] = dict.fromkeys("abc")
     turns, now = [], NOW
     for _ in range(13):
-        members = [Member(disk=disk(name), filled=filled[name], enrolled=NOW) for name in "abc"]
-        chosen = ask(declared, members, now).disk
+        members = [SetMember(disk=disk(name), filled=filled[name], enrolled=NOW) for name in "abc"]
+        chosen = choose_disk(declared, members, now).disk
         assert chosen is not None
         assert judge_set(declared, members, now).overdue == {}
         assert judge_set(declared, members, now).late == ""
@@ -230,6 +236,6 @@ def test_a_three_disk_rotation_over_a_quarter_takes_them_in_turn() -> None:
         now += timedelta(days=7)
     assert turns == list("abc" * 4 + "a")
     now += timedelta(days=2)
-    members = [Member(disk=disk(name), filled=filled[name], enrolled=NOW) for name in "abc"]
+    members = [SetMember(disk=disk(name), filled=filled[name], enrolled=NOW) for name in "abc"]
     assert list(judge_set(declared, members, now).overdue) == ["b"]
     assert WEEKDAYS[NOW.weekday()] == "friday"

@@ -2,34 +2,34 @@
 
 from datetime import UTC, datetime, timedelta
 
-from orchestrator.domain.rotation import Snooze
+from orchestrator.domain.rotation import DiskSnooze
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.rotation import Member, ask, judge_set
+from orchestrator.planners.rotation import SetMember, choose_disk, judge_set
 from tests.planners.rotation_world import NOW, disk, rotation
 
-SNOOZED = Snooze(since=NOW, until=NOW + timedelta(days=14), note="at a friend's")
+SNOOZED = DiskSnooze(since=NOW, until=NOW + timedelta(days=14), note="at a friend's")
 
 
 def test_a_disk_that_nobody_waits_for_is_neither_late_nor_asked_for_until_its_time_is_over() -> None:
     pair = rotation("red", "blue", each_within=Seconds(86400 * 7))
-    red = Member(disk=disk("red"), filled=NOW - timedelta(days=30), enrolled=NOW, snooze=SNOOZED)
-    blue = Member(disk=disk("blue"), filled=NOW - timedelta(days=1), enrolled=NOW)
-    health, asked = judge_set(pair, (red, blue), NOW), ask(pair, (red, blue), NOW)
+    red = SetMember(disk=disk("red"), filled=NOW - timedelta(days=30), enrolled=NOW, snooze=SNOOZED)
+    blue = SetMember(disk=disk("blue"), filled=NOW - timedelta(days=1), enrolled=NOW)
+    health, asked = judge_set(pair, (red, blue), NOW), choose_disk(pair, (red, blue), NOW)
     assert (dict(health.overdue), asked.disk, asked.others) == ({}, blue.disk, (red.disk,))
     assert health.sleeping == ("nobody waits for disk red until 2026-12-04 12:00: at a friend's",)
     later = NOW + timedelta(days=14)
-    health, asked = judge_set(pair, (red, blue), later), ask(pair, (red, blue), later)
+    health, asked = judge_set(pair, (red, blue), later), choose_disk(pair, (red, blue), later)
     assert (list(health.overdue), asked.disk, health.sleeping) == (["red", "blue"], red.disk, ())
 
 
 def test_where_nobody_waits_for_any_disk_one_is_asked_for_all_the_same() -> None:
-    red = Member(disk=disk("red"), filled=None, enrolled=NOW, snooze=SNOOZED)
-    assert ask(rotation("red"), (red,), NOW).disk == red.disk
+    red = SetMember(disk=disk("red"), filled=None, enrolled=NOW, snooze=SNOOZED)
+    assert choose_disk(rotation("red"), (red,), NOW).disk == red.disk
 
 
 def test_a_disk_that_nobody_waits_for_does_not_make_its_set_fresh() -> None:
     one = rotation("red", fresh_within=Seconds(86400))
-    red = Member(disk=disk("red"), filled=NOW - timedelta(days=3), enrolled=NOW, snooze=SNOOZED)
+    red = SetMember(disk=disk("red"), filled=NOW - timedelta(days=3), enrolled=NOW, snooze=SNOOZED)
     assert "3 d old" in judge_set(one, (red,), NOW).late
 
 
@@ -44,8 +44,8 @@ def test_a_quarter_with_three_disks_of_which_one_stays_away() -> None:
     came: list[str] = []
     for day in range(91):
         now = begun + timedelta(days=day)
-        members = [Member(disk=each, filled=filled[each.name], enrolled=begun) for each in three.disks]
-        health, asked = judge_set(three, members, now), ask(three, members, now)
+        members = [SetMember(disk=each, filled=filled[each.name], enrolled=begun) for each in three.disks]
+        health, asked = judge_set(three, members, now), choose_disk(three, members, now)
         assert (health.late, health.all_here) == ("", ""), "some disk is fresh all the time"
         for name in health.overdue:
             first.setdefault(name, day)

@@ -35,21 +35,23 @@ def lived(zone: str, *, steps: bool, seed: int, end: datetime = END) -> Machine:
 
 def spans(machine: Machine, name: str) -> list[tuple[datetime, datetime]]:
     """What was served of a job, as (first slot, last slot), by the clock and by hand; what is owed at the end too."""
-    found = [(owed.slot, owed.newest) for owed, _ in machine.concluded if owed.job == name]
+    found = [(due_run.scheduled_at, due_run.newest) for due_run, _ in machine.concluded if due_run.job == name]
     found += [(after + timedelta(microseconds=1), until) for job_, after, until in machine.by_hand if job_ == name]
-    return sorted(found + [(owed.slot, owed.newest) for owed in machine.owed.values() if owed.job == name])
+    return sorted(
+        found + [(due_run.scheduled_at, due_run.newest) for due_run in machine.due.values() if due_run.job == name]
+    )
 
 
 def counted(machine: Machine, name: str, fields: str, zone: str) -> tuple[list[datetime], list[datetime]]:
     """Slots that nobody served, and slots that were served more than once."""
     held, at = spans(machine, name), 0
     never, twice = [], []
-    for slot in promised(fields, ZoneInfo(zone), BEGIN, min(END, machine.highest) - SETTLED):
-        while at < len(held) and held[at][1] < slot:
+    for scheduled_at in promised(fields, ZoneInfo(zone), BEGIN, min(END, machine.highest) - SETTLED):
+        while at < len(held) and held[at][1] < scheduled_at:
             at += 1
-        times = sum(begin <= slot <= end for begin, end in held[at : at + 3])
-        never += [slot] if times == 0 else []
-        twice += [slot] if times > 1 else []
+        times = sum(begin <= scheduled_at <= end for begin, end in held[at : at + 3])
+        never += [scheduled_at] if times == 0 else []
+        twice += [scheduled_at] if times > 1 else []
     return never, twice
 
 
@@ -60,7 +62,7 @@ def test_each_promised_run_once_and_none_twice(zone: str, steps: bool) -> None:
     exact = FIXED | {"daily": "30 2 * * *", "later": "0 3 * * *"} | ({} if steps else STARRED)
     for name, fields in exact.items():
         assert counted(machine, name, fields, zone) == ([], []), name
-        assert sum(owed.job == name for owed, _ in machine.concluded) > 20, name
+        assert sum(due_run.job == name for due_run, _ in machine.concluded) > 20, name
     assert_no_run_is_for_nothing(machine, set(exact))
     assert_others_keep_going(machine)
 
@@ -69,10 +71,10 @@ def assert_no_run_is_for_nothing(machine: Machine, names: set[str]) -> None:
     """Of all tries for one slot only the last one ended well: no slot is run for again once it is served."""
     ends = {run.id: run for runs in machine.runs.values() for run in runs}
     done: set[tuple[str, datetime]] = set()
-    for owed, run in machine.begun:
-        key = (owed.job, owed.newest)
+    for due_run, run in machine.begun:
+        key = (due_run.job, due_run.newest)
         assert key not in done, key
-        if owed.job in names and ends[run.id].well:
+        if due_run.job in names and ends[run.id].well:
             done.add(key)
 
 
@@ -94,7 +96,7 @@ def assert_others_keep_going(machine: Machine) -> None:
 
 def test_what_was_missed_says_why() -> None:
     machine = lived("Europe/Berlin", steps=True, seed=2, end=BEGIN + timedelta(days=120))
-    told = {owed.why.partition(" from ")[0] for owed, _ in machine.concluded if owed.why.startswith("late: ")}
+    told = {due_run.why.partition(" from ")[0] for due_run, _ in machine.concluded if due_run.why.startswith("late: ")}
     assert told >= {
         "late: the machine was off",
         "late: the machine slept",

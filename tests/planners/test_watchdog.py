@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.job import Hooks, Pipe, Retrying
+from orchestrator.domain.job import JobHooks, PipeOptions, RetryRules
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.vitals import Vitals
-from orchestrator.planners.watchdog import lives, patience
+from orchestrator.domain.vitals import ProcessActivity
+from orchestrator.planners.watchdog import shows_activity, silence_limit
 from tests.planners.two_years import job
 
 MINUTE = 60
 
 
-def seen(pid: int = 1, worked: float = 0, moved: int | None = 0) -> Vitals:
-    return Vitals(pid=pid, processor_s=worked, moved=moved)
+def seen(pid: int = 1, worked: float = 0, moved: int | None = 0) -> ProcessActivity:
+    return ProcessActivity(pid=pid, processor_s=worked, moved=moved)
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ def seen(pid: int = 1, worked: float = 0, moved: int | None = 0) -> Vitals:
         (seen(moved=None), False),
     ],
 )
-def test_a_sign_of_life_is_work_or_bytes_or_a_new_process(after: Vitals, life: bool) -> None:
-    assert lives((seen(),), (after,), 30) is life
+def test_a_sign_of_life_is_work_or_bytes_or_a_new_process(after: ProcessActivity, life: bool) -> None:
+    assert shows_activity((seen(),), (after,), 30) is life
 
 
 def test_a_process_that_has_gone_is_no_sign_of_life() -> None:
-    assert not lives((seen(1), seen(2, worked=9)), (seen(1),), 30)
+    assert not shows_activity((seen(1), seen(2, worked=9)), (seen(1),), 30)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_a_process_that_has_gone_is_no_sign_of_life() -> None:
 def test_patience_outlasts_every_wait_that_a_run_may_have(stall: int, wait: int, hook: int, minutes: int) -> None:
     one = replace(
         job("a", None),
-        pipe=Pipe(stall_after=Seconds(stall * MINUTE)),
-        retry=Retrying(wait_at_most=Seconds(wait * MINUTE)),
-        hooks=Hooks(timeout=Seconds(hook * MINUTE)),
+        pipe=PipeOptions(stall_after=Seconds(stall * MINUTE)),
+        retry=RetryRules(wait_at_most=Seconds(wait * MINUTE)),
+        hooks=JobHooks(timeout=Seconds(hook * MINUTE)),
     )
-    assert patience(one) == Seconds(minutes * MINUTE)
+    assert silence_limit(one) == Seconds(minutes * MINUTE)

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from zoneinfo import ZoneInfo
 
-from orchestrator.domain.due import Absence, Anchor, Away, JobPast, Owed, Past
+from orchestrator.domain.due import Downtime, DowntimeCause, DueRun, JobHistory, PastRun, ScheduleAnchor
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.run import Outcome
-from orchestrator.planners.due import Facts, decide_due
-from orchestrator.planners.queue import Queue, decide_turn
-from orchestrator.schedule.triggers import Calendar
+from orchestrator.planners.due import DueFacts, decide_due
+from orchestrator.planners.queue import RunQueue, decide_queue
+from orchestrator.schedule.triggers import ZonedCalendar
 
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 END = BEGIN + timedelta(days=731)
@@ -34,7 +34,7 @@ def job(name: str, schedule: str | None, *, place: str = "", after: tuple[str, .
 class Going:
     """A run that goes on. `ends` in true time."""
 
-    run: Past
+    run: PastRun
     ends: datetime
     outcome: Outcome
 
@@ -50,15 +50,15 @@ class Machine:
     end: datetime = END
     true: datetime = BEGIN
     off: timedelta = NONE
-    anchors: dict[str, Anchor] = field(default_factory=dict)
-    owed: dict[str, Owed] = field(default_factory=dict)
-    past: dict[str, JobPast] = field(default_factory=dict)
-    runs: dict[str, list[Past]] = field(default_factory=dict)
+    anchors: dict[str, ScheduleAnchor] = field(default_factory=dict)
+    due: dict[str, DueRun] = field(default_factory=dict)
+    past: dict[str, JobHistory] = field(default_factory=dict)
+    runs: dict[str, list[PastRun]] = field(default_factory=dict)
     going: dict[str, Going] = field(default_factory=dict)
-    absences: list[Absence] = field(default_factory=list)
-    concluded: list[tuple[Owed, str]] = field(default_factory=list)
+    absences: list[Downtime] = field(default_factory=list)
+    concluded: list[tuple[DueRun, str]] = field(default_factory=list)
     by_hand: list[tuple[str, datetime, datetime]] = field(default_factory=list)
-    begun: list[tuple[Owed, Past]] = field(default_factory=list)
+    begun: list[tuple[DueRun, PastRun]] = field(default_factory=list)
     numbers: int = 0
     highest: datetime = BEGIN
 
@@ -69,7 +69,7 @@ class Machine:
 
     def live(self) -> None:
         """From the beginning to the end."""
-        calendar = Calendar(self.zone)
+        calendar = ZonedCalendar(self.zone)
         while self.true < self.end:
             self._happens()
             self._ends()
@@ -80,41 +80,44 @@ class Machine:
     def _happens(self) -> None:
         draw = self.chance.random()
         if draw < 0.002:
-            self._away(Away.OFF, timedelta(hours=self.chance.expovariate(1 / 20)))
+            self._away(DowntimeCause.OFF, timedelta(hours=self.chance.expovariate(1 / 20)))
         elif draw < 0.006:
-            self._away(Away.SLEPT, timedelta(hours=self.chance.expovariate(1 / 8)))
+            self._away(DowntimeCause.SLEPT, timedelta(hours=self.chance.expovariate(1 / 8)))
         elif draw < 0.008:
-            self._away(Away.STOPPED, timedelta(minutes=self.chance.expovariate(1 / 90)))
+            self._away(DowntimeCause.STOPPED, timedelta(minutes=self.chance.expovariate(1 / 90)))
         elif draw < 0.010 and self.steps:
             self._set(timedelta(minutes=self.chance.uniform(-170, 170)))
         elif draw < 0.016:
             self._run_by_hand(self.chance.choice(self.jobs))
 
-    def _away(self, away: Away, long: timedelta) -> None:
+    def _away(self, away: DowntimeCause, long: timedelta) -> None:
         """What is cut by the end of the machine or of the daemon ends interrupted; a machine that sleeps goes on later."""
         begun = self.wall
         for name in list(self.going):
-            if away is Away.SLEPT:
+            if away is DowntimeCause.SLEPT:
                 self.going[name].ends += long
             else:
                 self._end(name, Outcome.INTERRUPTED)
         self.true += long
-        self.absences = [*self.absences[-9:], Absence(away=away, begun=begun, ended=self.wall)]
+        self.absences = [*self.absences[-9:], Downtime(away=away, begun=begun, ended=self.wall)]
 
     def _set(self, by: timedelta) -> None:
         """Somebody sets the clock; it stays within three hours of the truth."""
         if abs(self.off + by) < timedelta(hours=2, minutes=55):
             if by > NONE:
-                self.absences = [*self.absences[-9:], Absence(away=Away.SET, begun=self.wall, ended=self.wall + by)]
+                self.absences = [
+                    *self.absences[-9:],
+                    Downtime(away=DowntimeCause.SET, begun=self.wall, ended=self.wall + by),
+                ]
             self.off += by
 
     def _run_by_hand(self, one: Job) -> None:
         if one.name not in self.going:
             self._begin(one, "by hand", Outcome.FAILED if self.chance.random() < 0.3 else Outcome.DONE)
 
-    def _begin(self, one: Job, why: str, outcome: Outcome) -> Past:
+    def _begin(self, one: Job, why: str, outcome: Outcome) -> PastRun:
         self.numbers += 1
-        run = Past(id=self.numbers, begun=self.wall, begun_why=why, ended=None, outcome=None, why="")
+        run = PastRun(id=self.numbers, begun=self.wall, begun_why=why, ended=None, outcome=None, why="")
         self.runs.setdefault(one.name, []).append(run)
         takes = timedelta(minutes=self.chance.expovariate(1 / 25))
         self.going[one.name] = Going(run=run, ends=self.true + takes, outcome=outcome)
@@ -132,45 +135,47 @@ class Machine:
         self._remember(name)
 
     def _remember(self, name: str) -> None:
-        runs, before = self.runs[name], self.past.get(name, JobPast())
+        runs, before = self.runs[name], self.past.get(name, JobHistory())
         last = runs[-1]
-        self.past[name] = JobPast(
+        self.past[name] = JobHistory(
             last=last,
             last_ended=last if last.outcome else before.last_ended,
             last_well=last if last.well else before.last_well,
         )
 
-    def _known(self) -> dict[str, JobPast]:
+    def _known(self) -> dict[str, JobHistory]:
         found = dict(self.past)
-        for name, owed in self.owed.items():
-            since = tuple(run for run in self.runs.get(name, [])[-20:] if run.id > owed.after_run)
+        for name, due_run in self.due.items():
+            since = tuple(run for run in self.runs.get(name, [])[-20:] if run.id > due_run.after_run)
             if since:
                 found[name] = replace(found[name], since=since)
         return found
 
-    def _look(self, calendar: Calendar) -> None:
+    def _look(self, calendar: ZonedCalendar) -> None:
         past = self._known()
-        facts = Facts(anchors=self.anchors, owed=self.owed, past=past, absences=tuple(self.absences))
+        facts = DueFacts(anchors=self.anchors, due=self.due, past=past, absences=tuple(self.absences))
         due = decide_due(self.jobs, facts, self.wall, calendar)
-        rows = {owed.job for owed in due.owed}
+        rows = {due_run.job for due_run in due.due}
         for anchor in due.anchors:
             before = self.anchors.get(anchor.job)
             if before and before.at < anchor.at and anchor.job not in rows and anchor.at != self.wall:
                 self.by_hand.append((anchor.job, before.at, anchor.at))
             self.anchors[anchor.job] = anchor
         for over in due.over:
-            self.concluded.append((self.owed.pop(over.job), over.why))
-        for owed in due.owed:
-            before_row = self.owed.get(owed.job)
-            if before_row and owed.slot > before_row.newest:  # the run that goes on was for what was owed until now
+            self.concluded.append((self.due.pop(over.job), over.why))
+        for due_run in due.due:
+            before_row = self.due.get(due_run.job)
+            if (
+                before_row and due_run.scheduled_at > before_row.newest
+            ):  # the run that goes on was for what was owed until now
                 self.concluded.append((before_row, "its run goes on"))
-            self.owed[owed.job] = owed
+            self.due[due_run.job] = due_run
         self._turn(calendar, past)
 
-    def _turn(self, calendar: Calendar, past: dict[str, JobPast]) -> None:
+    def _turn(self, calendar: ZonedCalendar, past: dict[str, JobHistory]) -> None:
         jobs = {one.name: one for one in self.jobs}
         running = {name: jobs[name].target.name for name in self.going}
-        queue = Queue(jobs=jobs, owed=tuple(self.owed.values()), running=running, paused={}, past=past, parallel=3)
-        for owed in decide_turn(queue, self.wall, calendar).begin:
+        queue = RunQueue(jobs=jobs, due=tuple(self.due.values()), running=running, paused={}, past=past, parallel=3)
+        for due_run in decide_queue(queue, self.wall, calendar).begin:
             outcome = Outcome.WAITING if self.chance.random() < 0.1 else Outcome.DONE
-            self.begun.append((owed, self._begin(jobs[owed.job], owed.why, outcome)))
+            self.begun.append((due_run, self._begin(jobs[due_run.job], due_run.why, outcome)))

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from orchestrator.process import meter
-from orchestrator.process.meter import Member, Silence, living, members
+from orchestrator.process.meter import GroupProcess, StallDetector, group_processes, living_processes
 from tests.process.pipelines import until
 
 
@@ -13,24 +13,24 @@ def test_children_and_odd_names_are_found() -> None:
     odd = "import ctypes, os\nctypes.CDLL(None).prctl(15, b') R 1 (x')\nos.fork()\nos.read(0, 1)"
     process = subprocess.Popen([sys.executable, "-S", "-c", odd], stdin=subprocess.PIPE, start_new_session=True)
     try:
-        assert until(lambda: len(living({process.pid})) == 2)
-        assert process.pid in {member.pid for member in members({process.pid})}
-        assert all(member.moved is not None for member in members({process.pid}))
+        assert until(lambda: len(living_processes({process.pid})) == 2)
+        assert process.pid in {member.pid for member in group_processes({process.pid})}
+        assert all(member.moved is not None for member in group_processes({process.pid}))
     finally:
         process.communicate(b"xx")
-    assert until(lambda: members({process.pid}) == ())
+    assert until(lambda: group_processes({process.pid}) == ())
 
 
 def test_the_dead_are_members_and_not_living() -> None:
     process = subprocess.Popen(["true"], start_new_session=True)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert [member.state for member in members({process.pid})] == ["Z"]
-    assert living({process.pid}) == ()
+    assert [member.state for member in group_processes({process.pid})] == ["Z"]
+    assert living_processes({process.pid}) == ()
     process.wait()
 
 
 def test_what_may_not_be_known_is_none() -> None:
-    assert Member(pid=2**22 + 1, state="S", processor_ticks=0).moved is None
+    assert GroupProcess(pid=2**22 + 1, state="S", processor_ticks=0).moved is None
 
 
 class World:
@@ -45,8 +45,8 @@ class World:
         return {7: (self.moved, self.ticks)}
 
 
-def silence(world: World, after: float) -> Silence:
-    class Told(Silence):
+def silence(world: World, after: float) -> StallDetector:
+    class Told(StallDetector):
         def _look(self) -> dict[int, tuple[int | None, int]]:
             return world.look()
 

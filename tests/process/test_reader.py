@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.errors import OrchestratorError, Retry
+from orchestrator.domain.errors import OrchestratorError, RetryClass
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process import executor
-from orchestrator.process.executor import Broken, Forbidden, Reader, Records, Stop, StopReason, Writer, broken
+from orchestrator.process.executor import (
+    Forbidden,
+    PipelineFailed,
+    Reader,
+    Records,
+    StopReason,
+    StopRequest,
+    Writer,
+    pipeline_failure,
+)
 from tests.process.pipelines import open_descriptors, python, reads, runs, sh, until, writes
 
 
@@ -50,7 +59,7 @@ def test_what_changes_things_is_refused(key: type[Reader], tmp_path: Path) -> No
         with pytest.raises(Forbidden):
             key().records(pipeline)
         assert isinstance(refused.value, OrchestratorError)
-        assert refused.value.retry is Retry.NEVER
+        assert refused.value.retry is RetryClass.NEVER
     assert not mark.exists()
 
 
@@ -62,7 +71,7 @@ def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.Monk
     result = Reader().read(pipeline)
     assert (result.exits, result.culprit) == ((None, 127), 1)
     assert result.last_words == ("", "no-such-program: command not found")
-    with pytest.raises(Broken) as failed:
+    with pytest.raises(PipelineFailed) as failed:
         list(Reader().records(pipeline))
     assert failed.value.evidence.exits == (None, 127)
     assert "command not found" in str(failed.value)
@@ -145,11 +154,11 @@ def test_a_reading_ends_at_its_timeout() -> None:
 
 
 def test_a_reading_hears_the_stop() -> None:
-    stop = Stop()
+    stop = StopRequest()
     reader = Reader(stop=stop)
     threading.Timer(0.1, stop.request, ["signal 15"]).start()
     assert reader.read(reads(("sleep", "300"))).stopped is StopReason.STOPPED
-    with pytest.raises(Broken, match="stopped"):
+    with pytest.raises(PipelineFailed, match="stopped"):
         list(reader.records(reads(("sleep", "300"))))
 
 
@@ -174,7 +183,7 @@ def test_records_come_while_the_program_still_runs() -> None:
 
 def test_records_of_a_failing_stage_raise_at_the_end() -> None:
     seen: list[bytes] = []
-    with pytest.raises(Broken) as failed:
+    with pytest.raises(PipelineFailed) as failed:
         seen.extend(Reader().records(reads(sh("echo a; echo b; echo no >&2; exit 4"), ("cat",)), separator=b"\n"))
     assert seen == [b"a", b"b"]
     evidence = failed.value.evidence
@@ -184,7 +193,7 @@ def test_records_of_a_failing_stage_raise_at_the_end() -> None:
 
 
 def test_an_empty_answer_of_a_failing_stage_raises() -> None:
-    with pytest.raises(Broken), Reader().records(reads(("false",))) as records:
+    with pytest.raises(PipelineFailed), Reader().records(reads(("false",))) as records:
         assert list(records) == []
 
 
@@ -223,7 +232,7 @@ def test_records_need_constant_memory() -> None:
 
 def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "LONGEST_RECORD", 1 << 20)
-    with pytest.raises(Broken, match="too much output"):
+    with pytest.raises(PipelineFailed, match="too much output"):
         list(Reader().records(reads(("cat", "/dev/zero")), separator=b"\n"))
 
 
@@ -258,7 +267,7 @@ def test_where_nobody_may_know_the_exit_it_is_not_taken_for_well() -> None:
         "import signal\nfrom orchestrator.process.executor import Reader\n"
         "from orchestrator.domain.plan import *\n"
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        "r = [Reader().read(alone('false', effect=Effect.READS)) for _ in range(20)]\n"
+        "r = [Reader().read(single_command('false', effect=Effect.READS)) for _ in range(20)]\n"
         "print({(one.exits, one.well) for one in r})"
     )
     root = Path(__file__).resolve().parents[2]
@@ -270,9 +279,9 @@ def test_the_evidence_names_the_host() -> None:
     near = Command(argv=("zfs", "send"), effect=Effect.READS)
     far = Command(argv=("zfs", "receive"), effect=Effect.WRITES, host=Host(name="box", user="ann"))
     pipeline = Pipeline(stages=(near, far))
-    result = executor.Result(exits=(-13, 255), last_words=("", "ssh: no route"), stopped=None)
-    failed = broken(pipeline, result, ("-4",))
+    result = executor.PipelineResult(exits=(-13, 255), last_words=("", "ssh: no route"), stopped=None)
+    failed = pipeline_failure(pipeline, result, ("-4",))
     assert failed.evidence.host == "ann@box"
     assert "-4" in failed.evidence.lines[1]
     assert str(failed).endswith("exit 255: ssh: no route")
-    assert broken(pipeline, executor.Result(exits=(1, 0))).evidence.host is None
+    assert pipeline_failure(pipeline, executor.PipelineResult(exits=(1, 0))).evidence.host is None

@@ -3,14 +3,16 @@
 import pytest
 
 from orchestrator.domain.plan import Pipeline
-from orchestrator.process.executor import Broken, Forbidden, Result, Stop, StopReason, Writer
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.executor import Forbidden, PipelineFailed, PipelineResult, StopReason, StopRequest, Writer
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.process.pipelines import reads, writes
 
 
 def test_lines_and_questions_are_answered_and_remembered() -> None:
-    anything = answer(exits=(0, 3), words="no")
-    reader = Scripted([("zfs list", answer(b"tank\n")), (lambda pipeline: len(pipeline.stages) == 2, anything)])
+    anything = scripted_result(exits=(0, 3), words="no")
+    reader = ScriptedExecutor(
+        [("zfs list", scripted_result(b"tank\n")), (lambda pipeline: len(pipeline.stages) == 2, anything)]
+    )
     assert isinstance(reader, Writer)
     assert reader.read(reads(("zfs", "list"))).stdout == b"tank\n"
     assert reader.read(reads(("a",), ("b",))) == anything
@@ -21,15 +23,17 @@ def test_lines_and_questions_are_answered_and_remembered() -> None:
 
 
 def test_records_fail_like_real_ones() -> None:
-    reader = Scripted({"a": answer(b"x\0y\0z"), "b": answer(b"x\0", exits=(1,), words="gone")})
+    reader = ScriptedExecutor(
+        {"a": scripted_result(b"x\0y\0z"), "b": scripted_result(b"x\0", exits=(1,), words="gone")}
+    )
     with reader.records(reads(("a",))) as records:
         assert list(records) == [b"x", b"y", b"z"]
-    with pytest.raises(Broken, match="gone"):
+    with pytest.raises(PipelineFailed, match="gone"):
         list(reader.records(reads(("b",))))
 
 
 def test_keys_fit_the_same_locks() -> None:
-    writer = Scripted([(lambda _: True, answer())])
+    writer = ScriptedExecutor([(lambda _: True, scripted_result())])
     with pytest.raises(Forbidden):
         writer.read(writes(("rm",)))
     with pytest.raises(Forbidden):
@@ -39,11 +43,11 @@ def test_keys_fit_the_same_locks() -> None:
 
 def test_streams_call_back_and_hear_the_stop() -> None:
     heard: list[object] = []
-    result = Result(exits=(0,), stdout=b"line\n", moved=7)
-    writer = Scripted([(lambda _: True, result)])
+    result = PipelineResult(exits=(0,), stdout=b"line\n", moved=7)
+    writer = ScriptedExecutor([(lambda _: True, result)])
     pipeline: Pipeline = writes(("rsync",))
     writer.stream(pipeline, on_output=heard.append, on_bytes=heard.append, on_tick=lambda: heard.append("tick"))
     assert heard == [b"line\n", 7, "tick"]
-    stop = Stop()
+    stop = StopRequest()
     stop.request("x")
     assert writer.stream(pipeline, stop=stop).stopped is StopReason.STOPPED

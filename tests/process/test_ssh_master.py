@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
-from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader
 from orchestrator.process.ssh_master import shared_connections
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.slow
 
 ASKS = """
 import sys, time
-from orchestrator.domain.plan import Effect, alone
+from orchestrator.domain.plan import Effect, single_command
 from orchestrator.domain.place import Host
 from orchestrator.process.executor import Reader
 from orchestrator.process.ssh_master import shared_connections
 host = Host(name="127.0.0.1", user=sys.argv[1], port=int(sys.argv[2]))
 with shared_connections((host,), tuple(sys.argv[3:])) as options:
-    print(Reader(ssh_options=options).read(alone("echo", "here", effect=Effect.READS, host=host)).stdout, flush=True)
+    print(Reader(ssh_options=options).read(single_command("echo", "here", effect=Effect.READS, host=host)).stdout, flush=True)
     time.sleep(100)
 """
 
 
 def whoami(host: Host) -> Pipeline:
     """Tells which connection a command came by."""
-    return alone("sh", "-c", "echo $SSH_CONNECTION", effect=Effect.READS, host=host)
+    return single_command("sh", "-c", "echo $SSH_CONNECTION", effect=Effect.READS, host=host)
 
 
 def at(server: Sshd) -> tuple[Host, tuple[str, ...]]:
@@ -111,7 +111,7 @@ def test_a_connection_that_froze_is_let_go_and_made_anew(sshd: Sshd) -> None:
     with shared_connections((host,), (*options, *alive)) as shared:
         reader = Reader(ssh_options=shared)
         first = reader.read(whoami(host)).stdout
-        wait = alone("sh", "-c", "echo; exec sleep 60", effect=Effect.READS, host=host)
+        wait = single_command("sh", "-c", "echo; exec sleep 60", effect=Effect.READS, host=host)
         under_way = subprocess.Popen(ssh_argv(wait.stages[0], shared), stdout=subprocess.PIPE)
         assert under_way.stdout is not None
         assert under_way.stdout.readline()
@@ -131,7 +131,7 @@ def test_more_at_once_than_one_connection_carries_log_in_by_themselves(tmp_path:
     server = Sshd(tmp_path / "sshd", more="MaxSessions 2")
     server.start()
     host, options = at(server)
-    wait = alone("sh", "-c", "echo $SSH_CONNECTION; read line", effect=Effect.READS, host=host)
+    wait = single_command("sh", "-c", "echo $SSH_CONNECTION; read line", effect=Effect.READS, host=host)
     with shared_connections((host,), options) as shared:
         assert Reader(ssh_options=shared).read(whoami(host)).well
         running = [

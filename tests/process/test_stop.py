@@ -7,18 +7,18 @@ import threading
 import time
 
 from orchestrator.domain.units import Seconds
-from orchestrator.process.stop import Stop
+from orchestrator.process.stop import StopRequest
 from tests.process.pipelines import open_descriptors
 
 
 def test_nothing_is_requested_at_first() -> None:
-    stop = Stop()
+    stop = StopRequest()
     assert stop.reason is None
     assert not stop.wait(0.01)
 
 
 def test_the_first_reason_stays() -> None:
-    stop = Stop()
+    stop = StopRequest()
     stop.request("signal 15")
     stop.request("again")
     assert stop.reason == "signal 15"
@@ -26,7 +26,7 @@ def test_the_first_reason_stays() -> None:
 
 
 def test_every_waiting_thread_wakes_up() -> None:
-    stop = Stop()
+    stop = StopRequest()
     woken: list[bool] = []
     threads = [threading.Thread(target=lambda: woken.append(stop.wait(60))) for _ in range(3)]
     for thread in threads:
@@ -40,21 +40,21 @@ def test_every_waiting_thread_wakes_up() -> None:
 
 
 def test_the_deadline_requests_it_by_itself() -> None:
-    stop = Stop(deadline=Seconds(0.05), because="the window has ended")
+    stop = StopRequest(deadline=Seconds(0.05), because="the window has ended")
     assert stop.reason is None
     assert stop.wait(60)
     assert stop.reason == "the window has ended"
 
 
 def test_a_request_before_the_deadline_names_its_own_reason() -> None:
-    stop = Stop(deadline=Seconds(0))
-    other = Stop(deadline=Seconds(3600))
+    stop = StopRequest(deadline=Seconds(0))
+    other = StopRequest(deadline=Seconds(3600))
     other.request("asked")
     assert (stop.reason, other.reason) == ("the time window has ended", "asked")
 
 
 def test_the_bell_stays_readable_for_everybody() -> None:
-    stop = Stop()
+    stop = StopRequest()
     stop.request("now")
     for _ in range(2):
         poll = select.poll()
@@ -63,7 +63,7 @@ def test_the_bell_stays_readable_for_everybody() -> None:
 
 
 def test_a_signal_may_request_it_in_the_midst_of_a_wait() -> None:
-    stop = Stop()
+    stop = StopRequest()
     before = signal.signal(signal.SIGALRM, lambda *_: stop.request("alarm"))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -77,6 +77,6 @@ def test_it_leaves_no_descriptor_behind() -> None:
     gc.collect()
     before = open_descriptors()
     for _ in range(5):
-        Stop().request("x")
+        StopRequest().request("x")
     gc.collect()
     assert open_descriptors() == before

@@ -12,20 +12,22 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process import pipeline
 from orchestrator.process import terminate as ending
-from orchestrator.process.executor import Result, Stop, StopReason, Writer
-from orchestrator.process.pipeline import Stage
-from orchestrator.process.terminate import Manners
+from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer
+from orchestrator.process.pipeline import PipelineStage
+from orchestrator.process.terminate import TerminationPolicy
 from tests.process.pipelines import python, runs, sh, state, until, writes
 
-SOON = Manners(
+SOON = TerminationPolicy(
     steps=((0.0, signal.SIGTERM, slice(1)), (0.6, signal.SIGTERM, slice(None)), (1.2, signal.SIGKILL, slice(None))),
     give_up=2.0,
 )
 
 
-def stopped(pipeline: Pipeline, ready: list[Path], manners: Manners = ending.GENTLE) -> tuple[Result, float]:
+def stopped(
+    pipeline: Pipeline, ready: list[Path], manners: TerminationPolicy = ending.GENTLE
+) -> tuple[PipelineResult, float]:
     """Runs it, asks it to stop once the files exist, and tells how long the stop took."""
-    stop, asked = Stop(), list[float]()
+    stop, asked = StopRequest(), list[float]()
 
     def ask() -> None:
         until(lambda: all(path.exists() for path in ready))
@@ -54,7 +56,7 @@ def test_a_real_rsync_keeps_what_it_has(tmp_path: Path) -> None:
     source, target = tmp_path / "big", tmp_path / "target"
     source.write_bytes(os.urandom(16 << 20))
     rsync = ("rsync", "--bwlimit=8M", "--partial-dir=.half", str(source), f"{target}/")
-    stop = Stop()
+    stop = StopRequest()
 
     def watch() -> None:
         if any(path.stat().st_size > 1 << 20 for path in target.glob(".big.*")):
@@ -141,14 +143,14 @@ def test_a_stopped_process_hears_the_request(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_time_window_stops_it() -> None:
-    stop = Stop(deadline=Seconds(0.2))
+    stop = StopRequest(deadline=Seconds(0.2))
     result = Writer().stream(writes(("sleep", "300")), stop=stop)
     assert (result.stopped, stop.reason) == (StopReason.STOPPED, "the time window has ended")
     assert result.took_s < 8
 
 
 def test_what_ends_by_itself_is_not_called_stopped() -> None:
-    stop = Stop()
+    stop = StopRequest()
     result = Writer().stream(writes(("true",)), stop=stop)
     stop.request("late")
     assert (result.stopped, result.exits) == (None, (0,))
@@ -157,7 +159,7 @@ def test_what_ends_by_itself_is_not_called_stopped() -> None:
 def test_a_child_that_stands_still_is_a_stall(tmp_path: Path) -> None:
     ready = tmp_path / "pid"
     body = sh('echo $$ > "$1.new"; mv "$1.new" "$1"; while echo x; do :; done', str(ready))
-    results: list[Result] = []
+    results: list[PipelineResult] = []
 
     def run() -> None:
         results.append(Writer().stream(writes(body, ("cat",)), stall_after=Seconds(1), on_output=lambda _: None))
@@ -209,7 +211,7 @@ def test_keepalives_do_not_hide_a_stall() -> None:
 def test_what_cannot_be_killed_is_left_behind_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that hangs on a dead disk hears no signal: so none is sent here."""
     monkeypatch.setattr("orchestrator.process.flow.PATIENT", SOON)
-    monkeypatch.setattr(Stage, "send", lambda *_: None)
+    monkeypatch.setattr(PipelineStage, "send", lambda *_: None)
     result = Writer().stream(writes(("sleep", "300"), ("cat",)), stall_after=Seconds(0.2))
     assert (result.stopped, result.exits) == (StopReason.STALLED, (None, None))
     assert result.took_s < 20

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from orchestrator.process.vitals import vitals
+from orchestrator.process.vitals import process_activity
 
 
 def test_a_process_and_all_below_it_are_seen() -> None:
@@ -14,13 +14,13 @@ def test_a_process_and_all_below_it_are_seen() -> None:
             assert child.stdout is not None
             child.stdout.readline()
             end = time.monotonic() + 10
-            while len(found := vitals(child.pid)) < 3 and time.monotonic() < end:
+            while len(found := process_activity(child.pid)) < 3 and time.monotonic() < end:
                 time.sleep(0.02)
             assert len(found) == 3  # the shell, the one in a session of its own, and its sleep
             assert found[0].pid == child.pid
             assert all(each.processor_s >= 0 for each in found)
         finally:
-            for each in vitals(child.pid):
+            for each in process_activity(child.pid):
                 os.kill(each.pid, 9)
 
 
@@ -31,9 +31,9 @@ def test_work_and_bytes_show() -> None:
         read = 0
         while read < 100_000:
             read += len(os.read(child.stdout.fileno(), 1 << 16))
-        (seen,) = vitals(child.pid)
+        (seen,) = process_activity(child.pid)
         assert seen.processor_s > 0
         assert seen.moved is not None
         assert seen.moved >= 100_000
         child.communicate(b"\n")
-    assert vitals(child.pid) == ()
+    assert process_activity(child.pid) == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.units import Seconds
-from orchestrator.process.executor import Result, Stop, StopReason, Writer
+from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer
 from orchestrator.process.pipeline import CHUNK, Relay
 from tests.process.pipelines import open_descriptors, python, runs, sh, until, writes
 
@@ -195,7 +195,7 @@ def test_children_hold_the_descriptors_given_and_no_others() -> None:
 
 def test_ticks_come_while_nothing_happens() -> None:
     ticks: list[None] = []
-    stop = Stop()
+    stop = StopRequest()
 
     def tick() -> None:
         ticks.append(None)
@@ -226,7 +226,7 @@ def test_what_a_callback_raises_ends_the_stream_and_comes_out(where: str, tmp_pa
 
 
 def test_a_request_before_the_start_starts_nothing(tmp_path: Path) -> None:
-    stop = Stop()
+    stop = StopRequest()
     stop.request("signal 15")
     result = Writer().stream(writes(("touch", str(tmp_path / "x"))), stop=stop)
     assert (result.stopped, result.exits) == (StopReason.STOPPED, (None,))
@@ -234,8 +234,8 @@ def test_a_request_before_the_start_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_lanes_run_side_by_side_and_hear_one_stop(tmp_path: Path) -> None:
-    stop, writer = Stop(), Writer()
-    results: list[Result] = []
+    stop, writer = StopRequest(), Writer()
+    results: list[PipelineResult] = []
     marks = [tmp_path / str(number) for number in range(4)]
 
     def lane(mark: Path) -> None:

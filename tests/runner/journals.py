@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.domain.events import Event
+from orchestrator.domain.events import RunEvent
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.process.stop import Stop
-from orchestrator.runner.context import Identity, Tools
-from orchestrator.runner.run_recorder import Journal, begin
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.context import ProcessIdentity, RunContext
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from tests.engines.zfs.sides import NOW, job
 
 
@@ -24,15 +24,15 @@ class Weighing(ZfsEngine):
         return replace(plan, stages=stages)
 
 
-def journal(history: History, tmp_path: Path, events: list[Event] | None = None) -> Journal:
+def journal(history: History, tmp_path: Path, events: list[RunEvent] | None = None) -> RunRecorder:
     """Of a run of the job photos that has begun."""
-    tools = Tools(
+    tools = RunContext(
         engine=Weighing(), snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW,
-        monotonic=lambda: 0.0, chance=lambda: 0.5, tell=(events if events is not None else []).append, stop=Stop(),
+        monotonic=lambda: 0.0, chance=lambda: 0.5, notify=(events if events is not None else []).append, stop=StopRequest(),
         state=str(tmp_path), config="", hook_folders=(), hook_environment=(),
-        identity=Identity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True, watched=True,
+        identity=ProcessIdentity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True, watched=True,
     )  # fmt: skip
-    made = begin(job(), tools, "asked by hand")
+    made = begin_run(job(), tools, "asked by hand")
     made.attempt_begun()
     return made
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from orchestrator.engines.registry import engine, engine_names
-from orchestrator.runner.context import of_trees
+from orchestrator.engines.registry import engine_names, load_engine
+from orchestrator.runner.context import tree_engine
 
 
 @pytest.mark.parametrize("name", engine_names())
 def test_only_engines_of_paths_make_trees(name: str) -> None:
-    found = engine(name)
+    found = load_engine(name)
     if found.wants_datasets:
         with pytest.raises(TypeError, match=f"the engine {name} makes no trees"):
-            of_trees(found)
+            tree_engine(found)
     else:
-        assert id(of_trees(found)) == id(found)
+        assert id(tree_engine(found)) == id(found)

@@ -5,11 +5,11 @@ from pathlib import Path
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.registry import engine
+from orchestrator.engines.registry import load_engine
 from orchestrator.history.store import open_history
 from orchestrator.process.executor import Writer
-from orchestrator.process.stop import Stop
-from orchestrator.runner.context import Identity, Tools
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.context import ProcessIdentity, RunContext
 from orchestrator.runner.run import run_job
 from tests.engines.zfs.sides import NOW
 
@@ -18,23 +18,23 @@ def test_two_waits_for_the_disk(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
     (source / "file").write_text("content")
-    rsync = engine("rsync")
+    rsync = load_engine("rsync")
     job = Job(
         name="photos", file="photos.toml", engine="rsync", source=Location(path=str(source)),
         target=Place(name="backup", location=Location(path=str(target))), options=rsync.options(),
     )  # fmt: skip
     with open_history(str(tmp_path / "history.sqlite")) as history:
-        tools = Tools(
+        tools = RunContext(
             engine=rsync, snapshotter=None, history=history, writer=lambda _: Writer(), clock=lambda: NOW, monotonic=lambda: 0.0,
-            chance=lambda: 0.5, tell=lambda _: None, stop=Stop(), state=str(tmp_path), config="", hook_folders=(),
-            hook_environment=(), identity=Identity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True,
+            chance=lambda: 0.5, notify=lambda _: None, stop=StopRequest(), state=str(tmp_path), config="", hook_folders=(),
+            hook_environment=(), identity=ProcessIdentity(pid=1, started=1, boot="a", host="here"), alive=lambda *_: True,
             watched=False,
         )  # fmt: skip
         assert run_job(job, tools, why="a test").outcome is Outcome.DONE
         ran: list[str] = []
-        history._door._connection.set_trace_callback(ran.append)
+        history._database._connection.set_trace_callback(ran.append)
         report = run_job(job, tools, why="a test")
-        history._door._connection.set_trace_callback(None)
+        history._database._connection.set_trace_callback(None)
         told = history.views.run(report.run)
     assert report.outcome is Outcome.NOTHING
     assert ran.count("COMMIT") == 2

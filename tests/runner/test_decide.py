@@ -7,21 +7,28 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.domain.changes import Changes, FolderChanges
-from orchestrator.domain.job import Guard, Job, Keep, parse_limit
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.registry import engine
-from orchestrator.engines.rsync.model import SourceSeen, World
-from orchestrator.runner.decide import GROUND, decide, going, ground, protect, staying
+from orchestrator.domain.job import GuardLimits, Job, KeepRules, parse_limit
+from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.registry import load_engine
+from orchestrator.engines.rsync.model import RsyncSurvey, SourceSurvey
+from orchestrator.runner.decide import (
+    GROUND,
+    decide_points,
+    decide_run,
+    points_to_remove,
+    protected_points,
+    source_ground,
+)
 from tests.engines.rsync.builders import ASKED, CHANGED, EMPTY, FIRST, NOW, SOURCE, UNCHANGED, job, point, world
 
-ENGINE = engine("rsync")
+ENGINE = load_engine("rsync")
 
 
 def decided(
-    seen: World, told: Job | None = None, asked: Asked = ASKED, folders: Mapping[bytes, int] | None = None
+    seen: RsyncSurvey, told: Job | None = None, asked: RunRequest = ASKED, folders: Mapping[bytes, int] | None = None
 ) -> Decision:
-    return decide(told or job(), ENGINE, seen, asked, folders or {})
+    return decide_run(told or job(), ENGINE, seen, asked, folders or {})
 
 
 MANY_GONE = replace(UNCHANGED, entries_before=10, entries_now=1, deleted=9, deleted_examples=(b"a",))
@@ -29,7 +36,7 @@ MANY_GONE = replace(UNCHANGED, entries_before=10, entries_now=1, deleted=9, dele
 
 @pytest.mark.parametrize(
     ("changes", "kind"),
-    [(CHANGED, Plan), (FIRST, Plan), (None, Plan), (UNCHANGED, Nothing), (MANY_GONE, Refusal)],
+    [(CHANGED, Plan), (FIRST, Plan), (None, Plan), (UNCHANGED, NothingToDo), (MANY_GONE, Refusal)],
 )
 def test_the_guard_comes_before_the_plan(changes: Changes | None, kind: type) -> None:
     assert type(decided(world(changes=changes))) is kind
@@ -63,18 +70,18 @@ UNMOUNTED = replace(SOURCE, device=1, mounted=False)
         ("device 7 mounted", UNMOUNTED, Refusal),  # the mount point without its disk
     ],
 )
-def test_a_source_whose_disk_is_away_is_refused(before: str | None, now: SourceSeen, kind: type) -> None:
+def test_a_source_whose_disk_is_away_is_refused(before: str | None, now: SourceSurvey, kind: type) -> None:
     asked = replace(ASKED, remembered={GROUND: before} if before else {})
     assert type(decided(world(source=now), asked=asked)) is kind
 
 
 def test_what_is_remembered_of_a_filesystem() -> None:
-    assert ground("7", True) == "device 7 mounted"
-    assert ground(*ENGINE.ground(world())) == "device 1"
+    assert source_ground("7", True) == "device 7 mounted"
+    assert source_ground(*ENGINE.ground(world())) == "device 1"
 
 
 def test_limits_per_folder_judge_by_what_the_folder_held() -> None:
-    told = replace(job(), guard=Guard(max_deleted_per_folder=parse_limit("50%")))
+    told = replace(job(), guard=GuardLimits(max_deleted_per_folder=parse_limit("50%")))
     lost = replace(CHANGED, folders={b"d": FolderChanges(before=None, deleted=3, changed=0)})
     assert isinstance(decided(world(changes=lost), told, folders={b"d": 100}), Plan)
     assert isinstance(decided(world(changes=lost), told, folders={b"d": 4}), Refusal)
@@ -82,16 +89,16 @@ def test_limits_per_folder_judge_by_what_the_folder_held() -> None:
 
 def test_points_that_keep_lets_go() -> None:
     points = [point(f"2026-03-0{day}T000000Z") for day in range(1, 5)]
-    told = replace(job(), keep=Keep(daily=1))
-    found = staying(points, told, now=NOW + timedelta(days=1), protected={points[1].name: "being read"})
-    assert [each.point.name for each in going(found)] == [points[0].name, points[2].name]
+    told = replace(job(), keep=KeepRules(daily=1))
+    found = decide_points(points, told, now=NOW + timedelta(days=1), protected={points[1].name: "being read"})
+    assert [each.point.name for each in points_to_remove(found)] == [points[0].name, points[2].name]
     assert all(each.reason for each in found)
 
 
 def test_what_stays_whatever_keep_says() -> None:
-    assert protect([], []) == {}
-    assert protect(["2026-01-01", "2026-01-03", "2026-01-02"], ["2026-01-01"]) == {
+    assert protected_points([], []) == {}
+    assert protected_points(["2026-01-01", "2026-01-03", "2026-01-02"], ["2026-01-01"]) == {
         "2026-01-03": "the newest point that a reading found sound",
         "2026-01-01": "a restore or a reading is using it",
     }
-    assert protect(["a"], ["a"]) == {"a": "a restore or a reading is using it"}
+    assert protected_points(["a"], ["a"]) == {"a": "a restore or a reading is using it"}

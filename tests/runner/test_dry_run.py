@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, Keep
+from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Nothing, Plan, Refusal
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.registry import engine
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.registry import load_engine
 from orchestrator.engines.rsync import RsyncEngine
 from orchestrator.process.executor import Reader
-from orchestrator.process.scripted import Scripted, answer
-from orchestrator.runner.dry_run import Known, Planned, plan_job
-from orchestrator.runner.locks import reading
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from orchestrator.runner.dry_run import DryRunResult, RememberedFacts, plan_job
+from orchestrator.runner.locks import lock_point
 from tests.engines.rsync.builders import NOW, job
 
-ENGINE = engine("rsync")
-UNKNOWN = Known(facts={}, sound=())
+ENGINE = load_engine("rsync")
+UNKNOWN = RememberedFacts(facts={}, sound=())
 DAYS = tuple(f"2026-02-0{day}T000000Z" for day in range(1, 5))
 
 
@@ -42,10 +42,15 @@ def place(tmp_path: Path) -> Path:
 
 
 def planned(
-    place: Path, known: Known = UNKNOWN, *, keep: Keep | None = None, allowed: str = "", **options: object
-) -> Planned:
+    place: Path,
+    known: RememberedFacts = UNKNOWN,
+    *,
+    keep: KeepRules | None = None,
+    allowed: str = "",
+    **options: object,
+) -> DryRunResult:
     told = job(source=Location(path=f"{place}/s"), target=Location(path=f"{place}/t"), **options)
-    told = replace(told, keep=keep or Keep())
+    told = replace(told, keep=keep or KeepRules())
     return plan_job(told, ENGINE, Reader(), known, state=f"{place}/state", now=NOW, allowed=frozenset(allowed.split()))
 
 
@@ -59,14 +64,14 @@ def everything(place: Path) -> list[tuple[str, int]]:
 
 def test_nothing_to_do(place: Path) -> None:
     found = planned(place)
-    assert isinstance(found.decision, Nothing)
+    assert isinstance(found.decision, NothingToDo)
     assert (found.decision.current, found.going) == (DAYS[-1], ())
 
 
 def test_a_change_and_what_keep_will_let_go(place: Path) -> None:
     (place / "s/b").write_text("b")
     before = everything(place)
-    found = planned(place, keep=Keep(daily=1))
+    found = planned(place, keep=KeepRules(daily=1))
     assert isinstance(found.decision, Plan)
     assert [each.point.name for each in found.going] == list(DAYS[:-1])
     assert everything(place) == before
@@ -74,8 +79,8 @@ def test_a_change_and_what_keep_will_let_go(place: Path) -> None:
 
 def test_sound_points_and_those_being_read_stay(place: Path) -> None:
     state = f"{place}/state"
-    with reading(job(), state, DAYS[1]):
-        found = planned(place, Known(facts={}, sound=(DAYS[0],)), keep=Keep(daily=1))
+    with lock_point(job(), state, DAYS[1]):
+        found = planned(place, RememberedFacts(facts={}, sound=(DAYS[0],)), keep=KeepRules(daily=1))
     assert [each.point.name for each in found.going] == [DAYS[2]]
 
 
@@ -90,8 +95,8 @@ def test_a_refusal_and_what_may_be_allowed(place: Path) -> None:
 class Full(RsyncEngine):
     """Has no room for whatever it decides."""
 
-    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        return Refusal(why="no room", evidence=(), cure="less", guard=None)
+    def check_space(self, job: Job, world: Any, plan: Plan, asked: RunRequest, reader: Reader) -> Plan | Refusal:
+        return Refusal(why="no room", evidence=(), hint="less", guard=None)
 
 
 def test_a_plan_for_which_there_is_no_room_is_refused(place: Path) -> None:
@@ -99,14 +104,14 @@ def test_a_plan_for_which_there_is_no_room_is_refused(place: Path) -> None:
     told = job(source=Location(path=f"{place}/s"), target=Location(path=f"{place}/t"))
     full: Any = Full()
     found = plan_job(told, full, Reader(), UNKNOWN, state=f"{place}/state", now=NOW, allowed=frozenset())
-    assert found.decision == Refusal(why="no room", evidence=(), cure="less")
+    assert found.decision == Refusal(why="no room", evidence=(), hint="less")
 
 
 def test_what_history_knows_counts(place: Path) -> None:
     (place / "t/.poolferry/target.json").unlink()
     subprocess.run(["rm", "-r", place / "t/points"], check=True)
     facts = {"target-used": f"{place}/t"}
-    refusal = planned(place, Known(facts=facts, sound=())).decision
+    refusal = planned(place, RememberedFacts(facts=facts, sound=())).decision
     assert isinstance(refusal, Refusal)
     assert refusal.guard == "target-new"
     assert isinstance(planned(place).decision, Plan)
@@ -123,6 +128,6 @@ def test_patterns_are_no_hindrance_to_a_first_plan(place: Path) -> None:
 
 
 def test_a_failed_look_is_told() -> None:
-    reader = Scripted([(lambda _: True, answer(exits=(1,), words="sh: Input/output error"))])
+    reader = ScriptedExecutor([(lambda _: True, scripted_result(exits=(1,), words="sh: Input/output error"))])
     with pytest.raises(OrchestratorError, match="a disk could not be read"):
         plan_job(job(), ENGINE, reader, UNKNOWN, state="/state", now=NOW, allowed=frozenset())

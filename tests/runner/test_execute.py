@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.job import Job, Snapshots
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.job import Job, SnapshotRules
+from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.sanoid import SanoidEngine
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.execute import act
+from orchestrator.runner.execute import execute_decision
 from tests.engines.zfs.sides import ASKED, job, world
 from tests.runner.journals import journal, small
 
@@ -27,18 +27,18 @@ class Keeps(ZfsEngine):
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
 
-    def plan(self, job: Job, world: Any, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: Any, asked: RunRequest) -> Decision:
         return self._decision
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return ()
 
 
 class Full(Keeps):
     """Has no room for whatever it decides."""
 
-    def check_room(self, job: Job, world: Any, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
-        return Refusal(why=f"no room to {plan.summary}", evidence=("so much",), cure="less", guard="target-room")
+    def check_space(self, job: Job, world: Any, plan: Plan, asked: RunRequest, reader: Reader) -> Plan | Refusal:
+        return Refusal(why=f"no room to {plan.summary}", evidence=("so much",), hint="less", guard="target-room")
 
 
 class Prunes(SanoidEngine):
@@ -60,7 +60,7 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield opened
 
 
-@pytest.mark.parametrize("kind", [Nothing, Plan])
+@pytest.mark.parametrize("kind", [NothingToDo, Plan])
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
     history: History, tmp_path: Path, kind: type, *, fails: bool
@@ -68,20 +68,22 @@ def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
     told = tmp_path / "told"
     keep = small(f"echo keep >>{told}; {'false' if fails else 'true'}")
     stages = ((keep,),)
-    decision = Nothing(why="", current=None, stages=stages) if kind is Nothing else Plan(summary="", stages=stages)
+    decision = (
+        NothingToDo(why="", current=None, stages=stages) if kind is NothingToDo else Plan(summary="", stages=stages)
+    )
     made = journal(history, tmp_path)
-    made.job = replace(job(), snapshots=Snapshots(daily=1))
+    made.job = replace(job(), snapshots=SnapshotRules(daily=1))
     prunes = Prunes(small(f"echo prune >>{told}"))
     made.tools = replace(made.tools, engine=Keeps(decision), snapshotter=prunes)
     (tmp_path / "notes").mkdir()
     asked = replace(ASKED, notes=str(tmp_path / "notes"))
     if fails:
         with pytest.raises(Exception, match="ended with 1"):
-            act(made, Writer(), world(), asked)
+            execute_decision(made, Writer(), world(), asked)
         assert told.read_text().split() == ["keep"]
     else:
-        ended = act(made, Writer(), world(), asked)
-        assert ended.outcome is (Outcome.NOTHING if kind is Nothing else Outcome.DONE)
+        ended = execute_decision(made, Writer(), world(), asked)
+        assert ended.outcome is (Outcome.NOTHING if kind is NothingToDo else Outcome.DONE)
         assert told.read_text().split() == ["keep", "prune"]
 
 
@@ -91,8 +93,8 @@ def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(hist
     made = journal(history, tmp_path)
     made.job = job()
     made.tools = replace(made.tools, engine=Full(decision))
-    ended = act(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
-    assert (ended.outcome, ended.why, ended.cure, ended.evidence) == (
+    ended = execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert (ended.outcome, ended.why, ended.hint, ended.evidence) == (
         Outcome.REFUSED, "no room to send", "less", ("so much",),
     )  # fmt: skip
     assert not told.exists()

@@ -64,7 +64,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_a_refusal() -> None:
-    refusal = Refusal(why="no", evidence=("a", "b"), cure="do", guard="max-deleted")
+    refusal = Refusal(why="no", evidence=("a", "b"), hint="do", guard="max-deleted")
     assert decision_value(refusal) == {
         "decision": "refused", "why": "no", "evidence": ["a", "b"], "cure": "do", "guard": "max-deleted",
     }  # fmt: skip
@@ -83,7 +83,7 @@ def test_names_that_a_terminal_would_swallow_are_shown() -> None:
 def test_a_report_word_for_word() -> None:
     step = StepReport(does="copy", why="first", moved_bytes=None, took_s=0.12345, proved=True)
     report = RunReport(
-        run=7, job="photos", outcome=Outcome.NOTHING, why="equal", cure="", moved_bytes=0, took_s=1.98765, resumed=False,
+        run=7, job="photos", outcome=Outcome.NOTHING, why="equal", hint="", moved_bytes=0, took_s=1.98765, resumed=False,
         attempts=2, steps=(step,), points=(NAME,), warnings=("w",), evidence=("e",),
     )  # fmt: skip
     value = report_value(report)

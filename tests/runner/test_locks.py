@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.device import Device
-from orchestrator.domain.errors import NotNow, Retry
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.errors import NotNow, RetryClass
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.runner.locks import enrolling, locked, points_being_read, reading, visiting
+from orchestrator.runner.locks import lock_device, lock_job, lock_point, lock_visit, points_being_read
 from tests.engines.rsync.builders import THERE, job
 from tests.planners.rotation_world import device, disk
 
@@ -32,7 +32,7 @@ def never(_: float) -> bool:
 def hold(
     each: Job, state: Path, *, wait: Callable[[float], bool] = never, patience: float = 0
 ) -> contextlib.AbstractContextManager[tuple[int, ...]]:
-    return locked(each, str(state), wait=wait, patience=patience)
+    return lock_job(each, str(state), wait=wait, patience=patience)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_patience_ends_and_a_stop_ends_it_at_once(tmp_path: Path) -> None:
         with pytest.raises(NotNow) as failure, hold(told(tmp_path), tmp_path, wait=wait, patience=1):
             pass
         assert 1 <= sum(waited) < 1.5
-        assert failure.value.retry is Retry.WHEN_IT_CHANGES
-        assert "poolferry status" in failure.value.cure
+        assert failure.value.retry is RetryClass.WHEN_IT_CHANGES
+        assert "poolferry status" in failure.value.hint
         with pytest.raises(NotNow), hold(told(tmp_path), tmp_path, wait=lambda _: True, patience=3600):
             pass
 
@@ -123,7 +123,7 @@ def test_other_children_do_not_inherit_it(tmp_path: Path) -> None:
 def test_points_that_are_being_read(tmp_path: Path) -> None:
     each, names = told(tmp_path), ["one", "two", "three"]
     assert points_being_read(each, str(tmp_path), names) == ()
-    with reading(each, str(tmp_path), "two"), reading(each, str(tmp_path), "two"):
+    with lock_point(each, str(tmp_path), "two"), lock_point(each, str(tmp_path), "two"):
         assert points_being_read(each, str(tmp_path), names) == ("two",)
         assert points_being_read(told(tmp_path, "mail"), str(tmp_path), names) == ()
     assert points_being_read(each, str(tmp_path), names) == ()
@@ -149,17 +149,20 @@ def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
     why = "an earlier run has ended, but a program of it still runs: `sleep 600` (process {}, since {:%Y-%m-%d %H:%M})"
     now = datetime.now(UTC).astimezone()
     assert caught.value.why in {why.format(pid, now - timedelta(minutes=ago)) for ago in (0, 1)}
-    assert caught.value.cure == f"wait for it, or end it: kill {pid}"
+    assert caught.value.hint == f"wait for it, or end it: kill {pid}"
 
 
 def test_one_visit_of_a_disk_whatever_history_it_is_for(tmp_path: Path) -> None:
-    room = str(tmp_path / "room")
-    with visiting(disk(), str(tmp_path / "a"), room):
-        with pytest.raises(NotNow, match="another visit of disk red is going on"), visiting(disk(), "/nowhere", room):
+    lock_folder = str(tmp_path / "room")
+    with lock_visit(disk(), str(tmp_path / "a"), lock_folder):
+        with (
+            pytest.raises(NotNow, match="another visit of disk red is going on"),
+            lock_visit(disk(), "/nowhere", lock_folder),
+        ):
             pass
-        with visiting(disk(identity="another"), str(tmp_path / "b"), room):
+        with lock_visit(disk(identity="another"), str(tmp_path / "b"), lock_folder):
             pass
-    with visiting(disk(), str(tmp_path / "b"), room):
+    with lock_visit(disk(), str(tmp_path / "b"), lock_folder):
         pass
 
 
@@ -172,17 +175,19 @@ def test_one_visit_of_a_disk_whatever_history_it_is_for(tmp_path: Path) -> None:
     ],
     ids=["another", "a part of it", "what is on it"],
 )
-def test_a_device_is_enrolled_by_one_and_not_while_it_is_visited(tmp_path: Path, other: Device, busy: bool) -> None:
-    room = str(tmp_path / "room")
-    with enrolling(device("sdb"), str(tmp_path), room):
+def test_a_device_is_enrolled_by_one_and_not_while_it_is_visited(
+    tmp_path: Path, other: BlockDevice, busy: bool
+) -> None:
+    lock_folder = str(tmp_path / "room")
+    with lock_device(device("sdb"), str(tmp_path), lock_folder):
         expected = pytest.raises(NotNow, match="is being enrolled or visited") if busy else contextlib.nullcontext()
-        with expected, enrolling(other, str(tmp_path), room):
+        with expected, lock_device(other, str(tmp_path), lock_folder):
             pass
-        with pytest.raises(NotNow), visiting(disk(), str(tmp_path), room):
+        with pytest.raises(NotNow), lock_visit(disk(), str(tmp_path), lock_folder):
             pass
 
 
 def test_who_may_not_write_below_run_has_a_lock_of_his_own(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with visiting(disk(), str(tmp_path / "state"), str(tmp_path / "file/room")):
+    with lock_visit(disk(), str(tmp_path / "state"), str(tmp_path / "file/room")):
         assert (tmp_path / "state/locks" / f"visit-{disk().identity}").exists()

@@ -11,22 +11,22 @@ import pytest
 from orchestrator import compose
 from orchestrator.domain.errors import Evidence, OrchestratorError, PermissionDenied
 from orchestrator.domain.job import Job
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.plan import Effect, Pipeline, alone
+from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.history.store import open_history
 from orchestrator.process.executor import Reader
-from orchestrator.process.stop import Stop
+from orchestrator.process.stop import StopRequest
 from orchestrator.runner.recovery_kit import refresh_kit
-from orchestrator.runner.run_recorder import Journal, begin
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
 
 JOB = Job(
     name="photos", file="", engine="zfs", source=Location(path="tank/photos"),
     target=Place(name="vault", location=Location(path="vault/photos")), options=ZfsOptions(),
 )  # fmt: skip
-KIT = Kit(content="{}", layout="zpool create tank sda", recovery="# Do this", guids="a\t1\n")
+KIT = KitContents(content="{}", layout="zpool create tank sda", recovery="# Do this", guids="a\t1\n")
 
 
 class Making(ZfsEngine):
@@ -38,14 +38,14 @@ class Making(ZfsEngine):
         self.asked = 0
         self.failure: OrchestratorError | None = None
 
-    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> Kit:
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
         self.asked += 1
         if self.failure is not None:
             raise self.failure
         return self.kit
 
     def store_kit(self, job: Job, archive: str) -> Pipeline:
-        return replace(alone("tar", "-x", "-C", str(self.folder), effect=Effect.WRITES), reads=archive)
+        return replace(single_command("tar", "-x", "-C", str(self.folder), effect=Effect.WRITES), reads=archive)
 
 
 class Days:
@@ -59,7 +59,7 @@ class Days:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
+def journal(tmp_path: Path) -> Iterator[RunRecorder]:
     config = tmp_path / "config"
     (config / "jobs").mkdir(parents=True)
     (config / "targets.toml").write_text("[place.vault]\n")
@@ -68,28 +68,28 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     (tmp_path / "there").mkdir()
     where = compose.Directories(config=str(config), state=str(tmp_path / "state"))
     with compose.open_history(where) as history:
-        made = compose.make_tools(
-            JOB, where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+        made = compose.make_run_context(
+            JOB, where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
         engine: Any = Making(tmp_path / "there")
-        begun = begin(JOB, replace(made, engine=engine, clock=Days()), "a test")
+        begun = begin_run(JOB, replace(made, engine=engine, clock=Days()), "a test")
         begun.attempt_begun()
         yield begun
 
 
-def refresh(journal: Journal) -> Making:
+def refresh(journal: RunRecorder) -> Making:
     refresh_kit(journal, journal.tools.writer(()))
     engine: Any = journal.tools.engine
     assert isinstance(engine, Making)
     return engine
 
 
-def later(journal: Journal, **more: int) -> None:
+def later(journal: RunRecorder, **more: int) -> None:
     clock: Any = journal.tools.clock
     clock.now += timedelta(**more)
 
 
-def test_a_kit_is_kept_and_carried_with_all_that_is_ours(journal: Journal, tmp_path: Path) -> None:
+def test_a_kit_is_kept_and_carried_with_all_that_is_ours(journal: RunRecorder, tmp_path: Path) -> None:
     refresh(journal)
     there = tmp_path / "there"
     found = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
@@ -105,7 +105,7 @@ def test_a_kit_is_kept_and_carried_with_all_that_is_ours(journal: Journal, tmp_p
     assert journal.warnings == []
 
 
-def test_once_a_day_and_a_change_of_layout_is_told(journal: Journal) -> None:
+def test_once_a_day_and_a_change_of_layout_is_told(journal: RunRecorder) -> None:
     assert refresh(journal).asked == 1
     later(journal, hours=2)
     engine = refresh(journal)
@@ -118,7 +118,7 @@ def test_once_a_day_and_a_change_of_layout_is_told(journal: Journal) -> None:
     ]
 
 
-def test_each_disk_of_a_set_gets_it_once_a_day_and_it_is_made_once(journal: Journal, tmp_path: Path) -> None:
+def test_each_disk_of_a_set_gets_it_once_a_day_and_it_is_made_once(journal: RunRecorder, tmp_path: Path) -> None:
     page = tmp_path / "there/RECOVERY.md"
     for name, carried in (("red", True), ("blue", True), ("red", False), ("blue", False)):
         page.unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def test_each_disk_of_a_set_gets_it_once_a_day_and_it_is_made_once(journal: Jour
         assert page.exists() is carried
 
 
-def test_what_fails_is_a_warning_and_what_is_not_allowed_less(journal: Journal) -> None:
+def test_what_fails_is_a_warning_and_what_is_not_allowed_less(journal: RunRecorder) -> None:
     engine = refresh(journal)
     later(journal, days=1)
     engine.failure = OrchestratorError("no pool")

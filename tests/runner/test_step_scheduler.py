@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
-from orchestrator.runner.steps import Lanes
+from orchestrator.runner.steps import StepScheduler
 
 
 def steps(*names: str) -> tuple[Step, ...]:
@@ -25,7 +25,7 @@ class Told:
         self.threads: set[int] = set()
 
     def run(self, stage: tuple[Step, ...], most: int | None = None) -> list[str]:
-        lanes = Lanes(begin=self._begin, act=self._act, end=self._end, together=self._together)
+        lanes = StepScheduler(begin=self._begin, act=self._act, end=self._end, together=self._together)
         lanes.run(stage, most)
         return self.words
 

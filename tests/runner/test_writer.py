@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.events import Event, Moved
+from orchestrator.domain.events import RunEvent, TransferProgress
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Step
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Writer
 from orchestrator.runner.execute import _weighed
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.steps import StepExecutor
 from tests.runner.journals import journal, small
 
 FULL = "cannot receive incremental stream: out of space"
@@ -37,13 +37,13 @@ def sending(size: int, *, expected: int | None, lane: str = "main", told: int | 
     )  # fmt: skip
 
 
-def carried_out(history: History, tmp_path: Path, *stages: tuple[Step, ...]) -> list[Moved]:
-    events: list[Event] = []
-    hands = Hands(journal(history, tmp_path, events), Writer(), str(tmp_path))
-    hands.count(Plan(summary="", stages=stages))
+def carried_out(history: History, tmp_path: Path, *stages: tuple[Step, ...]) -> list[TransferProgress]:
+    events: list[RunEvent] = []
+    executor = StepExecutor(journal(history, tmp_path, events), Writer(), str(tmp_path))
+    executor.count(Plan(summary="", stages=stages))
     for stage in stages:
-        hands.do(stage)
-    return [event for event in events if isinstance(event, Moved)]
+        executor.do(stage)
+    return [event for event in events if isinstance(event, TransferProgress)]
 
 
 def test_all_copies_of_a_plan_are_counted_together(history: History, tmp_path: Path) -> None:
@@ -91,23 +91,25 @@ def fails(words: str, code: int = 1) -> str:
 
 
 def test_what_a_step_tells_later_plans(history: History, tmp_path: Path) -> None:
-    hands = Hands(journal(history, tmp_path), Writer(), str(tmp_path))
-    hands.do((small(remembers=("cut", "anew"), vain=("cut", "once")),))
+    executor = StepExecutor(journal(history, tmp_path), Writer(), str(tmp_path))
+    executor.do((small(remembers=("cut", "anew"), vain=("cut", "once")),))
     assert history.memory("photos") == {"cut": "anew"}
     with pytest.raises(OrchestratorError):
-        hands.do((small(fails(BROKEN), remembers=("cut", "well"), vain=("cut", "once")),))
+        executor.do((small(fails(BROKEN), remembers=("cut", "well"), vain=("cut", "once")),))
     assert history.memory("photos") == {"cut": "once"}
 
 
 def test_several_failures_of_one_run_are_one(history: History, tmp_path: Path) -> None:
     made = journal(history, tmp_path)
     for number in (1, 2, 3):
-        hands = Hands(made, Writer(), str(tmp_path))  # each attempt has its own
+        executor = StepExecutor(made, Writer(), str(tmp_path))  # each attempt has its own
         with pytest.raises(OrchestratorError):
-            hands.do((small(fails(BROKEN), vain=("cut", f"runs {number}")),))
+            executor.do((small(fails(BROKEN), vain=("cut", f"runs {number}")),))
     assert history.memory("photos") == {"cut": "runs 1"}
     with pytest.raises(OrchestratorError):
-        Hands(journal(history, tmp_path), Writer(), str(tmp_path)).do((small(fails(BROKEN), vain=("cut", "runs 2")),))
+        StepExecutor(journal(history, tmp_path), Writer(), str(tmp_path)).do(
+            (small(fails(BROKEN), vain=("cut", "runs 2")),)
+        )
     assert history.memory("photos") == {"cut": "runs 2"}
 
 
@@ -116,7 +118,7 @@ def test_several_failures_of_one_run_are_one(history: History, tmp_path: Path) -
 )
 def test_what_is_no_fault_of_the_stream_counts_for_nothing(history: History, tmp_path: Path, step: str) -> None:
     with pytest.raises(OrchestratorError):
-        Hands(journal(history, tmp_path), Writer(), str(tmp_path)).do((small(step, vain=("cut", "once")),))
+        StepExecutor(journal(history, tmp_path), Writer(), str(tmp_path)).do((small(step, vain=("cut", "once")),))
     assert history.memory("photos") == {}
 
 
@@ -132,7 +134,7 @@ def test_no_sizes_are_asked_where_nobody_watches_and_no_pace_is_judged(history: 
 def test_a_step_before_the_look_is_part_of_the_attempt(history: History, tmp_path: Path) -> None:
     made = journal(history, tmp_path)
     made.attempt_begun(looking=True)
-    Hands(made, Writer(), str(tmp_path)).do((sending(10, expected=10),))
+    StepExecutor(made, Writer(), str(tmp_path)).do((sending(10, expected=10),))
     told = history.views.run(made.run)
     assert told is not None
     assert [len(attempt.steps) for attempt in told.attempts] == [0, 1]

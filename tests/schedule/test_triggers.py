@@ -5,10 +5,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from orchestrator.domain.schedule import Cron, Daily, Every, OnAttach, parse_normal
+from orchestrator.domain.schedule import (
+    AttachSchedule,
+    CronSchedule,
+    DailySchedule,
+    IntervalSchedule,
+    parse_normal_schedule,
+)
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.window import Window
-from orchestrator.schedule.triggers import MOST, Calendar
+from orchestrator.domain.window import TimeWindow
+from orchestrator.schedule.triggers import MOST, ZonedCalendar
 from tests.planners.promised import promised
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -26,12 +32,12 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def slots(calendar: Calendar, fields: str, begin: datetime, end: datetime) -> list[datetime]:
+def slots(calendar: ZonedCalendar, fields: str, begin: datetime, end: datetime) -> list[datetime]:
     """All slots in (begin, end], one after the other."""
     found, last = [], begin
-    while (slot := calendar.next_after(Cron(fields=fields), last)) is not None and slot <= end:
-        found.append(slot)
-        last = slot
+    while (scheduled_at := calendar.next_after(CronSchedule(fields=fields), last)) is not None and scheduled_at <= end:
+        found.append(scheduled_at)
+        last = scheduled_at
     return found
 
 
@@ -40,22 +46,22 @@ def slots(calendar: Calendar, fields: str, begin: datetime, end: datetime) -> li
 def test_slots_are_those_of_cron(zone: str, night: str, fields: str) -> None:
     begin = datetime.fromisoformat(night).replace(tzinfo=UTC)
     end = begin + timedelta(days=5)
-    calendar = Calendar(ZoneInfo(zone))
+    calendar = ZonedCalendar(ZoneInfo(zone))
     expected = promised(fields, ZoneInfo(zone), begin, end)
     assert slots(calendar, fields, begin, end) == expected
     # Asked at any instant, and not only at a slot, the next one is the same.
     for hours in range(5 * 24):
         asked = begin + timedelta(hours=hours, minutes=17, seconds=3)
-        later = [slot for slot in expected if slot > asked]
+        later = [scheduled_at for scheduled_at in expected if scheduled_at > asked]
         if later:
-            assert calendar.next_after(Cron(fields=fields), asked) == later[0]
-        assert calendar.last_until(Cron(fields=fields), begin, asked) == max(
+            assert calendar.next_after(CronSchedule(fields=fields), asked) == later[0]
+        assert calendar.last_until(CronSchedule(fields=fields), begin, asked) == max(
             (s for s in expected if s <= asked), default=None
         )
 
 
 def test_an_hour_that_comes_twice_has_a_fixed_time_once() -> None:
-    calendar, daily = Calendar(BERLIN), Daily(at=time(2, 30))
+    calendar, daily = ZonedCalendar(BERLIN), DailySchedule(at=time(2, 30))
     night = datetime(2026, 10, 25, tzinfo=UTC)
     assert calendar.next_after(daily, night) == night.replace(minute=30)
     assert calendar.next_after(daily, night.replace(minute=30)) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
@@ -64,37 +70,37 @@ def test_an_hour_that_comes_twice_has_a_fixed_time_once() -> None:
 
 
 def test_an_hour_that_is_missing_runs_at_its_end() -> None:
-    calendar = Calendar(BERLIN)
-    assert calendar.next_after(Daily(at=time(2, 30)), datetime(2026, 3, 29, tzinfo=UTC)) == datetime(
+    calendar = ZonedCalendar(BERLIN)
+    assert calendar.next_after(DailySchedule(at=time(2, 30)), datetime(2026, 3, 29, tzinfo=UTC)) == datetime(
         2026, 3, 29, 1, 0, tzinfo=UTC
     )
 
 
 def test_the_last_slot_is_found_over_years() -> None:
-    calendar = Calendar(BERLIN)
+    calendar = ZonedCalendar(BERLIN)
     begin, end = datetime(2019, 1, 1, tzinfo=UTC), datetime(2026, 11, 20, tzinfo=UTC)
-    leap = Cron(fields="0 12 29 2 *")
+    leap = CronSchedule(fields="0 12 29 2 *")
     assert calendar.last_until(leap, begin, end) == datetime(2024, 2, 29, 11, tzinfo=UTC)
-    assert calendar.last_until(Cron(fields="* * * * *"), begin, end) == end
-    assert calendar.count(Cron(fields="* * * * *"), begin, end) == MOST
+    assert calendar.last_until(CronSchedule(fields="* * * * *"), begin, end) == end
+    assert calendar.count(CronSchedule(fields="* * * * *"), begin, end) == MOST
     assert calendar.last_until(leap, datetime(2024, 3, 1, tzinfo=UTC), end) is None
 
 
 def test_every_counts_from_the_instant_and_an_attached_disk_has_no_slot() -> None:
-    calendar, now = Calendar(BERLIN), datetime(2026, 11, 20, 12, 34, 56, tzinfo=UTC)
-    assert calendar.next_after(Every(period=Seconds(900)), now) == now + timedelta(minutes=15)
-    assert calendar.next_after(OnAttach(), now) is None
+    calendar, now = ZonedCalendar(BERLIN), datetime(2026, 11, 20, 12, 34, 56, tzinfo=UTC)
+    assert calendar.next_after(IntervalSchedule(period=Seconds(900)), now) == now + timedelta(minutes=15)
+    assert calendar.next_after(AttachSchedule(), now) is None
 
 
 def test_an_instant_is_shown_with_its_zone_where_the_hour_comes_twice() -> None:
-    calendar = Calendar(BERLIN)
+    calendar = ZonedCalendar(BERLIN)
     assert calendar.show(datetime(2026, 10, 25, 0, 30, tzinfo=UTC)) == "2026-10-25 02:30 CEST"
     assert calendar.show(datetime(2026, 10, 25, 1, 30, tzinfo=UTC)) == "2026-10-25 02:30 CET"
     assert calendar.show(datetime(2026, 11, 20, 1, 30, tzinfo=UTC)) == "2026-11-20 02:30"
 
 
 def test_a_window_over_midnight() -> None:
-    calendar, window = Calendar(BERLIN), Window(begin=time(22), end=time(6))
+    calendar, window = ZonedCalendar(BERLIN), TimeWindow(begin=time(22), end=time(6))
     assert calendar.is_open(window, datetime(2026, 11, 20, 21, tzinfo=UTC))
     assert calendar.is_open(window, datetime(2026, 11, 20, 4, 59, tzinfo=UTC))
     assert not calendar.is_open(window, datetime(2026, 11, 20, 5, tzinfo=UTC))
@@ -103,10 +109,10 @@ def test_a_window_over_midnight() -> None:
 
 @pytest.mark.parametrize("text", ["cron 30 2 * * *", "every 900", "daily 02:30", "on attach"])
 def test_normal_forms_are_read(text: str) -> None:
-    assert str(parse_normal(text))
+    assert str(parse_normal_schedule(text))
 
 
 @pytest.mark.parametrize("text", ["", "hourly", "on boot", "daily 25:00", "every day"])
 def test_anything_else_is_no_schedule(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - which words is no matter
-        parse_normal(text)
+        parse_normal_schedule(text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.domain.point import Verdict
 from orchestrator.verify import build
 from orchestrator.verify.build import build_manifest, draft_of, finish_manifest
-from orchestrator.verify.entry import Entry, order
+from orchestrator.verify.entry import ManifestEntry, sort_key
 from orchestrator.verify.manifest import read_manifest
 from tests.verify.trees import HEADER, found, hostile_tree, make_manifest, make_tree, read_again, records
 
@@ -174,17 +174,17 @@ def test_a_draft_is_finished_whole_or_not_at_all(tmp_path: Path) -> None:
 
 NAMES = st.sampled_from([b"", b"a", b"a!", b"a/b", b"a/b/c", b"ab", b"b", b"\xff" * 255, b"\xff\xff", b"\n"])
 ENTRY = st.builds(
-    Entry, NAMES, st.sampled_from("ffd"), st.integers(0, 1), st.integers(0, 1), st.just(0o644), st.just(0), st.just(0),
+    ManifestEntry, NAMES, st.sampled_from("ffd"), st.integers(0, 1), st.integers(0, 1), st.just(0o644), st.just(0), st.just(0),
     st.just(1), st.integers(1, 2), st.just(b""), st.sampled_from(["xxh128:1", "xxh128:2", "md5:1", "!"]),
 )  # fmt: skip
 TREE = st.lists(ENTRY, unique_by=lambda entry: entry.path).map(
     lambda tree: [
-        e if e.kind == "f" else e._replace(size=0, digest="-") for e in sorted(tree, key=lambda e: order(e.path))
+        e if e.kind == "f" else e._replace(size=0, digest="-") for e in sorted(tree, key=lambda e: sort_key(e.path))
     ]
 )
 
 
-def naive(entry: Entry, moved: dict[bytes, str], linked: dict[bytes, Entry], *, itself: bool) -> str:
+def naive(entry: ManifestEntry, moved: dict[bytes, str], linked: dict[bytes, ManifestEntry], *, itself: bool) -> str:
     """The digest that a new manifest should know, by looking up."""
     if entry.kind != "f":
         return "-"
@@ -199,8 +199,8 @@ def naive(entry: Entry, moved: dict[bytes, str], linked: dict[bytes, Entry], *, 
 @given(TREE, TREE, st.lists(st.tuples(NAMES, st.sampled_from(["xxh128:3", "xxh128:4", "md5:3"]))), st.booleans())
 def test_the_merge_is_what_looking_up_gives(
     tmp_path_factory: pytest.TempPathFactory,
-    tree: list[Entry],
-    linked: list[Entry],
+    tree: list[ManifestEntry],
+    linked: list[ManifestEntry],
     moves: list[tuple[bytes, str]],
     itself: bool,
 ) -> None:
@@ -210,7 +210,7 @@ def test_the_merge_is_what_looking_up_gives(
         for e in tree
     ]
     moved = dict(moves)
-    ordered = sorted(moves, key=lambda pair: order(pair[0]))
+    ordered = sorted(moves, key=lambda pair: sort_key(pair[0]))
     built = build_manifest(manifest, HEADER, listing=listing, moved=ordered, linked=linked, itself=itself)
     lookup = {entry.path: entry for entry in linked}
     expected = {entry.path: naive(entry, moved, lookup, itself=itself) for entry in tree}

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.compare import compare, extras, joined, judge
-from orchestrator.verify.entry import Entry, Tolerance, order
+from orchestrator.verify.compare import compare, compare_entry, find_extras, join_sorted
+from orchestrator.verify.entry import ManifestEntry, Tolerance, sort_key
 
-FILE = Entry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh128:1")
+FILE = ManifestEntry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh128:1")
 OTHER = "xxh128:2"
 
-TABLE: list[tuple[str, Entry, str, Verdict | None]] = [
+TABLE: list[tuple[str, ManifestEntry, str, Verdict | None]] = [
     ("as promised", FILE, FILE.digest, None),
     ("not read, as promised", FILE, "", None),
     ("owner", FILE._replace(uid=8), FILE.digest, Verdict.METADATA),
@@ -28,8 +28,8 @@ TABLE: list[tuple[str, Entry, str, Verdict | None]] = [
 
 
 @pytest.mark.parametrize(("here", "digest", "verdict"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_the_table(here: Entry, digest: str, verdict: Verdict | None) -> None:
-    finding = judge(FILE, here, digest)
+def test_the_table(here: ManifestEntry, digest: str, verdict: Verdict | None) -> None:
+    finding = compare_entry(FILE, here, digest)
     assert (finding.verdict if finding else None) == verdict
     if digest == OTHER:
         assert finding
@@ -37,7 +37,7 @@ def test_the_table(here: Entry, digest: str, verdict: Verdict | None) -> None:
 
 
 def test_what_was_never_read_is_unproved() -> None:
-    finding = judge(FILE._replace(digest="!"), FILE, OTHER)
+    finding = compare_entry(FILE._replace(digest="!"), FILE, OTHER)
     assert finding
     assert finding.verdict is Verdict.UNPROVED
 
@@ -45,7 +45,7 @@ def test_what_was_never_read_is_unproved() -> None:
 def test_tolerance_decides_between_an_edit_and_rot() -> None:
     late = FILE._replace(mtime_ns=FILE.mtime_ns + 999_999_999)
     for tolerance, verdict in ((Tolerance(), Verdict.EDITED), (Tolerance(grain_ns=10**9), Verdict.ROTTEN)):
-        finding = judge(FILE, late, OTHER, tolerance)
+        finding = compare_entry(FILE, late, OTHER, tolerance)
         assert finding
         assert finding.verdict is verdict
 
@@ -57,19 +57,21 @@ def test_a_file_without_a_digest_where_all_should_have_one_was_not_read() -> Non
 
 NAMES = st.sampled_from([b"", b"a", b"a!", b"a/b", b"ab", b"\xff" * 255, b"\xff\xff/\xff", b"\n", b"b"])
 ENTRY = st.builds(
-    Entry, NAMES, st.just("f"), st.integers(0, 1), st.integers(0, 1), st.sampled_from([0o644, 0o600]), st.just(0),
+    ManifestEntry, NAMES, st.just("f"), st.integers(0, 1), st.integers(0, 1), st.sampled_from([0o644, 0o600]), st.just(0),
     st.just(0), st.just(1), st.just(1), st.just(b""), st.sampled_from(["xxh128:1", "xxh128:2", "!"]),
 )  # fmt: skip
-TREE = st.lists(ENTRY, unique_by=lambda entry: entry.path).map(lambda tree: sorted(tree, key=lambda e: order(e.path)))
+TREE = st.lists(ENTRY, unique_by=lambda entry: entry.path).map(
+    lambda tree: sorted(tree, key=lambda e: sort_key(e.path))
+)
 
 
 @given(TREE, TREE, st.dictionaries(NAMES, st.sampled_from(["xxh128:1", "xxh128:2"])))
 def test_the_merge_is_what_looking_up_gives(
-    promised: list[Entry], found: list[Entry], digests: dict[bytes, str]
+    promised: list[ManifestEntry], found: list[ManifestEntry], digests: dict[bytes, str]
 ) -> None:
     promises, heres = ({entry.path: entry for entry in side} for side in (promised, found))
     expected: list[Finding] = []
-    for path in sorted({*promises, *heres}, key=order):
+    for path in sorted({*promises, *heres}, key=sort_key):
         if path not in heres:
             expected.append(Finding(path=path, verdict=Verdict.MISSING, detail="not there"))
         elif path not in promises:
@@ -77,11 +79,11 @@ def test_the_merge_is_what_looking_up_gives(
         else:
             if path not in digests and promises[path].digest != "!":
                 expected.append(Finding(path=path, verdict=Verdict.UNREADABLE, detail="it was not read"))
-            expected += filter(None, [judge(promises[path], heres[path], digests.get(path, ""))])
-    ordered = sorted(digests.items(), key=lambda pair: order(pair[0]))
+            expected += filter(None, [compare_entry(promises[path], heres[path], digests.get(path, ""))])
+    ordered = sorted(digests.items(), key=lambda pair: sort_key(pair[0]))
     assert list(compare(promised, found, digests=ordered)) == expected
     names = ([entry.path for entry in side] for side in (promised, found))
-    assert list(extras(*names)) == [finding for finding in expected if finding.verdict is Verdict.EXTRA]
-    assert [(one or two) for one, two in joined(promised, found)] == [
-        promises.get(p) or heres[p] for p in sorted({*promises, *heres}, key=order)
+    assert list(find_extras(*names)) == [finding for finding in expected if finding.verdict is Verdict.EXTRA]
+    assert [(one or two) for one, two in join_sorted(promised, found)] == [
+        promises.get(p) or heres[p] for p in sorted({*promises, *heres}, key=sort_key)
     ]

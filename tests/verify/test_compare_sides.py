@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.point import Finding
-from orchestrator.verify.compare_sides import Side, compare_sides
+from orchestrator.verify.compare_sides import SortedListing, compare_sides
 
 ROOT = b"//d\t2\t1.0000000000\t755\t0\t0\t2\t1\t"
 END = b"//~"
@@ -17,15 +17,15 @@ def entry(
     return b"%b//%b\t%d\t%b\t%b\t0\t0\t1\t7\t" % (path, kind, size, time, mode)
 
 
-def side(*records: bytes) -> Side:
-    return Side(sorted((ROOT, END, *records)))
+def side(*records: bytes) -> SortedListing:
+    return SortedListing(sorted((ROOT, END, *records)))
 
 
-def found(source: Side, target: Side) -> list[tuple[bytes, str, bool]]:
+def found(source: SortedListing, target: SortedListing) -> list[tuple[bytes, str, bool]]:
     return [(each.path, each.verdict.value, at_source) for each, at_source in compare_sides(source, target)]
 
 
-def only(source: Side, target: Side) -> Finding:
+def only(source: SortedListing, target: SortedListing) -> Finding:
     ((finding, _),) = compare_sides(source, target)
     return finding
 
@@ -81,8 +81,8 @@ def test_what_lies_in_a_folder_that_cannot_be_read_is_neither_missing_nor_extra(
 def test_a_volume_is_like_a_tree_of_one_file() -> None:
     lies = b"//f\t10485760\t0.0000000000\t0\t0\t0\t1\t0\t"
 
-    def volume(digest: bytes) -> Side:
-        return Side(sorted((lies, b"//" + digest, END)))
+    def volume(digest: bytes) -> SortedListing:
+        return SortedListing(sorted((lies, b"//" + digest, END)))
 
     assert found(volume(ONE), volume(ONE)) == []
     assert found(volume(ONE), volume(TWO)) == [(b"", "rotten", False)]
@@ -92,7 +92,7 @@ def test_a_volume_is_like_a_tree_of_one_file() -> None:
 
 @pytest.mark.parametrize("records", [(), (ROOT,), (ROOT, entry(b"a"))])
 def test_a_listing_that_broke_off_proves_nothing(records: tuple[bytes, ...]) -> None:
-    for one, other in ((Side(records), side()), (side(), Side(records))):
+    for one, other in ((SortedListing(records), side()), (side(), SortedListing(records))):
         with pytest.raises(ProofFailed):
             found(one, other)
 

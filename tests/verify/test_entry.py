@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from orchestrator.verify.entry import (
     EXACT,
-    Entry,
+    ManifestEntry,
     Tolerance,
-    below,
     differences,
     escape,
     format_line,
-    order,
     parse_line,
     parse_listing,
+    path_below,
+    sort_key,
     split_records,
     unescape,
 )
@@ -27,13 +27,13 @@ AWKWARD = st.lists(st.sampled_from([b"\\", b"\n", b"\t", b"\r", b"n", b"t", b" "
 PATH = st.lists(NAME | AWKWARD, max_size=4).map(b"/".join)
 COUNT = st.integers(0, 2**63)
 TIME = st.integers(-(2**62), 2**62)
-FILE = Entry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh128:00")
+FILE = ManifestEntry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh128:00")
 
 
 @st.composite
-def any_entry(draw: st.DrawFn) -> Entry:
+def any_entry(draw: st.DrawFn) -> ManifestEntry:
     kind = draw(st.sampled_from("fdlpsbc"))
-    return Entry(
+    return ManifestEntry(
         draw(PATH), kind, draw(COUNT) if kind == "f" else 0, draw(TIME), draw(st.integers(0, 0o7777)), draw(COUNT),
         draw(COUNT), draw(COUNT), draw(COUNT), draw(PATH) if kind == "l" else b"", "?" if kind == "f" else "-",
     )  # fmt: skip
@@ -47,7 +47,7 @@ def test_escaping_is_undone_and_stays_on_one_line(path: bytes) -> None:
 
 
 @given(any_entry())
-def test_a_line_tells_its_entry(entry: Entry) -> None:
+def test_a_line_tells_its_entry(entry: ManifestEntry) -> None:
     line = format_line(entry)
     assert line.endswith(b"\n")
     assert parse_line(line[:-1]) == entry
@@ -68,7 +68,7 @@ def test_a_backslash_that_begins_no_escape_is_refused(text: bytes) -> None:
 
 
 @given(st.lists(any_entry(), max_size=5), st.integers(1, 50))
-def test_a_listing_is_parsed_in_pieces_of_any_size(wanted: list[Entry], size: int) -> None:
+def test_a_listing_is_parsed_in_pieces_of_any_size(wanted: list[ManifestEntry], size: int) -> None:
     raw = b"".join(_record(entry) for entry in wanted)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
     assert [parse_listing(record) for record in split_records(pieces)] == wanted
@@ -77,7 +77,7 @@ def test_a_listing_is_parsed_in_pieces_of_any_size(wanted: list[Entry], size: in
             list(split_records([raw[:-1]]))
 
 
-def _record(entry: Entry) -> bytes:
+def _record(entry: ManifestEntry) -> bytes:
     seconds, nanos = divmod(entry.mtime_ns, 10**9)
     size = entry.size if entry.kind == "f" else 4096
     return b"%b//%b\t%d\t%d.%09d0\t%o\t%d\t%d\t%d\t%d\t%b\0" % (
@@ -87,7 +87,7 @@ def _record(entry: Entry) -> bytes:
 
 @given(PATH, PATH)
 def test_raw_records_sort_as_their_paths(one: bytes, two: bytes) -> None:
-    first, second = order(one), order(two)
+    first, second = sort_key(one), sort_key(two)
     assert (first == second) == (one == two)
     if one != two:
         assert (first + b"\xff" < second + b"\0") == (first < second)
@@ -106,10 +106,10 @@ def test_only_sums_that_sha256sum_knows() -> None:
 
 
 def test_below() -> None:
-    assert below(b"a/b", b"a") == b"b"
-    assert below(b"a", b"a") == b""
-    assert below(b"ab", b"a") is None
-    assert below(b"a/b", b"") == b"a/b"
+    assert path_below(b"a/b", b"a") == b"b"
+    assert path_below(b"a", b"a") == b""
+    assert path_below(b"ab", b"a") is None
+    assert path_below(b"a/b", b"") == b"a/b"
 
 
 def test_every_difference_is_told_and_every_tolerance_overlooks_its_own() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Verdict
-from orchestrator.verify.build import Spool
+from orchestrator.verify.build import DigestSpool
 from orchestrator.verify.export import write_sums
-from orchestrator.verify.manifest import Header
+from orchestrator.verify.manifest import ManifestHeader
 from orchestrator.verify.pipelines import settle_pipeline
 from tests.verify.trees import (
     CREATED,
@@ -24,11 +24,11 @@ from tests.verify.trees import (
     read_again,
 )
 
-SHA = Header(job="j", source="s", point="p", digest="sha256", created=CREATED)
+SHA = ManifestHeader(job="j", source="s", point="p", digest="sha256", created=CREATED)
 
 
 def export(tree: Path, manifest: Path, sums: Path) -> tuple[int, dict[bytes, Verdict]]:
-    with Spool(str(manifest.parent)) as spool:
+    with DigestSpool(str(manifest.parent)) as spool:
         reading = read_again(tree, manifest, mode="digest", algorithm="sha256", taken=spool.take)
         return write_sums(str(sums), spool.named()), found(reading)
 
@@ -40,7 +40,7 @@ def accepted(tree: Path, sums: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("header", [HEADER, SHA], ids=["xxh128", "sha256"])
-def test_sha256sum_accepts_every_hostile_name(tmp_path: Path, header: Header) -> None:
+def test_sha256sum_accepts_every_hostile_name(tmp_path: Path, header: ManifestHeader) -> None:
     tree = hostile_tree(tmp_path / "tree")
     (tree / "link").symlink_to("1")
     os.link(tree / "1", tree / "hard link")

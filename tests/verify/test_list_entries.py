@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Host, Location
-from orchestrator.verify.entry import line_of, listing_command, parse_listing, plain_line, split_records, with_digest
+from orchestrator.verify.entry import (
+    format_plain_line,
+    line_of,
+    listing_command,
+    parse_listing,
+    split_records,
+    with_digest,
+)
 from tests.verify.trees import HOSTILE, entries, hostile_tree, make_tree, records, run
 
 
@@ -81,7 +88,7 @@ def test_an_entry_of_unknown_kind_is_refused() -> None:
 @pytest.mark.parametrize("nanos", ["0", "000000001", "5", "999999999"])
 def test_a_plain_line_is_the_entrys_own(seconds: str, nanos: str) -> None:
     record = f"a b/c//f\t12\t{seconds}.{nanos:0>9}0\t4755\t0\t1000\t3\t77\t".encode()
-    line = plain_line(record, "xxh128:1")
+    line = format_plain_line(record, "xxh128:1")
     assert line in (None, line_of(with_digest(parse_listing(record), "xxh128:1")))
     assert (line is None) == (seconds[0] in "-0")
 
@@ -92,7 +99,7 @@ def test_what_is_no_plain_file_is_no_plain_line(tmp_path: Path) -> None:
     (tree / "link").symlink_to("x")
     told = {}
     for record in records(tree, tmp_path):
-        entry, line = parse_listing(record), plain_line(record, "xxh128:1")
+        entry, line = parse_listing(record), format_plain_line(record, "xxh128:1")
         told[entry.path] = line is not None
         assert line in (None, line_of(with_digest(entry, "xxh128:1")))
     assert all(told[name] == (not set(name) & set(b"\\\n\t\r")) for name in HOSTILE)

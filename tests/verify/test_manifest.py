@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.verify import build
-from orchestrator.verify.build import Spool, sorted_moves, sorted_records
-from orchestrator.verify.entry import Entry, order
-from orchestrator.verify.manifest import Totals, read_manifest, read_names, write_manifest
+from orchestrator.verify.build import DigestSpool, sorted_moves, sorted_records
+from orchestrator.verify.entry import ManifestEntry, sort_key
+from orchestrator.verify.manifest import ManifestTotals, read_manifest, read_names, write_manifest
 from orchestrator.verify.manifest_lines import FORMAT
 from tests.verify.trees import CREATED, HEADER
 
-MANY = [Entry(b"%04d\n\\" % number, "f", number, 5, 0o644, 0, 0, 1, number, b"", "xxh128:0f") for number in range(3000)]
+MANY = [
+    ManifestEntry(b"%04d\n\\" % number, "f", number, 5, 0o644, 0, 0, 1, number, b"", "xxh128:0f")
+    for number in range(3000)
+]
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def path(tmp_path: Path) -> str:
 
 def test_what_is_written_is_read(path: str) -> None:
     totals = write_manifest(path, HEADER, MANY)
-    assert totals == Totals(entries=3000, files=3000, bytes=sum(range(3000)))
+    assert totals == ManifestTotals(entries=3000, files=3000, bytes=sum(range(3000)))
     header, entries = read_manifest(path)
     assert header == HEADER
     assert header.created == CREATED
@@ -119,7 +122,7 @@ def test_nothing_appears_before_it_is_whole(path: str) -> None:
 
 
 def test_a_part_of_the_tree(path: str) -> None:
-    paths = sorted([b"", b"a", b"a!", b"a!/x", b"a/b", b"a/b/c", b"ab"], key=order)
+    paths = sorted([b"", b"a", b"a!", b"a!/x", b"a/b", b"a/b/c", b"ab"], key=sort_key)
     write_manifest(path, HEADER, [MANY[0]._replace(path=name) for name in paths])
     assert [entry.path for entry in read_manifest(path, prefix=b"a")[1]] == [b"", b"b", b"b/c"]
     assert [entry.path for entry in read_manifest(path, prefix=b"a/b/c")[1]] == [b""]
@@ -169,7 +172,7 @@ def test_of_moves_the_last_one_told_counts(tmp_path: Path) -> None:
 
 
 def test_a_spool_gives_back_in_order(tmp_path: Path) -> None:
-    with Spool(str(tmp_path)) as spool:
+    with DigestSpool(str(tmp_path)) as spool:
         assert list(spool.numbered()) == []
         for number, path in ((12, b"b\n\t\xff"), (3, b"a")):
             spool.take(number, f"sha256:{number}", path)

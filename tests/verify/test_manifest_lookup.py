@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Host, Location
-from orchestrator.verify.entry import Entry, format_line
+from orchestrator.verify.entry import ManifestEntry, format_line
 from orchestrator.verify.manifest_lookup import lookup_command, parse_lookup, parse_sizes, sizes_command
 
 NAMES = [
@@ -27,13 +27,13 @@ NAMES = [
 ]
 
 
-def entry(path: bytes, kind: str = "f") -> Entry:
-    return Entry(
+def entry(path: bytes, kind: str = "f") -> ManifestEntry:
+    return ManifestEntry(
         path, kind, 1, 2, 0o644, 0, 0, 1, 7, b"to" if kind == "l" else b"", "xxh128:00" if kind == "f" else "-"
     )
 
 
-def manifest(path: Path, *entries: Entry) -> str:
+def manifest(path: Path, *entries: ManifestEntry) -> str:
     text = b"# poolferry manifest 1\n# job: \ta\n" + b"".join(map(format_line, entries)) + b"# end entries=1\n"
     path.write_bytes(gzip.compress(text))
     return str(path)

@@ -11,10 +11,10 @@ import pytest
 
 from orchestrator.domain.point import Verdict
 from orchestrator.verify import check_entry as judging
-from orchestrator.verify.check_entry import Judge, Task
-from orchestrator.verify.digest import Makers, Reader, Tree, hash_maker
+from orchestrator.verify.check_entry import CheckTask, EntryChecker
+from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker
 from orchestrator.verify.entry import Tolerance
-from orchestrator.verify.manifest import Header, read_manifest, write_manifest
+from orchestrator.verify.manifest import ManifestHeader, read_manifest, write_manifest
 from tests.verify.trees import HEADER, detail, found, make_manifest, make_tree, read_again
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}
@@ -153,7 +153,7 @@ def test_a_part_that_was_brought_back_is_verified_where_it_is(tree: Path, manife
 
 def test_a_quiet_disk_is_told_from_an_edit(tree: Path, tmp_path: Path) -> None:
     """A manifest written after the last change of the inode: nobody wrote, so the disk did."""
-    late = Header(job="j", source="s", point="p", digest="xxh128", created=datetime(2200, 1, 1, tzinfo=UTC))
+    late = ManifestHeader(job="j", source="s", point="p", digest="xxh128", created=datetime(2200, 1, 1, tzinfo=UTC))
     make_manifest(tree, tmp_path / "m.gz", header=late)
     rewrite(tree / "a", b"X" * 100)
     assert "nothing was written to it since" in detail(read_again(tree, tmp_path / "m.gz"), b"a")
@@ -177,7 +177,7 @@ def test_sizes_around_the_buffer_and_holes(tmp_path: Path, size: int, algorithm:
     tree = make_tree(tmp_path / "tree", {"random": os.urandom(size)})
     with (tree / "hole").open("wb") as file:
         file.truncate(size)
-    header = Header(job="j", source="s", point="p", digest=algorithm, created=HEADER.created)
+    header = ManifestHeader(job="j", source="s", point="p", digest=algorithm, created=HEADER.created)
     make_manifest(tree, tmp_path / "m.gz", header=header)
     told = {entry.path: entry.digest for entry in read_manifest(str(tmp_path / "m.gz"))[1]}
     for name in ("random", "hole"):
@@ -194,7 +194,7 @@ def test_a_file_is_read_to_its_end_whatever_its_inode_said_before(tmp_path: Path
     whole.update(content)
     with (tmp_path / "grown").open("rb") as file:
         heard: list[int] = []
-        assert Reader(heard.append).digest(file.fileno(), 5, (hash_maker("sha256"),)) == (whole.hexdigest(),)
+        assert FileHasher(heard.append).digest(file.fileno(), 5, (hash_maker("sha256"),)) == (whole.hexdigest(),)
         assert sum(heard) == len(content)
 
 
@@ -235,8 +235,8 @@ def test_a_path_longer_than_the_system_takes(tmp_path: Path) -> None:
 def test_what_may_not_be_read_is_told_as_such(tree: Path, manifest: Path) -> None:
     (tree / "folder/b").chmod(0)
     (tree / "folder").chmod(0o700)
-    rights = Tree(os.fsencode(tree))
-    judge = Judge(rights, Reader(lambda _: None), Task("check", ""))
+    rights = OpenTree(os.fsencode(tree))
+    judge = EntryChecker(rights, FileHasher(lambda _: None), CheckTask("check", ""))
     promised = {entry.path: entry for entry in read_manifest(str(manifest))[1]}
     os.seteuid(65534)
     try:
@@ -259,12 +259,12 @@ def test_what_the_manifest_never_proved_is_no_broken_promise(tree: Path, tmp_pat
     assert "crc7" in detail(read_again(tree, tmp_path / "m.gz"), b"a")
 
 
-class Meddling(Reader):
+class Meddling(FileHasher):
     """A reader during whose readings something happens to the file."""
 
-    def __init__(self, *deeds: Callable[[], object]) -> None:
+    def __init__(self, *actions: Callable[[], object]) -> None:
         super().__init__(lambda _: None)
-        self._deeds = list(deeds)
+        self._deeds = list(actions)
 
     def digest(self, fd: int, size: int, makers: Makers) -> tuple[str, ...]:
         read = super().digest(fd, size, makers)
@@ -279,9 +279,9 @@ class Meddling(Reader):
         return read
 
 
-def judged(tree: Path, manifest: Path, reader: Reader, *, mode: str = "check") -> judging.Judgement:
+def judged(tree: Path, manifest: Path, reader: FileHasher, *, mode: str = "check") -> judging.EntryVerdict:
     entry = next(entry for entry in read_manifest(str(manifest))[1] if entry.path == b"a")
-    return Judge(Tree(os.fsencode(tree)), reader, Task(mode, "sha256")).judge(entry)
+    return EntryChecker(OpenTree(os.fsencode(tree)), reader, CheckTask(mode, "sha256")).judge(entry)
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_called_rotten(tree: Path, manifest: Path) -> None:
@@ -322,7 +322,7 @@ def test_no_path_leads_outside_of_the_tree(tmp_path: Path, path: bytes) -> None:
     (tmp_path / "secret").write_text("of somebody else")
     (tmp_path / "tree" / "a").mkdir(parents=True)
     (tmp_path / "tree" / "link").symlink_to(tmp_path)
-    tree = Tree(os.fsencode(tmp_path / "tree"))
+    tree = OpenTree(os.fsencode(tmp_path / "tree"))
     for look in (tree.open, tree.stat, tree.target):
         with pytest.raises(OSError, match=r"outside|Not a directory"):
             look(path)
@@ -338,7 +338,7 @@ def test_a_tree_deeper_than_descriptors_go_is_read(tmp_path: Path) -> None:
     with open(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=at), "wb") as file:
         file.write(b"deep")
     os.close(at)
-    tree = Tree(os.fsencode(tmp_path))
+    tree = OpenTree(os.fsencode(tmp_path))
     for _ in range(3):
         fd = tree.open(b"d/" * 1500 + b"file")
         assert os.read(fd, 10) == b"deep"

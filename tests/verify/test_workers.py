@@ -14,9 +14,9 @@ from orchestrator.verify.build import draft_of
 from orchestrator.verify.entry import EXACT, parse_line
 from orchestrator.verify.manifest import read_manifest, write_manifest
 from orchestrator.verify.manifest_lines import packed_lines
-from orchestrator.verify.partition import share
+from orchestrator.verify.partition import worker_share
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.results import Collector, collect
+from orchestrator.verify.results import ResultCollector, collect
 from tests.verify.trees import HEADER, make_manifest, make_tree, outputs, read_again, start
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}
@@ -42,7 +42,8 @@ def test_the_shares_are_the_whole_and_none_twice(tmp_path: Path, workers: int, p
     make_manifest(tree, tmp_path / "m.gz")
     lines = [line for line in packed_lines(str(tmp_path / "m.gz")) if not line.startswith(b"#")]
     shares = [
-        [e for block in share(lines, worker=at, of=workers, prefix=prefix) for e in block] for at in range(workers)
+        [e for block in worker_share(lines, worker=at, of=workers, prefix=prefix) for e in block]
+        for at in range(workers)
     ]
     whole = [(number, parse_line(line).path) for number, line in enumerate(lines)]
     seen = sorted((number, e.path) for part in shares for number, e in part)
@@ -54,7 +55,7 @@ def test_the_shares_are_the_whole_and_none_twice(tmp_path: Path, workers: int, p
 
 def test_a_few_large_files_are_spread(tmp_path: Path) -> None:
     lines = [b"?\tf\t%d\t0\t644\t0\t0\t1\t%d\tfile%d" % (1 << 30, number, number) for number in range(12)]
-    sizes = [len([e for block in share(lines, worker=at, of=4) for e in block]) for at in range(4)]
+    sizes = [len([e for block in worker_share(lines, worker=at, of=4) for e in block]) for at in range(4)]
     assert sizes == [3, 3, 3, 3]
 
 
@@ -95,7 +96,7 @@ def test_a_root_that_is_not_there_is_one_failure_and_not_many_missing_files(tree
 def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: Path) -> None:
     (tree / "a").unlink()
     told = [output for output, _, _ in outputs(worker_pipelines(str(tree), str(manifest), workers=2))]
-    collector = Collector(2)
+    collector = ResultCollector(2)
 
     def feed(worker: int) -> None:
         for at in range(len(told[worker])):
@@ -125,13 +126,13 @@ def test_what_is_not_a_whole_report_proves_nothing(output: bytes) -> None:
 
 
 def _reading_of(output: bytes) -> None:
-    collector = Collector(1)
+    collector = ResultCollector(1)
     collector.feed(0, output)
     collector.reading(took_s=1)
 
 
 def test_only_so_many_findings_are_held_and_all_are_counted(tmp_path: Path) -> None:
-    collector = Collector(1, few=3)
+    collector = ResultCollector(1, few=3)
     collector.feed(0, b"F\tmissing\tnot there\ta\n\t\xff\0" * 5 + b"S\t5\t5\t0\t5\t0\0")
     reading = collector.reading(took_s=1)
     assert (len(reading.findings), reading.counts) == (3, ((Verdict.MISSING, 5),))

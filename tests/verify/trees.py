@@ -8,16 +8,23 @@ from pathlib import Path
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.domain.point import Reading, Verdict
-from orchestrator.verify.build import Built, Spool, build_manifest, draft_of, finish_manifest, sorted_records
-from orchestrator.verify.compare import extras
-from orchestrator.verify.entry import EXACT, Entry, Tolerance, listing_command, parse_listing, split_records
-from orchestrator.verify.manifest import Header, read_manifest, read_names
+from orchestrator.domain.point import Verdict, VerificationResult
+from orchestrator.verify.build import (
+    DigestSpool,
+    ManifestDraft,
+    build_manifest,
+    draft_of,
+    finish_manifest,
+    sorted_records,
+)
+from orchestrator.verify.compare import find_extras
+from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing, split_records
+from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_names
 from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.results import Collector, Taken
+from orchestrator.verify.results import ResultCollector, Taken
 
 CREATED = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
-HEADER = Header(
+HEADER = ManifestHeader(
     job="photos", source="/srv/pho\ntos\udcff", point="2020-01-02T030405Z", digest="xxh128", created=CREATED
 )
 HOSTILE = (
@@ -42,7 +49,7 @@ def records(tree: Path | str, folder: Path) -> Iterable[bytes]:
     return sorted_records(split_records([listing]), folder=str(folder))
 
 
-def entries(tree: Path | str, folder: Path) -> list[Entry]:
+def entries(tree: Path | str, folder: Path) -> list[ManifestEntry]:
     """The sorted listing of a tree."""
     return [parse_listing(record) for record in records(tree, folder)]
 
@@ -73,31 +80,31 @@ def read_again(
     tolerance: Tolerance = EXACT,
     taken: Taken | None = None,
     names: bool = False,
-) -> Reading:
+) -> VerificationResult:
     """A whole verification by real workers; `names`: look for extra names too."""
     pipelines = worker_pipelines(
         os.fspath(tree), os.fspath(manifest), workers=workers, mode=mode, algorithm=algorithm, prefix=prefix,
         tolerance=tolerance,
     )  # fmt: skip
-    collector = Collector(workers, taken=taken)
+    collector = ResultCollector(workers, taken=taken)
     for number, (output, _, _) in enumerate(outputs(pipelines)):
         collector.feed(number, output)
     if names:
         listing = run(listing_command(Location(path=os.fspath(tree)), names=True))
         found = (record.removesuffix(b"//") for record in sorted(split_records([listing])))
-        collector.add(extras(read_names(os.fspath(manifest), prefix=prefix), found))
+        collector.add(find_extras(read_names(os.fspath(manifest), prefix=prefix), found))
     return collector.reading(took_s=1.0)
 
 
 def make_manifest(
     tree: Path | str, manifest: Path, *, moved: Iterable[tuple[bytes, str]] = (), linked: Path | None = None,
-    header: Header = HEADER,
-) -> Built:  # fmt: skip
+    header: ManifestHeader = HEADER,
+) -> ManifestDraft:  # fmt: skip
     """The finished manifest of a tree, as a run makes it."""
     old = read_manifest(str(linked))[1] if linked else ()
     listing = records(tree, manifest.parent)
     built = build_manifest(str(manifest), header, listing=listing, moved=moved, linked=old)
-    with Spool(str(manifest.parent)) as spool:
+    with DigestSpool(str(manifest.parent)) as spool:
         if built.unknown:
             read_again(tree, draft_of(str(manifest)), mode="fill", algorithm=header.digest, taken=spool.take)
         finish_manifest(str(manifest), built, spool.numbered())
@@ -114,13 +121,13 @@ def make_tree(root: Path, files: dict[str, bytes]) -> Path:
     return root
 
 
-def found(reading: Reading) -> dict[bytes, Verdict]:
+def found(reading: VerificationResult) -> dict[bytes, Verdict]:
     """The verdict on each path."""
     assert len({finding.path for finding in reading.findings}) == len(reading.findings)
     return {finding.path: finding.verdict for finding in reading.findings}
 
 
-def detail(reading: Reading, path: bytes) -> str:
+def detail(reading: VerificationResult, path: bytes) -> str:
     """What is said of a path."""
     return next(finding.detail for finding in reading.findings if finding.path == path)
 

@@ -35,13 +35,13 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_people_read_their_own_clock(instant: datetime | None, shown: str) -> None:
-    assert text.clock(instant, now=NOON) == shown
+    assert text.format_clock(instant, now=NOON) == shown
 
 
 def test_machines_read_utc() -> None:
-    assert text.iso(NOON) == "2026-07-15T10:00:00Z"
-    assert text.iso(NOON.astimezone()) == "2026-07-15T10:00:00Z"
-    assert text.iso(None) is None
+    assert text.format_iso(NOON) == "2026-07-15T10:00:00Z"
+    assert text.format_iso(NOON.astimezone()) == "2026-07-15T10:00:00Z"
+    assert text.format_iso(None) is None
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_what_is_no_instant(told: str) -> None:
 
 
 def test_an_age_after_now_is_no_age() -> None:
-    assert text.ago(NOON - timedelta(hours=3), now=NOON) == "3 h ago"
-    assert text.ago(NOON + timedelta(hours=3), now=NOON) == "3 h after now"
-    assert text.ago(None, now=NOON) == "never"
+    assert text.format_ago(NOON - timedelta(hours=3), now=NOON) == "3 h ago"
+    assert text.format_ago(NOON + timedelta(hours=3), now=NOON) == "3 h after now"
+    assert text.format_ago(None, now=NOON) == "never"
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_an_age_after_now_is_no_age() -> None:
     ],
 )
 def test_a_terminal_obeys_nothing(raw: str, shown: str) -> None:
-    assert text.printable(raw) == shown
+    assert text.make_printable(raw) == shown
 
 
 def test_a_table_lines_up_and_shows_no_escape() -> None:
-    rows = text.table(
+    rows = text.format_table(
         ("A", "NUMBER", "LAST"), [("x\x1b", "7", "the end"), ("longer", "123", "e")], right=frozenset({"NUMBER"})
     )
     assert ["  ".join(row) for row in rows] == [
@@ -112,17 +112,17 @@ def test_a_table_lines_up_and_shows_no_escape() -> None:
     ],
 )
 def test_an_instant_in_a_narrow_column(instant: datetime | None, shown: str) -> None:
-    assert text.brief(instant, now=NOON) == shown
+    assert text.format_brief(instant, now=NOON) == shown
 
 
 def test_a_refusal_argues_before_it_advises() -> None:
-    assert reason_lines("head", cure="mend it", evidence=("a", "b"), evidence_first=True) == [
+    assert reason_lines("head", hint="mend it", evidence=("a", "b"), evidence_first=True) == [
         "head",
         "  a",
         "  b",
         "  what to do: mend it",
     ]
-    assert reason_lines("head", cure="mend it", evidence=("a\nb", "")) == [
+    assert reason_lines("head", hint="mend it", evidence=("a\nb", "")) == [
         "head",
         "  what to do: mend it",
         "  a",

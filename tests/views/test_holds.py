@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Effect, Step, alone
-from orchestrator.engines.contract import Pin, Pins
+from orchestrator.domain.plan import Effect, Step, single_command
+from orchestrator.engines.contract import Pin, PinReport
 from orchestrator.views.holds import pins_lines, pins_value
 from tests.ferry import Ferry
 
@@ -20,12 +20,12 @@ UNWANTED = Pin(
 )  # fmt: skip
 LET_GO = Step(
     does="release 1 snapshot", why="nobody wants them any more", lane="main", expected=None,
-    work=alone("zfs", "release", "poolferry_ff", "tank/old@a", effect=Effect.WRITES),
+    work=single_command("zfs", "release", "poolferry_ff", "tank/old@a", effect=Effect.WRITES),
 )  # fmt: skip
 
 
 def test_the_lines() -> None:
-    found = Pins(pins=(KEPT, UNWANTED), unseen=((Location(path="away"), "the pool is not imported"),))
+    found = PinReport(pins=(KEPT, UNWANTED), unseen=((Location(path="away"), "the pool is not imported"),))
     lines = pins_lines(found, [LET_GO], let_go=False, now=NOW, again="poolferry pins --let-go")
     assert [line.split()[:1] for line in lines[:3]] == [["KIND"], ["bookmark"], ["hold"]]
     assert "2 h ago  nothing  photos     ssh://nas/tank/photos%23poolferry_1" in lines[1]
@@ -36,11 +36,11 @@ def test_the_lines() -> None:
         "  release 1 snapshot",
     ]
     assert len(pins_lines(found, [LET_GO], let_go=True, now=NOW, again="")) == 4
-    assert pins_lines(Pins(pins=()), [], let_go=False, now=NOW, again="") == ["nothing of ours is pinned"]
+    assert pins_lines(PinReport(pins=()), [], let_go=False, now=NOW, again="") == ["nothing of ours is pinned"]
 
 
 def test_the_value() -> None:
-    value = pins_value(Pins(pins=(KEPT, UNWANTED)), [LET_GO], [])
+    value = pins_value(PinReport(pins=(KEPT, UNWANTED)), [LET_GO], [])
     assert [(each["pool"], each["wanted"], each["since"], each["bytes"]) for each in value["pins"]] == [
         ("vault", True, "2026-03-03T22:00:00Z", 0), ("00000000000000ff", False, None, 4096),
     ]  # fmt: skip

@@ -140,8 +140,8 @@ class Link:
         self._closed = False
         self._count = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._door.getsockname()[1])
+        self._database = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._database.getsockname()[1])
         threading.Thread(target=self._serve, daemon=True).start()
 
     def cut(self) -> None:
@@ -155,8 +155,8 @@ class Link:
         """Nothing goes through any more."""
         self._closed = True
         with contextlib.suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
+            self._database.shutdown(socket.SHUT_RDWR)
+        self._database.close()
         self.cut()
         for pair in self._pairs:
             for end in pair:
@@ -165,7 +165,7 @@ class Link:
     def _serve(self) -> None:
         while not self._closed:
             try:
-                near, _ = self._door.accept()
+                near, _ = self._database.accept()
                 far = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return

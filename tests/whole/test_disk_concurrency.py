@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.disks.detect import find_path
 from orchestrator.process.executor import Reader
-from orchestrator.runner.locks import enrolling
+from orchestrator.runner.locks import lock_device
 from tests.ferry import COMMAND
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
@@ -65,7 +65,7 @@ def test_a_device_is_enrolled_by_one_at_a_time(drawer: Drawer, tmp_path: Path, c
     before = drawer.digest("red")
     asked = ["disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner"]
     asked += ["--adopt"] if content else []
-    with enrolling(found, str(tmp_path / "of-another")):
+    with lock_device(found, str(tmp_path / "of-another")):
         ended = drawer.run(*asked)
         assert (ended.code, "is being enrolled or visited already" in ended.err) == (75, True), ended
         assert drawer.digest("red") == before

@@ -10,10 +10,10 @@ import pytest
 from orchestrator.disks.detect import find_path
 from orchestrator.domain.plan import Refusal
 from orchestrator.history.store import open_history
-from orchestrator.planners.enroll import Wish
+from orchestrator.planners.enroll import EnrollmentRequest
 from orchestrator.process.executor import Writer
-from orchestrator.runner.disk.enroll import Enrolled, enroll
-from orchestrator.runner.disk.visit import Dock
+from orchestrator.runner.disk.enroll import EnrolledDisk, enroll_disk
+from orchestrator.runner.disk.visit import VisitContext
 from tests.whole.damage import begin_as_xfs
 from tests.whole.drawer import Drawer, missing
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
 @pytest.fixture
-def dock(tmp_path: Path) -> Iterator[Dock]:
+def dock(tmp_path: Path) -> Iterator[VisitContext]:
     (tmp_path / "state" / "notes").mkdir(parents=True)
     with open_history(str(tmp_path / "state" / "history.sqlite")) as history:
-        yield Dock(
+        yield VisitContext(
             history=history, writer=Writer(), clock=lambda: datetime.now(UTC), owner="a" * 32, host="here",
             state=str(tmp_path / "state"), say=print,
         )  # fmt: skip
@@ -49,7 +49,7 @@ def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Dr
 
 
 @pytest.mark.parametrize("erase", ["", str(48 << 20)])
-def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, dock: Dock, erase: str) -> None:
+def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, dock: VisitContext, erase: str) -> None:
     device = drawer.blank("red")
     if erase:
         subprocess.run(["mkfs.ext4", "-q", "-L", "OLD", device], check=True)
@@ -57,17 +57,19 @@ def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, d
     assert found is not None
     subprocess.run(["mkfs.ext4", "-q", "-F", "-L", "PHOTOS", device], check=True)
     before = drawer.digest("red")
-    wish = Wish(
+    wish = EnrollmentRequest(
         name=drawer.full("red"), set="offsite", content="ext4", adopt=False, erase=erase, inner=True, locked=False
     )
-    refused = enroll(wish, found, dock, key_file=None, note="")
+    refused = enroll_disk(wish, found, dock, key_file=None, note="")
     assert isinstance(refused, Refusal)
     assert "has changed since it was looked at" in refused.why
     assert drawer.digest("red") == before
     assert dock.history.disks.known() == ()
     again, _ = find_path(device, dock.writer)
     assert again is not None
-    assert isinstance(enroll(wish, again, dock, key_file=None, note=""), Enrolled), "what is judged as it is now"
+    assert isinstance(enroll_disk(wish, again, dock, key_file=None, note=""), EnrolledDisk), (
+        "what is judged as it is now"
+    )
 
 
 def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: Drawer) -> None:

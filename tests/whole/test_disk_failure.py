@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.disk_visits import Arrivals, dock
-from orchestrator.planners.identify_disk import Ending
-from orchestrator.process.stop import Stop
-from orchestrator.runner.disk.visit import Stay
+from orchestrator.app.disk_visits import PluggedInDisks, make_visit_context
+from orchestrator.planners.identify_disk import VisitOutcome
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.disk.visit import AttachedDisk
 from orchestrator.runner.run import run_job
-from orchestrator.views.visits import visited_lines
+from orchestrator.views.visits import visit_lines
 from tests.disks.smart import FAILED, sata
 from tests.whole.drawer import Drawer, missing
 
@@ -62,20 +62,20 @@ def test_a_copy_that_would_take_too_long(drawer: Drawer, tmp_path: Path) -> None
     (drawer.source / "large").write_bytes(os.urandom(16 << 20))
     drawer.enrolled("red")
     where, said = compose.Directories(config=str(drawer.ferry.config), state=str(drawer.ferry.state)), list[str]()
-    known = compose.configuration(where)
+    known = compose.read_configuration(where)
     (rotation,), (job,) = known.sets, known.jobs
     with compose.open_history(where) as history:
-        arrivals = Arrivals(known, dock(where, history, say=said.append, log=lambda _: None))
-        stay = arrivals.begin(arrivals.usable(rotation)[0], rotation)
-        assert isinstance(stay, Stay)
-        tools = compose.make_tools(
-            job, where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+        arrivals = PluggedInDisks(known, make_visit_context(where, history, say=said.append, log=lambda _: None))
+        attached_disk = arrivals.begin(arrivals.usable(rotation)[0], rotation)
+        assert isinstance(attached_disk, AttachedDisk)
+        tools = compose.make_run_context(
+            job, where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
         quick = replace(tools, monotonic=lambda: time.monotonic() * 300)
-        report = stay.run(job, lambda placed: run_job(placed, quick, why="a test"))
+        report = attached_disk.run(job, lambda placed: run_job(placed, quick, why="a test"))
         during = history.views.disks.last_visits().popitem()[1]
-        ended = stay.end(power_off=False)
-        assert (ended.ending, ended.safe) == (Ending.DONE, True), visited_lines(ended, arrivals.standing(rotation))
+        ended = attached_disk.end(power_off=False)
+        assert (ended.ending, ended.safe) == (VisitOutcome.DONE, True), visit_lines(ended, arrivals.standing(rotation))
     assert report is not None
     (told,) = report.warnings
     assert told == f"disk {drawer.full('red')}: {during.slow}"

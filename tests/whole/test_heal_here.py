@@ -12,9 +12,9 @@ def healed(house: House, *command: str) -> dict[str, Any]:
     """What one command says of the only damaged file."""
     read = house.call(*command, "photos")
     assert (read.code, read.outcome) == (1, "failed"), read
-    (cure,) = read["heal"]
-    assert isinstance(cure, dict)
-    return cure
+    (hint,) = read["heal"]
+    assert isinstance(hint, dict)
+    return hint
 
 
 def carry_out(house: House, command: str) -> None:
@@ -34,9 +34,9 @@ def copied(house: House) -> None:
 def test_what_the_source_still_has_comes_with_the_next_run(house: House) -> None:
     copied(house)
     rot(house.point() / "in" / "one two")
-    cure = healed(house, "verify")
-    assert (cure["place"], cure["command"]) == ("source", "poolferry run photos")
-    carry_out(house, cure["command"])
+    hint = healed(house, "verify")
+    assert (hint["place"], hint["command"]) == ("source", "poolferry run photos")
+    carry_out(house, hint["command"])
     assert house.call("verify", "photos")["heal"] == []
 
 
@@ -47,12 +47,12 @@ def test_what_the_source_lost_comes_from_another_job(house: House) -> None:
     (house.source / "in" / "one two").write_text("new words")
     rot(house.point() / "in" / "one two")
     for command in ("verify", "drill"):
-        cure = healed(house, command)
-        assert (cure["job"], cure["place"]) == ("other", "other"), cure
-    assert cure["command"].endswith("--aside")
+        hint = healed(house, command)
+        assert (hint["job"], hint["place"]) == ("other", "other"), hint
+    assert hint["command"].endswith("--aside")
     (house.source / "in" / "one two").unlink()
-    cure = healed(house, "verify")
-    carry_out(house, cure["command"])
+    hint = healed(house, "verify")
+    carry_out(house, hint["command"])
     assert (house.source / "in" / "one two").read_text() == "the first"
 
 
@@ -84,8 +84,8 @@ def test_an_older_point_with_a_file_of_its_own_is(house: House) -> None:
     assert house.run().outcome == "done"
     (house.source / "two").unlink()
     rot(house.point() / "two")
-    cure = healed(house, "verify")
-    assert (cure["job"], cure["point"]) == ("photos", house.points()[0])
+    hint = healed(house, "verify")
+    assert (hint["job"], hint["point"]) == ("photos", house.points()[0])
 
 
 def test_other_bytes_under_the_same_name_are_no_help(house: House) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.repair_sources import cures
-from orchestrator.app.settings import Frame
+from orchestrator.app.repair_sources import find_repair_sources
+from orchestrator.app.settings import Settings
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
-from orchestrator.process.stop import Stop
-from orchestrator.runner.disk.state import on_disk
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.disk.state import job_on_disk
 from orchestrator.runner.run import run_job
 from tests.whole.damage import rot
 from tests.whole.house import House
@@ -79,9 +79,9 @@ def test_the_same_bytes_in_a_copy_on_a_host_or_of_one(house: House, sshd: Sshd, 
     assert (len(found), {each["job"] for each in found.values()}) == (len(NAMES), {"other"}), found
     asked = [line for line in log.read_bytes().splitlines() if b"gzip -dc" in line]
     assert len(asked) == 1, "one command for a host, whatever the number of files"
-    for cure in found.values():
-        words = shlex.split(cure["command"])
-        if "\\" not in cure["path"]:  # what cannot be shown is told, and not to be pasted
+    for hint in found.values():
+        words = shlex.split(hint["command"])
+        if "\\" not in hint["path"]:  # what cannot be shown is told, and not to be pasted
             assert house.call(*words[1:]).outcome == "done"
     assert (house.source / "in" / "plain").read_text() == "of 'plain'"
     assert (house.source / "in" / "-e x").read_text() == "of '-e x'"
@@ -101,10 +101,10 @@ def test_a_host_that_does_not_answer_is_told_with_what_it_may_hold(house: House,
     two_copies(house, sshd, far="other")
     rot(house.point() / "in" / "plain")
     sshd.stop()
-    (cure,) = healed(house, "verify").values()
-    assert cure["command"] is None
-    assert "cannot be reached: the host did not answer" in cure["says"]
-    assert cure["says"].endswith("it may hold it"), "it was copied later, when the file may have been another one"
+    (hint,) = healed(house, "verify").values()
+    assert hint["command"] is None
+    assert "cannot be reached: the host did not answer" in hint["says"]
+    assert hint["says"].endswith("it may hold it"), "it was copied later, when the file may have been another one"
 
 
 def test_a_source_on_a_host_that_still_has_it(house: House, sshd: Sshd) -> None:
@@ -166,25 +166,33 @@ def test_an_older_point_of_the_disk_that_is_here(house: House) -> None:
     house.write("file", "first")
     house.job()
     rotating(house, name)
-    frame = Frame(config=str(house.config), state=str(house.state))
-    known = frame.configuration()
-    placed = on_disk(known.job("usb"), known.rotation("offsite").disk(name))
+    settings = Settings(config=str(house.config), state=str(house.state))
+    known = settings.configuration()
+    placed = job_on_disk(known.job("usb"), known.rotation("offsite").disk(name))
     disk = Path("/run/poolferry/disks", name)
     try:
-        with compose.open_history(frame.where) as history:
+        with compose.open_history(settings.where) as history:
             for second in (0, 1):  # another time: the same bytes become a file of their own
                 os.utime(house.source / "file", (second, second))
                 disk.mkdir(parents=True, exist_ok=True)
-                tools = compose.make_tools(
-                    placed, frame.where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+                tools = compose.make_run_context(
+                    placed,
+                    settings.where,
+                    history,
+                    notify=lambda _: None,
+                    log=lambda _: None,
+                    stop=StopRequest(),
+                    ssh_options=(),
                 )
                 assert run_job(placed, tools, why="by hand").outcome is Outcome.DONE
         older, newer = sorted(
             path.name for path in Path(placed.target.location.path, "points").iterdir() if path.is_dir()
         )
         (house.source / "file").unlink()
-        found = cures(frame, placed, newer, (Finding(path=b"file", verdict=Verdict.ROTTEN, detail=""),))
+        found = find_repair_sources(
+            settings, placed, newer, (Finding(path=b"file", verdict=Verdict.ROTTEN, detail=""),)
+        )
     finally:
         shutil.rmtree(disk)
-    (cure,) = found
-    assert (cure.place, cure.point, cure.command.startswith("poolferry restore run usb")) == (name, older, True), cure
+    (hint,) = found
+    assert (hint.place, hint.point, hint.command.startswith("poolferry restore run usb")) == (name, older, True), hint

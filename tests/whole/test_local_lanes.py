@@ -25,12 +25,12 @@ def wide_tree(house: House) -> None:
     (house.source / "link").symlink_to("a")
 
 
-@pytest.mark.parametrize("lanes", LANES)
-def test_lanes_make_the_same_tree(house: House, lanes: int) -> None:
+@pytest.mark.parametrize("parallel_copies", LANES)
+def test_lanes_make_the_same_tree(house: House, parallel_copies: int) -> None:
     wide_tree(house)
-    first = house.run(house.job(rsync={"parallel": lanes}))
+    first = house.run(house.job(rsync={"parallel": parallel_copies}))
     assert first.outcome == "done", first
-    assert sum(f"of {lanes}" in step["does"] for step in first["steps"]) == lanes
+    assert sum(f"of {parallel_copies}" in step["does"] for step in first["steps"]) == parallel_copies
     assert facts(house.source) == facts(house.point())
     assert house.run().outcome == "nothing-to-do"
     house.write("a/0/0", "changed")
@@ -45,8 +45,8 @@ def test_lanes_make_the_same_tree(house: House, lanes: int) -> None:
     assert house.call("verify", "photos").code == 0
 
 
-@pytest.mark.parametrize("lanes", LANES)
-def test_folders_that_lanes_share_are_as_in_the_source(house: House, lanes: int) -> None:
+@pytest.mark.parametrize("parallel_copies", LANES)
+def test_folders_that_lanes_share_are_as_in_the_source(house: House, parallel_copies: int) -> None:
     """Each lane makes the folders above its parts, and writes into them beside the others."""
     shared = [house.source, *(house.source / path for path in ("a", "a/deep", "a/deep/deeper", "b"))]
     for folder in shared:
@@ -56,9 +56,9 @@ def test_folders_that_lanes_share_are_as_in_the_source(house: House, lanes: int)
         os.setxattr(folder, "user.number", b"%d" % number)
         folder.chmod((0o700, 0o2775, 0o555, 0o1777, 0o750)[number])
         os.utime(folder, ns=(0, 1_000_000_007 * (number + 1)))
-    ran = house.run(house.job(rsync={"parallel": lanes}))
+    ran = house.run(house.job(rsync={"parallel": parallel_copies}))
     assert ran.outcome == "done", ran
-    assert sum(f"of {lanes}" in step["does"] for step in ran["steps"]) == lanes
+    assert sum(f"of {parallel_copies}" in step["does"] for step in ran["steps"]) == parallel_copies
     assert facts(house.source) == facts(house.point())
     house.write("b/new", "new")
     assert house.run().outcome == "done"
@@ -120,35 +120,35 @@ def test_a_tree_of_one_inode_is_refused(house: House) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["poolferry", "a lane", "all"])
-@pytest.mark.parametrize("lanes", LANES)
-def test_lanes_go_on_after_a_cut(house: House, lanes: int, victim: str) -> None:
+@pytest.mark.parametrize("parallel_copies", LANES)
+def test_lanes_go_on_after_a_cut(house: House, parallel_copies: int, victim: str) -> None:
     wide_tree(house)
     for folder in "abc":
         house.write(f"{folder}/big", random.randbytes(6 * MIB))
     whole = sum(path.stat().st_size for path in house.source.rglob("*") if path.is_file() and path.name != "linked")
-    process = house.start(house.job(rsync={"parallel": lanes}, pipe={"rate_limit": "3M"}))
+    process = house.start(house.job(rsync={"parallel": parallel_copies}, pipe={"rate_limit": "3M"}))
     wait_until(lambda: half_copied(house) > 3 * MIB)
     before = sum(
         path.stat().st_blocks * 512 for path in (house.target / ".poolferry/work").rglob("*") if path.is_file()
     )
-    assert len(rsyncs(process)) == 3 * lanes
+    assert len(rsyncs(process)) == 3 * parallel_copies
     strike(process, "receiver" if victim == "a lane" else victim)
     first = house.ended(process)
     sent = max(before, first.value.get("moved_bytes", 0))
-    house.job(rsync={"parallel": lanes})
+    house.job(rsync={"parallel": parallel_copies})
     ran = house.run()
     assert (ran.code, ran.outcome, ran["resumed"]) == (0, "done", True), ran
-    assert sent + ran["moved_bytes"] <= whole * 1.1 + lanes * MIB
+    assert sent + ran["moved_bytes"] <= whole * 1.1 + parallel_copies * MIB
     assert facts(house.source) == facts(house.point())
     assert house.call("verify", "photos").code == 0
     only_ours(house)
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("parallel_copies", [1, 2])
 @pytest.mark.parametrize("changed", [True, False])
-def test_a_damaged_file_is_repaired_and_not_linked_on(house: House, lanes: int, *, changed: bool) -> None:
+def test_a_damaged_file_is_repaired_and_not_linked_on(house: House, parallel_copies: int, *, changed: bool) -> None:
     wide_tree(house)
-    house.job(rsync={"parallel": lanes})
+    house.job(rsync={"parallel": parallel_copies})
     house.run()
     path = house.point() / "d/0/0"
     seen, good = path.stat(), path.read_bytes()

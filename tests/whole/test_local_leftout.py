@@ -66,14 +66,14 @@ def test_a_changed_file_that_became_unreadable_keeps_its_older_copy(house: House
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_many_unreadable_files_are_counted(house: House, lanes: int) -> None:
+@pytest.mark.parametrize("parallel_copies", [1, 2])
+def test_many_unreadable_files_are_counted(house: House, parallel_copies: int) -> None:
     for number in range(60):
         house.write(f"{number % 4}/{number}", "x" * 1000).chmod(0 if number % 2 else 0o644)
-    house.job(rsync={"parallel": lanes})
+    house.job(rsync={"parallel": parallel_copies})
     ran = weakly(house, "run", "photos")
     assert ran.outcome == "done", ran
-    assert lanes == 2 or any("10 more" in warning for warning in ran["warnings"])
+    assert parallel_copies == 2 or any("10 more" in warning for warning in ran["warnings"])
     assert sum(digest == "!" for digest in digests(house).values()) == 30
     assert house.call("verify", "photos")["reading"]["counts"]["unproved"] == 30
 

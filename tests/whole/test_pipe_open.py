@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError, StreamBroken
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import Decided, FullSend, Line, Wire
+from orchestrator.engines.zfs.model import ActionPlan, FullSend, MbufferConnection, SshAddresses
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.process.executor import Result, Stop, StopReason, Writer, broken
+from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer, pipeline_failure
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
 from tests.whole.house import wait_until
 from tests.whole.sshd import Sshd, free_port
@@ -54,24 +54,26 @@ class Ends:
 
     def pipeline(self, *, pulls: bool, **pipe: Any) -> Pipeline:
         """What the engine makes of a first send."""
-        far = {"wire": Wire(here="127.0.0.1", there="127.0.0.1")}
+        far = {"wire": SshAddresses(here="127.0.0.1", there="127.0.0.1")}
         source = Location(path=SOURCE.path, host=self.host if pulls else None)
         target = Location(path=COPY.path, host=None if pulls else self.host)
         seen = world(side(source, dataset("", A), **(far if pulls else {})), side(target, **({} if pulls else far)))
         told = job(
-            source=source, place=target.host, pipe=Pipe(**{"transport": "mbuffer", "buffer": Bytes(4 * MIB), **pipe})
+            source=source,
+            place=target.host,
+            pipe=PipeOptions(**{"transport": "mbuffer", "buffer": Bytes(4 * MIB), **pipe}),
         )
         send = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
-        ((step,),) = steps.build(told, seen, Decided(stages=((send,),)), ASKED)
+        ((step,),) = steps.build_steps(told, seen, ActionPlan(stages=((send,),)), ASKED)
         assert isinstance(step.work, Pipeline)
         return step.work
 
-    def stream(self, pipeline: Pipeline, **more: Any) -> Result:
+    def stream(self, pipeline: Pipeline, **more: Any) -> PipelineResult:
         return Writer(ssh_options=self.options).stream(pipeline, on_bytes=lambda _: None, **more)
 
-    def explained(self, pipeline: Pipeline, result: Result) -> OrchestratorError:
+    def explained(self, pipeline: Pipeline, result: PipelineResult) -> OrchestratorError:
         assert not result.well
-        return explain(broken(pipeline, result, self.options))
+        return explain(pipeline_failure(pipeline, result, self.options))
 
     @property
     def equal(self) -> bool:
@@ -166,7 +168,7 @@ def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool
 @pytest.mark.parametrize("pulls", [False, True])
 def test_a_stop_keeps_what_came(ends: Ends, *, pulls: bool) -> None:
     ends.fill(40 * MIB)
-    pipeline, stop = ends.pipeline(pulls=pulls, rate_limit=Bytes(8 * MIB)), Stop()
+    pipeline, stop = ends.pipeline(pulls=pulls, rate_limit=Bytes(8 * MIB)), StopRequest()
 
     def tick() -> None:
         if ends.received.exists() and ends.received.stat().st_size > MIB:
@@ -213,12 +215,12 @@ class Listening:
 
     def __init__(self, *, patience: float = 60) -> None:
         self.port = free_port()
-        line = Line(sender="127.0.0.1", receiver="127.0.0.1", port=self.port)
-        command = commands.listen_command(("cat",), side(COPY), line, Pipe())
+        line = MbufferConnection(sender="127.0.0.1", receiver="127.0.0.1", port=self.port)
+        command = commands.listen_command(("cat",), side(COPY), line, PipeOptions())
         argv = [str(int(patience)) if word == "600" else word for word in command.argv]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def tell(self, word: str) -> None:
+    def notify(self, word: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(word.encode() + b"\n")
         self.process.stdin.flush()
@@ -253,16 +255,16 @@ def listener() -> Iterator[Listening]:
 
 
 def test_only_who_has_the_key_is_heard(listener: Listening) -> None:
-    listener.tell(KEY)
+    listener.notify(KEY)
     with listener.connect() as line:
         line.sendall(KEY.encode() + b"the stream")
-    listener.tell("sent")
+    listener.notify("sent")
     assert listener.end()[:2] == (0, b"the stream")
 
 
 @pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", KEY[:-1].encode(), b""])
 def test_a_stranger_feeds_nothing(listener: Listening, said: bytes) -> None:
-    listener.tell(KEY)
+    listener.notify(KEY)
     with listener.connect() as line:
         line.sendall(said)
     code, out, words = listener.end()
@@ -271,19 +273,19 @@ def test_a_stranger_feeds_nothing(listener: Listening, said: bytes) -> None:
 
 
 def test_another_address_is_turned_away_and_the_sender_still_comes(listener: Listening) -> None:
-    listener.tell(KEY)
+    listener.notify(KEY)
     with listener.connect("127.0.0.2") as line:
         assert line.recv(1) == b""
     with listener.connect() as line:
         line.sendall(KEY.encode() + b"the stream")
-    listener.tell("sent")
+    listener.notify("sent")
     code, out, words = listener.end()
     assert (code, out) == (0, b"the stream")
     assert "rejected connection from" in words
 
 
 def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
-    listener.tell(KEY)
+    listener.notify(KEY)
     wait_until(lambda: bool(listening()), 10)
     assert listener.process.stdin is not None
     listener.process.stdin.close()
@@ -294,17 +296,17 @@ def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> N
 
 def test_who_hears_nothing_at_all_ends_by_himself() -> None:
     one = Listening(patience=2)
-    one.tell(KEY)
+    one.notify(KEY)
     assert one.end()[0] == 1
     assert not listening()
     two = Listening(patience=2)
-    two.tell(KEY)
+    two.notify(KEY)
     with two.connect():
         assert two.end()[0] == 1
 
 
 def test_without_a_key_nothing_begins(listener: Listening) -> None:
-    listener.tell("")
+    listener.notify("")
     assert listener.end()[0] == 1
 
 

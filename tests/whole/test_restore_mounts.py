@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.settings import Frame
+from orchestrator.app.settings import Settings
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Outcome
-from orchestrator.process.stop import Stop
-from orchestrator.runner.restore.request import Wish
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.restore.restore import run_restore
 from tests.whole.house import House, Ran, facts
 from tests.whole.sshd import Sshd, sshd
@@ -150,14 +150,14 @@ def test_what_came_back_by_itself_stays_though_the_point_has_it_too(house: House
     """As `restore pool` asks for it: datasets came back as such, and a copy of files holds them a second time."""
     copied(house, mounts, rsync={"one_file_system": False})
     anew(house, mounts, full=True)
-    frame = Frame(config=str(house.config), state=str(house.state))
-    job = frame.configuration().job("photos")
+    settings = Settings(config=str(house.config), state=str(house.state))
+    job = settings.configuration().job("photos")
     stays = tuple(str(house.source / place) for place in ("sub dir[1]", "in/deep/er"))
-    with compose.open_history(frame.where) as history:
-        tools = compose.make_tools(
-            job, frame.where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+    with compose.open_history(settings.where) as history:
+        tools = compose.make_run_context(
+            job, settings.where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
-        wish = Wish(to=Location(path=str(house.source)))
+        wish = RestoreOptions(to=Location(path=str(house.source)))
         assert run_restore(job, tools, replace(wish, stays=stays[:1])).outcome is Outcome.REFUSED
         report = run_restore(job, tools, replace(wish, stays=stays))
     assert report.outcome is Outcome.DONE, report

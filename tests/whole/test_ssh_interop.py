@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines.rsync.commands import choose_compression
-from orchestrator.engines.rsync.model import Program
+from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.parse import parse_program
 from tests.whole.damage import rot
 from tests.whole.house import House, facts
@@ -49,7 +49,7 @@ JSON = b"""{
 V327, V350 = JSON % (b"3.2.7", b"31.0"), JSON % (b"3.5.0", b"32.0")
 
 
-def program(text: bytes) -> Program:
+def program(text: bytes) -> RsyncProgram:
     """What a text tells."""
     parsed = parse_program(text)
     assert parsed is not None

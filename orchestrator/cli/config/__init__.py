@@ -2,10 +2,10 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Group
+from orchestrator.cli.terminal.options import CliGroup
 
 
-@click.group("config", cls=Group, package=__name__, section="set-up")
+@click.group("config", cls=CliGroup, package=__name__, section="set-up")
 def config() -> None:
     """About the configuration's files."""
 

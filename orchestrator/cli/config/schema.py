@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 _FILES = {"job": "jobs/*.toml", "targets": "targets.toml", "machine": "poolferry.toml"}
 
 
-@click.command("schema", cls=Command)
+@click.command("schema", cls=CliCommand)
 @click.argument("file", type=click.Choice([*_FILES]), required=False)
 @pass_terminal
 def schema(terminal: Terminal, file: str | None) -> int:

@@ -2,12 +2,12 @@
 
 import click
 
-from orchestrator.cli.terminal.options import GroupWithUsual
+from orchestrator.cli.terminal.options import DefaultCommandGroup
 
 
 @click.group(
     "disks",
-    cls=GroupWithUsual,
+    cls=DefaultCommandGroup,
     package=__name__,
     section="disks",
     short_help="Removable disks: who is expected, late, and where.",

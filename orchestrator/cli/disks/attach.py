@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("attach", cls=Command)
+@click.command("attach", cls=CliCommand)
 @click.argument("disk")
 @pass_terminal
 def attach(terminal: Terminal, disk: str) -> int:

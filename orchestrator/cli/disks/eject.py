@@ -2,20 +2,20 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("eject", cls=Command, short_help="Let go of a disk, and say when it is safe to remove.")
+@click.command("eject", cls=CliCommand, short_help="Let go of a disk, and say when it is safe to remove.")
 @click.argument("disk")
 @pass_terminal
 def eject(terminal: Terminal, disk: str) -> int:
     """Let go of a disk that is still attached, and say when it may be pulled out."""
     from orchestrator.app.disk_setup import eject_disk
-    from orchestrator.views.visits import leave_the_case
+    from orchestrator.views.visits import case_warning
 
     told = eject_disk(terminal, disk)
-    safe = f"SAFE TO REMOVE: {told.disk.called}" + (f". {leave_the_case(told.beside)}" if told.beside else "")
+    safe = f"SAFE TO REMOVE: {told.disk.called}" + (f". {case_warning(told.beside)}" if told.beside else "")
     lines = [f"NOT SAFE TO REMOVE: {disk}: {told.hinders}"] if told.hinders else [safe]
     terminal.answer({"disk": disk, "safe": not told.hinders, "why": told.hinders, "beside": told.beside}, lines)
     return 1 if told.hinders else 0

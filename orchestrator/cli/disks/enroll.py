@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 _CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
 
 
-@click.command("enroll", cls=Command, short_help="Make a disk a member of a set; the only command that may erase.")
+@click.command("enroll", cls=CliCommand, short_help="Make a disk a member of a set; the only command that may erase.")
 @click.argument("device", type=click.Path())
 @click.option("--set", required=True, metavar="SET", help="the rotation set it will belong to")
 @click.option("--name", required=True, metavar="NAME", help="what to call it; write this on its sticker")
@@ -31,8 +31,8 @@ def enroll(terminal: Terminal, /, **words: Any) -> int:
     request = EnrollRequest(**words)
     made = enroll_disk(terminal, request)
     if isinstance(made, Refusal):
-        value = {"disk": request.name, "outcome": "refused", "why": made.why, "cure": made.cure}
-        terminal.answer(value, [f"refused: {made.why}", f"  what to do: {made.cure}"])
+        value = {"disk": request.name, "outcome": "refused", "why": made.why, "cure": made.hint}
+        terminal.answer(value, [f"refused: {made.why}", f"  what to do: {made.hint}"])
         return 3
     disk = made.disk
     sticker = f"{disk.name} · set {disk.set} · {compose.now().astimezone():%Y-%m}"

@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @click.argument("name", metavar="SET", required=False)
 @pass_terminal
 def list_disks(terminal: Terminal, name: str | None) -> int:

@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("locate", cls=Command)
+@click.command("locate", cls=CliCommand)
 @click.argument("disk")
 @click.argument("place")
 @click.option("--note", default="", metavar="TEXT", help="what to remember with it")

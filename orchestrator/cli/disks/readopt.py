@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("readopt", cls=Command)
+@click.command("readopt", cls=CliCommand)
 @click.argument("disk")
 @pass_terminal
 def readopt(terminal: Terminal, disk: str) -> int:
@@ -14,8 +14,8 @@ def readopt(terminal: Terminal, disk: str) -> int:
     from orchestrator.app.disk_setup import readopt_disk
 
     told = readopt_disk(terminal, disk)
-    terminal.answer({"disk": disk, "state": told.state.value, "why": told.says, "cure": told.cure}, [told.says])
-    return 0 if not told.cure else 3
+    terminal.answer({"disk": disk, "state": told.state.value, "why": told.says, "cure": told.hint}, [told.says])
+    return 0 if not told.hint else 3
 
 
 COMMAND = readopt

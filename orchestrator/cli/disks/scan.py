@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("scan", cls=Command)
+@click.command("scan", cls=CliCommand)
 @click.argument("disk", nargs=-1)
 @click.option("--why", default=None, hidden=True, metavar="TEXT")
 @click.option(

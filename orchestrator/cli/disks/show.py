@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=CliCommand)
 @click.argument("disk")
 @pass_terminal
 def show(terminal: Terminal, disk: str) -> int:

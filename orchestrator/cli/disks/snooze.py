@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal, read_span
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal, read_span
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("snooze", cls=Command)
+@click.command("snooze", cls=CliCommand)
 @click.argument("disk")
 @click.option("--for", "span", metavar="TIME", help="for so long, such as 14d")
 @click.option("--off", is_flag=True, help="wait for it again")
@@ -16,14 +16,14 @@ from orchestrator.cli.terminal.screen import Terminal
 def snooze(terminal: Terminal, disk: str, span: str | None, note: str, *, off: bool) -> int:
     """Wait for a disk no longer for a while: it is not asked for and not late; plugged in, it is used as ever."""
     from orchestrator.app.disk_book import snooze_disk
-    from orchestrator.views.format import clock, iso
+    from orchestrator.views.format import format_clock, format_iso
 
     if off is (span is not None):
         raise click.UsageError("tell either --for or --off")
     now = compose.now()
     until = snooze_disk(terminal, disk, read_span(span), note, now)
-    told = f"nobody waits for it until {clock(until, now=now)}" if until else "it is waited for again"
-    terminal.answer({"disk": disk, "until": iso(until), "note": note}, [f"{disk}: {told}"])
+    told = f"nobody waits for it until {format_clock(until, now=now)}" if until else "it is waited for again"
+    terminal.answer({"disk": disk, "until": format_iso(until), "note": note}, [f"{disk}: {told}"])
     return 0
 
 

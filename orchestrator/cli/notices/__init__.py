@@ -2,12 +2,12 @@
 
 import click
 
-from orchestrator.cli.terminal.options import GroupWithUsual
+from orchestrator.cli.terminal.options import DefaultCommandGroup
 
 
 @click.group(
     "notices",
-    cls=GroupWithUsual,
+    cls=DefaultCommandGroup,
     package=__name__,
     section="looking closer",
     short_help="What was told to whom, and what waits.",

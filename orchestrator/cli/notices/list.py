@@ -3,11 +3,11 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="how many at most")
 @click.option("--full", is_flag=True, help="with the text of each")
 @pass_terminal

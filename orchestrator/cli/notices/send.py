@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("send", cls=Command)
+@click.command("send", cls=CliCommand)
 @pass_terminal
 def send(terminal: Terminal) -> int:
     """Look at all jobs now, tell what changed, and try again what is not delivered yet.

@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("test", cls=Command)
+@click.command("test", cls=CliCommand)
 @click.argument("name")
 @pass_terminal
 def test(terminal: Terminal, name: str) -> int:

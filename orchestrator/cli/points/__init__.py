@@ -2,12 +2,12 @@
 
 import click
 
-from orchestrator.cli.terminal.options import GroupWithUsual
+from orchestrator.cli.terminal.options import DefaultCommandGroup
 
 
 @click.group(
     "points",
-    cls=GroupWithUsual,
+    cls=DefaultCommandGroup,
     package=__name__,
     section="restore",
     short_help="Restore points, and when each was last read.",

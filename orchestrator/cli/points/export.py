@@ -2,12 +2,12 @@
 
 import click
 
-from orchestrator.cli.terminal.options import POINT, Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("export", cls=Command)
-@click.argument("job", shell_complete=complete_job)
+@click.command("export", cls=CliCommand)
+@click.argument("job", shell_complete=complete_job_name)
 @POINT
 @click.option("--to", required=True, metavar="FILE", help="the file to write")
 @pass_terminal

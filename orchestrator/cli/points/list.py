@@ -3,12 +3,12 @@
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, complete_job, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=Command)
-@click.argument("job", required=False, shell_complete=complete_job)
+@click.command("list", cls=CliCommand)
+@click.argument("job", required=False, shell_complete=complete_job_name)
 @click.option("--look", is_flag=True, help="look at the targets themselves, not at what history remembers of them")
 @pass_terminal
 def list_points(terminal: Terminal, job: str | None, *, look: bool) -> int:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("bootstrap", cls=Command, short_help="Take over configuration and history from a kit.")
+@click.command("bootstrap", cls=CliCommand, short_help="Take over configuration and history from a kit.")
 @click.argument("place")
 @click.option("--plan", is_flag=True, help="only tell what is there; write nothing")
 @click.option("--aside", is_flag=True, help="a configuration and history that are here are renamed and kept")
@@ -44,8 +44,8 @@ def command(
     lines, refusal = [*kit_lines(end.kit, place), *review_lines(end.review, terminal.where.config)], end.refusal
     if refusal is not None:
         why, evidence = f"refused: {refusal.why}", refusal.evidence
-        lines += reason_lines(why, cure=refusal.cure, evidence=evidence, evidence_first=True)
-        terminal.answer({**value, "refused": refusal.why, "evidence": evidence, "cure": refusal.cure}, lines)
+        lines += reason_lines(why, hint=refusal.hint, evidence=evidence, evidence_first=True)
+        terminal.answer({**value, "refused": refusal.why, "evidence": evidence, "cure": refusal.hint}, lines)
         return 3
     if end.written:
         lines += [f"kept: {path}" for path in end.aside] + [f"written: {path}" for path in end.written]

@@ -5,25 +5,25 @@ from typing import Any
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal.options import Command, pass_terminal, restore_options, restore_request
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal, restore_options, restore_request
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("plan", cls=Command)
+@click.command("plan", cls=CliCommand)
 @restore_options
 @pass_terminal
 def plan(terminal: Terminal, /, **words: Any) -> int:
     """What `restore run` would do; without --to, which of all copies to restore from. Changes nothing."""
     from orchestrator.app.restore import choose_copy, plan_restore
     from orchestrator.domain.plan import Refusal
-    from orchestrator.views.copies import found_lines, found_value
+    from orchestrator.views.copies import copy_search_lines, copy_search_value
     from orchestrator.views.plan import restore_plan_lines, restore_plan_value
 
     request = restore_request(**words)
     if request.to is None:
         found = choose_copy(terminal, request)
-        value = {"job": found.job.name, **found_value(found)}
-        terminal.answer(value, lambda: found_lines(found, now=compose.now()))
+        value = {"job": found.job.name, **copy_search_value(found)}
+        terminal.answer(value, lambda: copy_search_lines(found, now=compose.now()))
         return 0 if found.choice.copy is not None else 75 if found.choice.newer else 3
     planned = plan_restore(terminal, request)
     parts = (planned.job, planned.decision, planned.others)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("pool", cls=Command, short_help="Make a pool anew, and bring all of it back.")
+@click.command("pool", cls=CliCommand, short_help="Make a pool anew, and bring all of it back.")
 @click.argument("name", metavar="POOL")
 @click.option("--plan", is_flag=True, help="only look and tell; change nothing, remember nothing")
 @click.option(

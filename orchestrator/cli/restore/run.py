@@ -4,23 +4,23 @@ from typing import Any
 
 import click
 
-from orchestrator.cli.terminal.options import Command, pass_terminal, restore_options, restore_request
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal, restore_options, restore_request
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("run", cls=Command)
+@click.command("run", cls=CliCommand)
 @restore_options
 @pass_terminal
 def run(terminal: Terminal, /, **words: Any) -> int:
     """Bring data back and read it again. The same command goes on after an interruption."""
     from orchestrator.app.restore import run_restore
     from orchestrator.domain.run_values import report_value
-    from orchestrator.views.restore import link_lines, link_values
+    from orchestrator.views.restore import next_base_lines, next_base_values
 
     end = run_restore(terminal, restore_request(**words))
     if end.links and not terminal.quiet:
-        terminal.show(["the next runs:", *link_lines(end.links)])
-    chains = {} if end.links is None else {"chains": link_values(end.links)}
+        terminal.show(["the next runs:", *next_base_lines(end.links)])
+    chains = {} if end.links is None else {"chains": next_base_values(end.links)}
     terminal.answer_json(lambda: {**report_value(end.report), **chains})
     return exit_code([end.report.outcome])
 

@@ -2,12 +2,12 @@
 
 import click
 
-from orchestrator.cli.terminal.options import Group
+from orchestrator.cli.terminal.options import CliGroup
 
 
 @click.group(
     "setup",
-    cls=Group,
+    cls=CliGroup,
     package=__name__,
     section="set-up",
     short_help="Install what the machine needs beside poolferry.",

@@ -18,29 +18,29 @@ DEBUG = "POOLFERRY_DEBUG"
 class WrongUsage(Exception):
     """An error for a command line that cannot be parsed. `usage`: the correct usage, if it is known."""
 
-    def __init__(self, why: str, cure: str, usage: str | None = None) -> None:
+    def __init__(self, why: str, hint: str, usage: str | None = None) -> None:
         super().__init__(why)
         self.why = why
-        self.cure = cure
+        self.hint = hint
         self.usage = usage
 
 
-class End:
+class CommandResult:
     """The exit code of the command line."""
 
     code = 0
 
 
 @contextlib.contextmanager
-def explained(terminal: Terminal) -> Iterator[End]:
+def report_errors(terminal: Terminal) -> Iterator[CommandResult]:
     """Convert every exception from inside to a message and an exit code."""
-    end = End()
+    end = CommandResult()
     try:
         yield end
     except WrongUsage as error:
         end.code = _usage(terminal, error)
     except KeyboardInterrupt:
-        end.code = _tell(terminal, FAILED, "interrupted")
+        end.code = _print_error(terminal, FAILED, "interrupted")
     except OSError as error:
         end.code = _system(terminal, error)
     except Exception as error:  # noqa: BLE001 - the last place where anything can be said about it
@@ -54,26 +54,28 @@ def _any(terminal: Terminal, error: Exception) -> int:
         case DeclarationError():
             return _mistakes(terminal, error)
         case OrchestratorError():
-            return _known(terminal, error)
+            return _print_known_error(terminal, error)
     return _ours(terminal, error)
 
 
-def _tell(terminal: Terminal, code: int, text: str, cure: str = "", evidence: tuple[str, ...] = (), **more: Any) -> int:
+def _print_error(
+    terminal: Terminal, code: int, text: str, hint: str = "", evidence: tuple[str, ...] = (), **more: Any
+) -> int:
     if terminal.json:
         with contextlib.suppress(OSError):
-            door.answer_value({"error": text, "cure": cure, "evidence": list(evidence), **more})
-    door.say(f"poolferry: {text}")
-    for line in [f"what to do: {cure}"] if cure else []:
-        door.say(f"  {line}")
+            door.print_json({"error": text, "cure": hint, "evidence": list(evidence), **more})
+    door.print_message(f"poolferry: {text}")
+    for line in [f"what to do: {hint}"] if hint else []:
+        door.print_message(f"  {line}")
     for line in evidence:
-        door.say(f"  {line}")
+        door.print_message(f"  {line}")
     return code
 
 
 def _usage(terminal: Terminal, error: WrongUsage) -> int:
     if error.usage is not None:
-        door.say(error.usage)
-    return _tell(terminal, WRONG, error.why, error.cure)
+        door.print_message(error.usage)
+    return _print_error(terminal, WRONG, error.why, error.hint)
 
 
 def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
@@ -84,15 +86,15 @@ def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
             {"file": each.file, "line": each.line, "key": each.key, "what": each.what, "expected": each.expected}
             for each in found
         ]
-        door.answer_value({"error": f"{count} in the configuration", "mistakes": value})
+        door.print_json({"error": f"{count} in the configuration", "mistakes": value})
     for each in found:
-        door.say(str(each))
+        door.print_message(str(each))
     if len(found) > 1:
-        door.say(f"{count}; nothing was done")
+        door.print_message(f"{count}; nothing was done")
     return WRONG
 
 
-def _known(terminal: Terminal, error: "OrchestratorError") -> int:
+def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
     from orchestrator.domain.errors import NotNow, OutsideError
 
     evidence: tuple[str, ...] = ()
@@ -100,20 +102,20 @@ def _known(terminal: Terminal, error: "OrchestratorError") -> int:
         from orchestrator.domain.run_values import evidence_lines
 
         evidence = evidence_lines(error.evidence)
-    return _tell(terminal, WAITING if isinstance(error, NotNow) else FAILED, error.why, error.cure, evidence)
+    return _print_error(terminal, WAITING if isinstance(error, NotNow) else FAILED, error.why, error.hint, evidence)
 
 
 def _system(terminal: Terminal, error: OSError) -> int:
     _trace(error)
     name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return _tell(terminal, FAILED, f"{name}{error.strerror or error}")
+    return _print_error(terminal, FAILED, f"{name}{error.strerror or error}")
 
 
 def _ours(terminal: Terminal, error: Exception) -> int:
     _trace(error)
     text = f"this is a mistake in poolferry: {type(error).__name__}: {error}".replace("\n", " ")
-    cure = "" if DEBUG in os.environ else f"report it with the output of the same command under {DEBUG}=1"
-    return _tell(terminal, FAILED, text, cure)
+    hint = "" if DEBUG in os.environ else f"report it with the output of the same command under {DEBUG}=1"
+    return _print_error(terminal, FAILED, text, hint)
 
 
 def _trace(error: Exception) -> None:
@@ -121,4 +123,4 @@ def _trace(error: Exception) -> None:
         import traceback
 
         for line in "".join(traceback.format_exception(error)).splitlines():
-            door.say(line)
+            door.print_message(line)

@@ -16,7 +16,7 @@ _FOLDERS = {"--config": "config", "--state": "state"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainRun:
+class RunArguments:
     """The command `poolferry run JOB...`, as a timer and the daemon call it."""
 
     terminal: Terminal
@@ -24,7 +24,7 @@ class PlainRun:
     why: str | None
 
 
-def plain_run(words: Sequence[str]) -> PlainRun | None:
+def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
     """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
     if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
         return None
@@ -43,10 +43,10 @@ def plain_run(words: Sequence[str]) -> PlainRun | None:
             return None
         else:
             setattr(terminal, _FOLDERS[word], value)
-    return PlainRun(terminal=terminal, jobs=tuple(jobs), why=why) if jobs else None
+    return RunArguments(terminal=terminal, jobs=tuple(jobs), why=why) if jobs else None
 
 
-def plain_scan(words: Sequence[str]) -> str | None:
+def parse_plain_scan(words: Sequence[str]) -> str | None:
     """Return the identity in `poolferry disks scan --identity IDENTITY`, the command that udev starts; else None."""
     if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
         return None

@@ -46,7 +46,7 @@ def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
     )
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command that takes the common options too. `section`: of the help in which it stands."""
 
     def __init__(self, *arguments: Any, section: str = "", **about: Any) -> None:
@@ -64,7 +64,7 @@ class Command(click.Command):
             raise click.UsageError(str(error), ctx) from error
 
 
-class Group(click.Group):
+class CliGroup(click.Group):
     """Commands that lie in the folder of `package`, each in the file of its name, imported when it is called or told of.
 
     A word of Python has an underscore behind it in the file's name, and a dash becomes an underscore: `try_`, `import_syncoid`.
@@ -111,7 +111,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class GroupWithUsual(Group):
+class DefaultCommandGroup(CliGroup):
     """A group with a default command: `points photos` means `points list photos`."""
 
     usual = "list"
@@ -138,7 +138,7 @@ class GroupWithUsual(Group):
 pass_terminal = click.make_pass_decorator(Terminal, ensure=True)
 
 
-def complete_job(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+def complete_job_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the jobs whose names begin so, for a shell; from the names of their files, as this must not fail."""
     terminal = context.find_root().ensure_object(Terminal)
     try:
@@ -193,7 +193,7 @@ def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
         click.option("--path", metavar="PATH", help="only this file, folder or dataset, told from the source's root"),
         AT,
         POINT,
-        click.argument("job", required=False, shell_complete=complete_job),
+        click.argument("job", required=False, shell_complete=complete_job_name),
     ):
         command = option(command)
     return command

@@ -7,56 +7,56 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
-from orchestrator.views.format import printable
+from orchestrator.views.format import make_printable
 
 _GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 
 
-def set_up() -> None:
+def set_up_output() -> None:
     """Set up the output: names may hold any byte, a terminal may know less than Unicode; neither may fail."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
-def coloured(stream: TextIO) -> bool:
+def wants_colours(stream: TextIO) -> bool:
     """Return True when colours help: only on a terminal, and not when the user disabled them."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
     """Return the text in a colour, or unchanged."""
-    if colour is None or not coloured(stream or sys.stdout):
+    if colour is None or not wants_colours(stream or sys.stdout):
         return text
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
-def answer(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Print result lines to stdout."""
     for line in lines:
-        _write(sys.stdout, printable(line))
+        _write(sys.stdout, make_printable(line))
 
 
-def answer_painted(lines: Iterable[str]) -> None:
+def print_painted_lines(lines: Iterable[str]) -> None:
     """Print result lines whose parts are printable already, and may be in colours."""
     for line in lines:
         _write(sys.stdout, line)
 
 
-def answer_value(value: Mapping[str, Any]) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print the one JSON object of a command to stdout."""
     import json  # --help must not wait for it
 
     _write(sys.stdout, json.dumps({"format": 1, **value}, indent=2))
 
 
-def say(line: str) -> None:
+def print_message(line: str) -> None:
     """Print a line that is not a result to stderr."""
-    _write(sys.stderr, printable(line))
+    _write(sys.stderr, make_printable(line))
 
 
-def flush() -> None:
+def flush_output() -> None:
     """Flush all output, as long as a reader exists. Raises: OSError for a full disk."""
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, assert_never
 
-from orchestrator.app.subscriber import Progress, count_bytes
+from orchestrator.app.subscriber import ProgressOutput, count_bytes
 from orchestrator.cli.terminal import output as door
-from orchestrator.domain.events import Begun, Event, Moved, Said, StepBegun
-from orchestrator.views.format import printable
+from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
+from orchestrator.views.format import make_printable
 from orchestrator.views.run_report import step_line
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ _LONGEST_SILENCE = 60.0
 _LEAST_GAP = 1.0  # a copy that is over at once needs no lines
 
 
-def progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> Progress:
+def make_progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> ProgressOutput:
     """Return the progress display that fits stderr: a bar on a terminal, else lines."""
-    if not quiet and door.coloured(sys.stderr):
-        return Bar(verbose=verbose, monotonic=monotonic)
-    return Plain(quiet=quiet, verbose=verbose, monotonic=monotonic)
+    if not quiet and door.wants_colours(sys.stderr):
+        return ProgressBar(verbose=verbose, monotonic=monotonic)
+    return PlainProgress(quiet=quiet, verbose=verbose, monotonic=monotonic)
 
 
-class Plain:
+class PlainProgress:
     """Progress as lines: one for each message and each step, and within a step one each 10 % or 60 s."""
 
     watched = False
@@ -46,22 +46,22 @@ class Plain:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: RunEvent) -> None:
         """Print one event as a line, or print nothing."""
         with self._guard:
             match event:
-                case Begun():
+                case RunStarted():
                     self._job = event.job
                     self._count.restart()
                     self._spoken = (self._monotonic(), 0)
-                case Said():
+                case RunMessage():
                     if event.level == "warning" or not self._quiet:
                         self._say(f"{'warning: ' if event.level == 'warning' else ''}{event.text}")
-                case StepBegun():
+                case StepStarted():
                     if self._count.step_begun():
                         self._spoken = (self._monotonic(), 0)
                     self._info(step_line(event))
-                case Moved():
+                case TransferProgress():
                     self._moved(event)
                 case _:
                     assert_never(event)
@@ -69,9 +69,9 @@ class Plain:
     def log(self, line: str) -> None:
         """Print the command line, when --verbose is set."""
         if self._verbose:
-            door.say(f"+ {line}")
+            door.print_message(f"+ {line}")
 
-    def _moved(self, event: Moved) -> None:
+    def _moved(self, event: TransferProgress) -> None:
         if self._quiet:
             return
         now = self._monotonic()
@@ -88,10 +88,10 @@ class Plain:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        door.say(f"{self._job}: {text}" if self._job else text)
+        door.print_message(f"{self._job}: {text}" if self._job else text)
 
 
-class Bar:
+class ProgressBar:
     """A bar with percent, rate and time left; messages scroll above it."""
 
     watched = True
@@ -112,20 +112,20 @@ class Bar:
         self._bar.stop()
         self._bar.reset(self._task, visible=False)  # the next run's bar begins without this one's end
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: RunEvent) -> None:
         """Show one event, in the bar or above it."""
         with self._guard:
             match event:
-                case Begun():
+                case RunStarted():
                     self._job = event.job
                     self._count.restart()
                     self._show("looking", None)
-                case Said():
+                case RunMessage():
                     style = "yellow" if event.level == "warning" else None
                     self._print(f"{self._job}: {'warning: ' if style else ''}{event.text}", style)
-                case StepBegun():
+                case StepStarted():
                     self._show(event.does, event.expected)
-                case Moved():
+                case TransferProgress():
                     self._moved(event)
                 case _:
                     assert_never(event)
@@ -136,18 +136,18 @@ class Bar:
             self._print(f"+ {line}", "dim")
 
     def _show(self, does: str, expected: int | None) -> None:
-        description = printable(f"{self._job}: {does}").replace("\n", " ")
+        description = make_printable(f"{self._job}: {does}").replace("\n", " ")
         if self._count.step_begun():
             self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
         else:
             self._bar.update(self._task, description=description)
 
-    def _moved(self, event: Moved) -> None:
+    def _moved(self, event: TransferProgress) -> None:
         pace = self._count.moved(event)
         self._bar.update(self._task, completed=event.done, total=event.expected, told=pace.told())
 
     def _print(self, text: str, style: str | None) -> None:
-        self._bar.console.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(make_printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _rich_bar() -> "RichProgress":

@@ -7,13 +7,13 @@ import click
 
 from orchestrator import __version__
 from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.options import SECTIONS, Group, pass_terminal
+from orchestrator.cli.terminal.options import SECTIONS, CliGroup, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 NAME = "poolferry"
 
 
-class Root(Group):
+class Root(CliGroup):
     """All commands; help shows them by sections, in the order of their use."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,20 +58,20 @@ def root(terminal: Terminal, context: click.Context, *, version: bool) -> int:
 
 def call(words: list[str], terminal: Terminal) -> int:
     """Parse the words and run their command; return the exit code. Raises: WrongUsage, and the command's own errors."""
-    with _own_words():
+    with _explain_click_errors():
         code = root.main(words, prog_name=NAME, standalone_mode=False, obj=terminal)
     return code if isinstance(code, int) else 0
 
 
 @contextmanager
-def _own_words() -> Iterator[None]:
+def _explain_click_errors() -> Iterator[None]:
     """Convert the library's errors to errors of ours."""
     try:
         yield
     except click.UsageError as error:
         usage = error.ctx.get_usage() if error.ctx else None
-        cure = f"see {error.ctx.command_path if error.ctx else NAME} --help"
-        raise WrongUsage(error.format_message(), cure, usage) from error
+        hint = f"see {error.ctx.command_path if error.ctx else NAME} --help"
+        raise WrongUsage(error.format_message(), hint, usage) from error
     except click.ClickException as error:
         raise WrongUsage(error.format_message(), "") from error
     except click.Abort as error:

@@ -20,7 +20,7 @@ def run_and_show(
     *,
     why: str | None,
     allowed: frozenset[str] = frozenset(),
-    owed: bool = False,
+    due_run: bool = False,
 ) -> int:
     """Run jobs, and show each end; return the exit code."""
     from orchestrator.app.run_jobs import run_jobs
@@ -29,15 +29,15 @@ def run_and_show(
         if end.heals:
             terminal.show([f"  to heal {line}" for line in end.heals])
 
-    ends = run_jobs(terminal, names, why=why or _asked_by(), allowed=allowed, owed=owed, hears=show)
+    ends = run_jobs(terminal, names, why=why or _run_reason(), allowed=allowed, owed=due_run, hears=show)
     if ends.not_begun:
         terminal.say(f"not begun: {', '.join(ends.not_begun)}")
-    terminal.answer_json(lambda: _value(ends, several=owed or len(set(names)) > 1))
+    terminal.answer_json(lambda: _value(ends, several=due_run or len(set(names)) > 1))
     drills = [drill.report.outcome for end in ends.runs for drill in end.drills]
     return exit_code([*drills, *(end.report.outcome for end in ends.runs)])
 
 
-def _asked_by() -> str:
+def _run_reason() -> str:
     """Return why a run began, for history."""
     return "by hand" if sys.stdin is not None and sys.stdin.isatty() else "by a command"
 
@@ -62,9 +62,9 @@ def scan_and_show(
     from orchestrator.app.disk_scan import PLUGGED_IN, scan_disks
 
     def show(end: "VisitEnd") -> None:
-        from orchestrator.views.visits import visited_lines
+        from orchestrator.views.visits import visit_lines
 
-        terminal.show(visited_lines(end.visit, end.following))
+        terminal.show(visit_lines(end.visit, end.following))
 
     found = scan_disks(terminal, names, why=why or PLUGGED_IN, identity=identity, hears=show)
     if not found.ours:

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
-from orchestrator.app.settings import Frame
-from orchestrator.app.subscriber import Progress, Subscriber
+from orchestrator.app.settings import Settings
+from orchestrator.app.subscriber import ProgressOutput, Subscriber
 from orchestrator.cli.terminal import output as door
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import Outcome, RunReport
 
 
-class Terminal(Frame):
+class Terminal(Settings):
     """A command line: where things lie, and how much is told."""
 
     def __init__(
@@ -32,19 +32,19 @@ class Terminal(Frame):
     def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
         """Print the result: the object with --json, else the lines."""
         if self.json:
-            door.answer_value(value)
+            door.print_json(value)
         else:
-            door.answer(lines() if callable(lines) else lines)
+            door.print_lines(lines() if callable(lines) else lines)
 
     def answer_json(self, value: Callable[[], Mapping[str, Any]]) -> None:
         """The result of a command whose lines were shown while it went on: the object with --json."""
         if self.json:
-            door.answer_value(value())
+            door.print_json(value())
 
     def show(self, lines: Iterable[str]) -> None:
         """Result lines while a command goes on; JSON follows at its end."""
         if not self.json:
-            door.answer(lines)
+            door.print_lines(lines)
 
 
 class _Listener(Subscriber):
@@ -55,27 +55,27 @@ class _Listener(Subscriber):
 
     def say(self, line: str) -> None:
         """A line that is no result."""
-        door.say(line)
+        door.print_message(line)
 
     def log(self, line: str) -> None:
         """A command line, where somebody wants to see it."""
         if self._terminal.verbose:
-            door.say(f"+ {line}")
+            door.print_message(f"+ {line}")
 
     def ended(self, report: "RunReport") -> None:
         """Print the end of a run as lines, unless JSON follows, or --quiet is set and the run went well."""
-        from orchestrator.domain.run import EXIT
+        from orchestrator.domain.run import EXIT_CODES
         from orchestrator.views.run_report import report_lines
 
         terminal = self._terminal
-        if not terminal.json and not (terminal.quiet and EXIT[report.outcome] in (0, 75)):
-            door.answer(report_lines(report))
+        if not terminal.json and not (terminal.quiet and EXIT_CODES[report.outcome] in (0, 75)):
+            door.print_lines(report_lines(report))
 
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressOutput:
         """A bar or lines."""
-        from orchestrator.cli.terminal.progress import progress
+        from orchestrator.cli.terminal.progress import make_progress
 
-        return progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
+        return make_progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
 
 
 _WORST = (1, 3, 75, 0)
@@ -83,7 +83,7 @@ _WORST = (1, 3, 75, 0)
 
 def exit_code(outcomes: "Iterable[Outcome]") -> int:
     """Return the exit code of several runs: failed over refused over waiting over fine."""
-    from orchestrator.domain.run import EXIT
+    from orchestrator.domain.run import EXIT_CODES
 
-    codes = {EXIT[outcome] for outcome in outcomes}
+    codes = {EXIT_CODES[outcome] for outcome in outcomes}
     return next(code for code in _WORST if code in (*codes, 0))

@@ -3,20 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from orchestrator.config.migrate.crontab import Call, parse_calls
-from orchestrator.config.migrate.job_text import JobText, Value, written
+from orchestrator.config.migrate.crontab import CrontabCall, parse_calls
+from orchestrator.config.migrate.job_text import JobText, Value, to_toml
 from orchestrator.config.migrate.map_rules import (
     copy_rules,
+    has_snapshots_elsewhere,
     import_policy,
-    numbers,
+    keep_numbers,
     snapshots_section,
     source_rules,
-    taken_elsewhere,
 )
-from orchestrator.config.migrate.map_syncoid import carry_options
-from orchestrator.config.migrate.result import Told, Work
+from orchestrator.config.migrate.map_syncoid import map_options
+from orchestrator.config.migrate.result import ImportBuilder, ImportedLine
 from orchestrator.config.migrate.sanoid_conf import parse_sanoid_conf
-from orchestrator.config.migrate.syncoid import Replication, parse_syncoid
+from orchestrator.config.migrate.syncoid import SyncoidCall, parse_syncoid
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 
@@ -29,11 +29,11 @@ _LET_GO = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportResult:
     """Result of an import: the files to write, by relative path; the result of each line; the remaining manual work."""
 
     files: Mapping[str, str]
-    told: tuple[Told, ...]
+    told: tuple[ImportedLine, ...]
     then: tuple[str, ...]
 
 
@@ -41,30 +41,30 @@ File = tuple[str, str]
 """How a file is called, and its text."""
 
 
-def import_all(crontabs: Sequence[File], conf: File | None) -> Imported:
+def import_all(crontabs: Sequence[File], conf: File | None) -> ImportResult:
     """Import all of these files. Raises: ValueError for a sanoid.conf that cannot be read."""
     policies = parse_sanoid_conf(conf[1]) if conf else ()
-    work = Work(policies, conf[0] if conf else "")
+    work = ImportBuilder(policies, conf[0] if conf else "")
     made = {file: _replications(work, file, text) for file, text in crontabs}
     for policy in policies:
         import_policy(work, policy)
     for file, text in crontabs:
         for call in parse_calls(text, "sanoid"):
-            line = call.line if isinstance(call, Call) else call[0]
+            line = call.line if isinstance(call, CrontabCall) else call[0]
             work.say(f"{file}:{line}", "calls sanoid, which jobs do now: take it away")
     files = {f"jobs/{job.name}.toml": str(job) for job in work.jobs}
     if work.jobs:
         files["targets.toml"] = _targets(work.places)
-    return Imported(files=files, told=tuple(work.told), then=_then(made, conf and conf[0]))
+    return ImportResult(files=files, told=tuple(work.told), then=_then(made, conf and conf[0]))
 
 
-def _replications(work: Work, file: str, text: str) -> list[int]:
+def _replications(work: ImportBuilder, file: str, text: str) -> list[int]:
     """Make a job of each call of syncoid; return the numbers of the lines that became one."""
     made: list[tuple[int, str]] = []
     for call in parse_calls(text, "syncoid"):
-        line = call.line if isinstance(call, Call) else call[0]
+        line = call.line if isinstance(call, CrontabCall) else call[0]
         try:
-            if not isinstance(call, Call):
+            if not isinstance(call, CrontabCall):
                 raise ValueError(call[1])
             after = next((name for number, name in reversed(made) if number == line), None) if call.waits else None
             made.append((line, _replication(work, f"{file}:{line}", call, after)))
@@ -73,11 +73,11 @@ def _replications(work: Work, file: str, text: str) -> list[int]:
     return [number for number, _ in made]
 
 
-def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
+def _replication(work: ImportBuilder, where: str, call: CrontabCall, after: str | None) -> str:
     """Make a job of one call and return its name. Raises: ValueError."""
     told = parse_syncoid(call.words)
     parent, last = _parent(told)
-    keys, notes = carry_options(told)
+    keys, notes = map_options(told)
     name = work.name(told.source.path)
     head: dict[str, Value] = {"engine": "zfs", "source": str(told.source), "target": work.place(parent)}
     head |= {"schedule": call.schedule} if call.schedule else {}
@@ -85,13 +85,13 @@ def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
     if last != told.source.path.rpartition("/")[2]:
         keys["zfs"]["name"] = last
     source, copy = source_rules(work, told, call), copy_rules(work, told)
-    if source or taken_elsewhere(work, told):
+    if source or has_snapshots_elsewhere(work, told):
         keys["zfs"].setdefault("skip-snapshots", ("syncoid_*",))
     elif not told.has("no-sync-snap"):
         notes.append(_nobody_takes(told))
     sections: dict[str, Mapping[str, Value]] = {"": head, "zfs": keys["zfs"], "pipe": keys["pipe"]}
     sections |= {"snapshots": snapshots_section(source)} if source else {}
-    sections |= {"keep": numbers(copy, without=("frequently",))} if copy else {}
+    sections |= {"keep": keep_numbers(copy, without=("frequently",))} if copy else {}
     work.add(where, JobText(name=name, origin=where, sections=sections), (*_timing(call), *notes))
     for policy, section in ((source, "snapshots"), (copy, "keep")):
         if policy:
@@ -99,7 +99,7 @@ def _replication(work: Work, where: str, call: Call, after: str | None) -> str:
     return name
 
 
-def _parent(told: Replication) -> tuple[Location, str]:
+def _parent(told: SyncoidCall) -> tuple[Location, str]:
     """Return the dataset above the copy, and the copy's own name in it. Raises: ValueError."""
     parent, _, last = told.target.path.rpartition("/")
     if told.source.host and told.target.host:
@@ -111,13 +111,13 @@ def _parent(told: Replication) -> tuple[Location, str]:
     return Location(path=parent, host=told.target.host), last
 
 
-def _nobody_takes(told: Replication) -> str:
+def _nobody_takes(told: SyncoidCall) -> str:
     if told.source.host:
         return "syncoid took a snapshot before each copy; poolferry copies those that are there: does sanoid take any there?"
     return "syncoid took a snapshot before each copy, and nobody takes any now: write [snapshots], such as daily = 14"
 
 
-def _timing(call: Call) -> list[str]:
+def _timing(call: CrontabCall) -> list[str]:
     notes: list[str] = []
     if call.schedule is None:
         notes.append(f'"{call.when}" is no schedule for a job file: the job runs by hand until it has one')
@@ -135,7 +135,7 @@ def _targets(places: Mapping[str, Location]) -> str:
     """Return the text of targets.toml; it must name a place, even when no job copies."""
     if not places:
         return '# No job here copies anything yet.\n[place.copies]\ndataset = "vault/copies"\n'
-    tables = (f"[place.{_key(name)}]\ndataset = {written(str(where))}\n" for name, where in places.items())
+    tables = (f"[place.{_key(name)}]\ndataset = {to_toml(str(where))}\n" for name, where in places.items())
     return "\n".join(tables)
 
 

@@ -21,7 +21,7 @@ _BACK = str.maketrans("\ue000\ue001", "$`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CrontabCall:
     """One program that a line of a crontab calls.
 
     `line`: its number; `schedule`: five fields, None where they have no such form; `before`: what stands in front of the
@@ -36,7 +36,7 @@ class Call:
     waits: bool = False
 
 
-def parse_calls(text: str, program: str) -> Iterator[Call | tuple[int, str]]:
+def parse_calls(text: str, program: str) -> Iterator[CrontabCall | tuple[int, str]]:
     """Yield each call of a program; or (line, why) for a line that names it and cannot be read."""
     for number, line in enumerate(text.splitlines(), start=1):
         bare = line.strip()
@@ -74,7 +74,7 @@ def _unescaped(command: str) -> str:
     return re.split(r"(?<!\\)%", command)[0].replace("\\%", "%")
 
 
-def _calls(number: int, when: str, command: str, program: str) -> Iterator[Call | tuple[int, str]]:
+def _calls(number: int, when: str, command: str, program: str) -> Iterator[CrontabCall | tuple[int, str]]:
     try:
         aside = _LITERAL.sub(lambda match: match[0].translate(_ASIDE), command)
         lexer = shlex.shlex(aside, posix=True, punctuation_chars=";&|()<>")
@@ -93,7 +93,7 @@ def _calls(number: int, when: str, command: str, program: str) -> Iterator[Call 
             yield number, f"only its shell knows what {unknown.translate(_BACK)} is"
             continue
         words_behind = tuple(word.translate(_BACK) for word in part[at + 1 :])
-        yield Call(
+        yield CrontabCall(
             line=number, when=when, schedule=parse_when(when), before=tuple(part[:at]), words=words_behind, waits=waits
         )  # fmt: skip
 

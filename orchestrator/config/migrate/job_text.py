@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from orchestrator.config.starter_files import quoted
+from orchestrator.config.starter_files import quote_location
 from orchestrator.domain.fast_dataclass import dataclass, field
 
 Value = str | bool | int | tuple[str, ...]
@@ -22,7 +22,7 @@ class JobText:
         return head + "".join(parts)
 
 
-def written(value: Value) -> str:
+def to_toml(value: Value) -> str:
     """Return a value as TOML."""
     match value:
         case bool():
@@ -30,11 +30,11 @@ def written(value: Value) -> str:
         case int():
             return str(value)
         case str():
-            return quoted(value)
-    return "[" + ", ".join(quoted(each) for each in value) + "]"
+            return quote_location(value)
+    return "[" + ", ".join(quote_location(each) for each in value) + "]"
 
 
-def unique(wanted: str, taken: Iterable[str]) -> str:
+def unique_name(wanted: str, taken: Iterable[str]) -> str:
     """Return the name, or the first of name-2, name-3 … that is free."""
     names = set(taken)
     return (
@@ -45,4 +45,4 @@ def unique(wanted: str, taken: Iterable[str]) -> str:
 
 
 def _keys(keys: Mapping[str, Value]) -> str:
-    return "".join(f"{name} = {written(value)}\n" for name, value in keys.items())
+    return "".join(f"{name} = {to_toml(value)}\n" for name, value in keys.items())

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from orchestrator.config.migrate.crontab import Call
+from orchestrator.config.migrate.crontab import CrontabCall
 from orchestrator.config.migrate.job_text import JobText, Value
-from orchestrator.config.migrate.result import Work
-from orchestrator.config.migrate.sanoid_conf import KINDS, Policy
-from orchestrator.config.migrate.syncoid import Replication
+from orchestrator.config.migrate.result import ImportBuilder
+from orchestrator.config.migrate.sanoid_conf import INTERVALS, SanoidPolicy
+from orchestrator.config.migrate.syncoid import SyncoidCall
 
 _QUARTERS = ("*", "*/15", "*/10", "*/5", "0,15,30,45")
 _OFTEN = {"frequently": "*/15 * * * *", "hourly": "0 * * * *"}
 _DAILY = "0 0 * * *"
 
 
-def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
+def source_rules(work: ImportBuilder, told: SyncoidCall, call: CrontabCall) -> SanoidPolicy | None:
     """Return the rules for a replication's own source that can become its [snapshots]; None when there are none."""
     policy = None if told.source.host else work.policies.get(told.source.path)
     if policy is None or policy.unlike or policy.inside or not policy.autosnap or not policy.kinds:
@@ -26,7 +26,7 @@ def source_rules(work: Work, told: Replication, call: Call) -> Policy | None:
     return policy
 
 
-def taken_elsewhere(work: Work, told: Replication) -> bool:
+def has_snapshots_elsewhere(work: ImportBuilder, told: SyncoidCall) -> bool:
     """Return True when sanoid's rules on this machine make snapshots of the source, in any job."""
     path = told.source.path
     return not told.source.host and any(
@@ -35,7 +35,7 @@ def taken_elsewhere(work: Work, told: Replication) -> bool:
     )
 
 
-def copy_rules(work: Work, told: Replication) -> Policy | None:
+def copy_rules(work: ImportBuilder, told: SyncoidCall) -> SanoidPolicy | None:
     """Return the rules by which sanoid prunes the copy on this machine, as its [keep]; None when there are none."""
     policy = None if told.target.host else work.policies.get(told.target.path)
     if policy is None or policy.autosnap or not policy.autoprune or not set(policy.kinds) - {"frequently"}:
@@ -43,19 +43,19 @@ def copy_rules(work: Work, told: Replication) -> Policy | None:
     return policy
 
 
-def snapshots_section(policy: Policy) -> Mapping[str, Value]:
+def snapshots_section(policy: SanoidPolicy) -> Mapping[str, Value]:
     """Return the rules as [snapshots]."""
-    section = numbers(policy)
+    section = keep_numbers(policy)
     words = (("recursive", policy.below), ("autosnap", policy.autosnap), ("autoprune", policy.autoprune))
     return section | {name: False for name, yes in words if not yes}
 
 
-def numbers(policy: Policy, *, without: tuple[str, ...] = ()) -> dict[str, Value]:
+def keep_numbers(policy: SanoidPolicy, *, without: tuple[str, ...] = ()) -> dict[str, Value]:
     """Return how many snapshots of each kind are kept."""
-    return {kind: policy.numbers[kind] for kind in KINDS if policy.numbers[kind] and kind not in without}
+    return {kind: policy.numbers[kind] for kind in INTERVALS if policy.numbers[kind] and kind not in without}
 
 
-def import_policy(work: Work, policy: Policy) -> None:
+def import_policy(work: ImportBuilder, policy: SanoidPolicy) -> None:
     """Make a job of the engine sanoid from rules that no other job took."""
     where = work.at(policy)
     if policy.dataset in work.used:

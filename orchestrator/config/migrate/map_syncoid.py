@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from orchestrator.config.migrate.job_text import Value
-from orchestrator.config.migrate.syncoid import Replication, parse_pattern, parse_special
+from orchestrator.config.migrate.syncoid import SyncoidCall, parse_pattern, parse_special
 from orchestrator.domain.units import parse_size
 
 Keys = dict[str, dict[str, Value]]
@@ -33,7 +33,7 @@ _COMMENTED = "# may-destroy"
 _SEND_DEFAULTS = set("Lcep")
 
 
-def carry_options(told: Replication) -> tuple[Keys, Notes]:
+def map_options(told: SyncoidCall) -> tuple[Keys, Notes]:
     """Return the keys by section, and a note for each option that is converted differently or not at all."""
     keys: Keys = {"zfs": {"recursive": told.has("recursive")}, "pipe": {}}
     notes = [f"--{name} is not carried over: {why}" for name, why in _DIFFERENT.items() if told.has(name)]
@@ -47,7 +47,7 @@ def carry_options(told: Replication) -> tuple[Keys, Notes]:
     return keys, notes
 
 
-def _excludes(told: Replication, keys: Keys) -> Iterator[str]:
+def _excludes(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     if not told.has("recursive"):
         return
     found: list[str] = []
@@ -76,7 +76,7 @@ def _below(source: str, regex: str) -> list[str]:
     return [pattern] if pattern.startswith("*") else []
 
 
-def _snapshot_names(told: Replication, keys: Keys) -> Iterator[str]:
+def _snapshot_names(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     for option, key in (("include-snaps", "snapshots"), ("exclude-snaps", "skip-snapshots")):
         patterns = [(regex, parse_pattern(regex)) for regex in told.of(option)]
         found = tuple(pattern for _, pattern in patterns if pattern)
@@ -87,7 +87,7 @@ def _snapshot_names(told: Replication, keys: Keys) -> Iterator[str]:
                 yield f"--{option}={regex} is not carried over: write [zfs] {key} with * for any part of a name"
 
 
-def _special(told: Replication, keys: Keys) -> Iterator[str]:
+def _special(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     for text in told.of("sendoptions"):
         letters = [letter for letter, _ in parse_special(text)]
         if "w" in letters:
@@ -108,7 +108,7 @@ def _special(told: Replication, keys: Keys) -> Iterator[str]:
         keys["zfs"]["protect"] = tuple(dict.fromkeys(protected))
 
 
-def _rate(told: Replication, keys: Keys) -> Iterator[str]:
+def _rate(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     limits = (*told.of("source-bwlimit"), *told.of("target-bwlimit"))
     yield from _size(limits, "rate-limit", keys, "bwlimit")
     yield from _size(told.of("mbuffer-size"), "buffer", keys, "mbuffer-size")
@@ -125,7 +125,7 @@ def _size(texts: tuple[str, ...], key: str, keys: Keys, option: str) -> Iterator
         keys["pipe"][key] = min(sizes)[1]
 
 
-def _ssh(told: Replication, keys: Keys) -> Iterator[str]:
+def _ssh(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     flags = (("sshconfig", "-F"), ("sshkey", "-i"), ("sshcipher", "-c"), ("sshoption", "-o"))
     words = [word for option, flag in flags for value in told.of(option) for word in (flag, value)]
     if words:
@@ -135,7 +135,7 @@ def _ssh(told: Replication, keys: Keys) -> Iterator[str]:
         yield f"--sshport {port} is not carried over: it is no number"
 
 
-def _sudo(told: Replication, keys: Keys) -> Iterator[str]:
+def _sudo(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     """Set `sudo` as syncoid uses it: `sudo zfs` wherever it is not root; a host without a user may be either."""
     hosts = [place.host for place in (told.source, told.target) if place.host]
     if any(host.user not in (None, "root") for host in hosts) and not told.has("no-privilege-elevation"):

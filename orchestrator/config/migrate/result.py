@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from orchestrator.config.migrate.job_text import JobText, unique
-from orchestrator.config.migrate.sanoid_conf import Policy
+from orchestrator.config.migrate.job_text import JobText, unique_name
+from orchestrator.config.migrate.sanoid_conf import SanoidPolicy
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ImportedLine:
     """Result of one line. `job`: the job that took it, None when none did; `text`: the message about it."""
 
     where: str
@@ -18,21 +18,21 @@ class Told:
     text: str
 
 
-class Work:
+class ImportBuilder:
     """Collector of results while the lines are read. `conf`: the name of the sanoid.conf."""
 
-    def __init__(self, policies: Iterable[Policy] = (), conf: str = "") -> None:
+    def __init__(self, policies: Iterable[SanoidPolicy] = (), conf: str = "") -> None:
         self.jobs: list[JobText] = []
         self.places: dict[str, Location] = {}
-        self.told: list[Told] = []
-        self.policies: Mapping[str, Policy] = {policy.dataset: policy for policy in policies}
+        self.told: list[ImportedLine] = []
+        self.policies: Mapping[str, SanoidPolicy] = {policy.dataset: policy for policy in policies}
         self.used: set[str] = set()  # datasets whose rules went into a job that copies
         self.ruled: dict[str, str] = {}  # datasets with [snapshots], and the job that has them
         self._conf = conf
 
     def say(self, where: str, text: str, job: str | None = None) -> None:
         """Record a message about one line."""
-        self.told.append(Told(where=where, job=job, text=text))
+        self.told.append(ImportedLine(where=where, job=job, text=text))
 
     def clash(self, dataset: str) -> str | None:
         """Return the job whose [snapshots] rule this dataset, a parent or a child: second rules are not allowed."""
@@ -43,14 +43,14 @@ class Work:
         )
         return next(near, None)
 
-    def use(self, policy: Policy, section: str, job: str) -> None:
+    def use(self, policy: SanoidPolicy, section: str, job: str) -> None:
         """Record that the rules of a dataset went into a section of a job that copies it."""
         self.used.add(policy.dataset)
         if section == "snapshots":
             self.ruled[policy.dataset] = job
         self.say(self.at(policy), f"became [{section}] in jobs/{job}.toml", job)
 
-    def at(self, policy: Policy) -> str:
+    def at(self, policy: SanoidPolicy) -> str:
         """Return the file and line of a policy."""
         return f"{self._conf}:{policy.line}"
 
@@ -63,17 +63,19 @@ class Work:
 
     def name(self, dataset: str, more: str = "") -> str:
         """Return a free name for a job about this dataset."""
-        return unique(slug(dataset.rpartition("/")[2]) + more, (job.name for job in self.jobs))
+        return unique_name(make_name(dataset.rpartition("/")[2]) + more, (job.name for job in self.jobs))
 
     def place(self, parent: Location) -> str:
         """Return the name of this dataset's place; add the place if it is new."""
         known = next((name for name, location in self.places.items() if location == parent), None)
         if known is None:
-            known = unique(slug(f"{parent.host.name}-{parent.path}" if parent.host else parent.path), self.places)
+            known = unique_name(
+                make_name(f"{parent.host.name}-{parent.path}" if parent.host else parent.path), self.places
+            )
             self.places[known] = parent
         return known
 
 
-def slug(text: str) -> str:
+def make_name(text: str) -> str:
     """Convert a text to a name for a job or a place."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:80] or "job"

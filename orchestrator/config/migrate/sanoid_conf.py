@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-KINDS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
+INTERVALS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
 DEFAULTS = {
     "frequently": "0", "hourly": "48", "daily": "90", "weekly": "0", "monthly": "6", "yearly": "0", "autosnap": "yes",
     "autoprune": "yes",
 }  # fmt: skip
-_OURS = {*KINDS, "autosnap", "autoprune", "recursive", "use_template", "path"}
+_OURS = {*INTERVALS, "autosnap", "autoprune", "recursive", "use_template", "path"}
 _QUIET = re.compile(r"(monitor|capacity)(_.*)?|.*_(warn|crit)|script_timeout|frequent_period")
 # As sanoid: recursion needs one of its words for yes, and the rest is on unless it is one of its words for no.
 _TRUE = {"1", "true", "yes", "on"}
@@ -22,7 +22,7 @@ _FALSE = {"", "0", "false", "no", "off"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class SanoidPolicy:
     """Rules of sanoid for one dataset. `below`: includes all below it; `unlike`: keys that a job file cannot express."""
 
     line: int
@@ -37,17 +37,17 @@ class Policy:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds that are kept, the most frequent first."""
-        return tuple(kind for kind in KINDS if self.numbers[kind])
+        return tuple(kind for kind in INTERVALS if self.numbers[kind])
 
 
 Section = tuple[int, str, dict[str, str]]
 
 
-def parse_sanoid_conf(text: str) -> tuple[Policy, ...]:
+def parse_sanoid_conf(text: str) -> tuple[SanoidPolicy, ...]:
     """Parse the policies in the order of the file. Raises: ValueError with the line that cannot be read."""
     sections = _sections(text)
     templates = {name: keys for _, name, keys in sections if name.startswith("template_")}
-    found: list[Policy] = []
+    found: list[SanoidPolicy] = []
     values: dict[str, dict[str, str]] = {}
     for line, name, keys in sections:
         if name.startswith("template_"):
@@ -66,9 +66,11 @@ def parse_sanoid_conf(text: str) -> tuple[Policy, ...]:
     return tuple(found)
 
 
-def _policy(line: int, dataset: str, told: Mapping[str, str], keys: Mapping[str, str], outer: str | None) -> Policy:
-    return Policy(
-        line=line, dataset=dataset, numbers={kind: _number(line, kind, told[kind]) for kind in KINDS},
+def _policy(
+    line: int, dataset: str, told: Mapping[str, str], keys: Mapping[str, str], outer: str | None
+) -> SanoidPolicy:
+    return SanoidPolicy(
+        line=line, dataset=dataset, numbers={kind: _number(line, kind, told[kind]) for kind in INTERVALS},
         autosnap=told["autosnap"].lower() not in _FALSE, autoprune=told["autoprune"].lower() not in _FALSE,
         below=keys.get("recursive", "").lower() in _TRUE or "zfs" in keys.get("recursive", "").lower(),
         unlike=tuple(key for key, value in told.items() if value and key not in _OURS and not _QUIET.fullmatch(key)),

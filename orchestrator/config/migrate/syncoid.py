@@ -7,8 +7,8 @@ in any case of letters, and stand anywhere.
 import re
 from collections.abc import Iterator
 
-from orchestrator.config.models import parse_anywhere
-from orchestrator.config.parse_job import as_dataset, wrong_dataset
+from orchestrator.config.models import parse_any_location
+from orchestrator.config.parse_job import dataset_location, dataset_mistake
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 
@@ -25,7 +25,7 @@ _SHORT = {"r": "recursive", "c": "sshcipher", "o": "sshoption"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replication:
+class SyncoidCall:
     """Source, target and options of a syncoid call: each option by its full name, with the value or ""."""
 
     source: Location
@@ -41,7 +41,7 @@ class Replication:
         return bool(self.of(name))
 
 
-def parse_syncoid(words: tuple[str, ...]) -> Replication:
+def parse_syncoid(words: tuple[str, ...]) -> SyncoidCall:
     """Parse these arguments into a replication. Raises: ValueError with what cannot be read."""
     places: list[str] = []
     options: list[tuple[str, str]] = []
@@ -65,7 +65,7 @@ def parse_syncoid(words: tuple[str, ...]) -> Replication:
         raise ValueError("needs a source and a target" if len(places) < 2 else f"has {len(places)} places, not two")
     port = next((int(value) for name, value in options if name == "sshport" and value.isdigit()), None)
     source, target = (_location(place, port) for place in places)
-    return Replication(source=source, target=target, options=tuple(options))
+    return SyncoidCall(source=source, target=target, options=tuple(options))
 
 
 def _full_name(told: str) -> str:
@@ -86,8 +86,8 @@ def _location(place: str, port: int | None) -> Location:
         found = Location(path=place)
     else:
         host = Host(name=match[2], user=match[1] or None, port=port)
-        found = as_dataset(parse_anywhere(str(Location(path=match[3], host=host))))
-    if wrong := wrong_dataset(found):
+        found = dataset_location(parse_any_location(str(Location(path=match[3], host=host))))
+    if wrong := dataset_mistake(found):
         raise ValueError(wrong[0])
     return found
 

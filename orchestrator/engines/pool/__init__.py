@@ -5,20 +5,28 @@ from typing import Any, NoReturn
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import (
+    DestinationSurvey,
+    ManifestCounts,
+    ProgressMeter,
+    RestoreRequest,
+    RunRequest,
+    SkippedEntries,
+    SystemCheckResult,
+)
 from orchestrator.engines.pool import errors as failures
-from orchestrator.engines.pool.model import Scrubbing, World
+from orchestrator.engines.pool.model import PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import PoolOptions, mistakes
-from orchestrator.engines.pool.survey import confirm_scrub, look, survey
+from orchestrator.engines.pool.survey import confirm_scrub, survey, survey_pool
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken
+from orchestrator.process.pipeline import PipelineFailed
 
 
-class NoMeter:
+class ScrubMeter:
     """A meter that counts nothing: a scrub moves no bytes."""
 
     expected = None
@@ -50,83 +58,83 @@ class PoolEngine:
     later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: Verify
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:
         return source
 
-    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.pool.system_check import advise
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        from orchestrator.engines.pool.system_check import check_system
 
-        return advise(job, reader)
+        return check_system(job, reader)
 
-    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> PoolSurvey:
         return survey(job, reader)
 
-    def changes(self, world: World) -> Changes | None:
+    def changes(self, world: PoolSurvey) -> Changes | None:
         return None
 
-    def newest(self, world: World) -> Point | None:
+    def newest(self, world: PoolSurvey) -> RestorePoint | None:
         return _point(world)
 
-    def ground(self, world: World) -> tuple[str, bool]:
+    def ground(self, world: PoolSurvey) -> tuple[str, bool]:
         return world.guid, True
 
-    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.pool.plan import plan
 
-        return plan(job, world, asked)
+        return plan(job, world, request)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         return plan
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
-        return (_point(look(job.source, reader)),)
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        return (_point(survey_pool(job.source, reader)),)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
         _refuse()
 
-    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         _refuse()
 
-    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
         _refuse()
 
-    def meter(self) -> NoMeter:
-        return NoMeter()
+    def meter(self) -> ScrubMeter:
+        return ScrubMeter()
 
-    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         return None
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
 
-    def room(self, world: World) -> str:
+    def space(self, world: PoolSurvey) -> str:
         return ""
 
     def confirm(
         self,
         proofs: tuple[Proof, ...],
-        meters: tuple[Meter, ...],
-        left_out: tuple[LeftOut, ...],
-        recorded: Recorded | None,
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
         for proof in proofs:
-            if isinstance(proof, Scrubbing):
+            if isinstance(proof, ScrubState):
                 confirm_scrub(proof, reader)
 
 
-def _point(world: World) -> Point:
-    return Point(name=world.root.path, taken=world.at, tree=world.root, manifest=None)
+def _point(world: PoolSurvey) -> RestorePoint:
+    return RestorePoint(name=world.root.path, taken=world.at, tree=world.root, manifest=None)
 
 
 def _refuse() -> NoReturn:
     raise OrchestratorError(
         "this job watches a pool and copies nothing, so there is nothing to bring back, to read or to remove",
-        cure="`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
+        hint="`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
     )
 
 

@@ -33,7 +33,7 @@ printf "=end\\n"
 """
 
 
-def look_command(root: Location) -> Command:
+def survey_command(root: Location) -> Command:
     """Build the command that prints all data that a health check needs: one call, so one login.
 
     `zpool status`: -D tells of dedup tables, -P whole names of devices, -p whole numbers, -s answers that came late, -v

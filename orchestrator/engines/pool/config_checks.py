@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.pool.model import DATA, Device, Finding, Setting, World
+from orchestrator.engines.pool.model import DATA, DatasetProperty, PoolFinding, PoolSurvey, Vdev
 
 _CHANCE_NAME = re.compile(
     r"/dev/(sd[a-z]+\d*|hd[a-z]\d*|vd[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(p\d+)?|dm-\d+|mmcblk\d+(p\d+)?)"
@@ -16,7 +16,7 @@ _NAMED = 3
 _TABLES = 0.25  # of what the ARC may take: metadata beyond that pushes all else out
 
 
-def advise_setting_up(world: World) -> Iterator[Finding]:
+def check_pool_setup(world: PoolSurvey) -> Iterator[PoolFinding]:
     """Yield advice about the setup; none is grave."""
     yield from _mixed(world)
     yield from _uneven(world)
@@ -26,11 +26,11 @@ def advise_setting_up(world: World) -> Iterator[Finding]:
     yield from _arc(world)
 
 
-def _advice(word: str, says: str, cure: str) -> Finding:
-    return Finding(word=word, grave=False, says=says, cure=cure)
+def _advice(word: str, says: str, hint: str) -> PoolFinding:
+    return PoolFinding(word=word, grave=False, says=says, hint=hint)
 
 
-def _mixed(world: World) -> Iterator[Finding]:
+def _mixed(world: PoolSurvey) -> Iterator[PoolFinding]:
     """Report top-level vdevs with different redundancy: the pool is only as safe as the weakest."""
     pool = world.status.name
     tops = [
@@ -53,12 +53,12 @@ def _mixed(world: World) -> Iterator[Finding]:
             yield _advice("mixed", says, f"`zpool attach {pool} {device.name} NEW-DEVICE` makes it a mirror")
 
 
-def _shape(device: Device) -> str:
+def _shape(device: Vdev) -> str:
     """Return the kind of a vdev: a mirror with a device being replaced is still a mirror."""
     return device.name.rpartition("-")[0] or device.kind
 
 
-def _uneven(world: World) -> Iterator[Finding]:
+def _uneven(world: PoolSurvey) -> Iterator[PoolFinding]:
     vdevs = sorted(world.vdevs, key=lambda each: each.share)
     if len(vdevs) < 2:
         return
@@ -74,7 +74,7 @@ def _uneven(world: World) -> Iterator[Finding]:
     )
 
 
-def _names(world: World) -> Iterator[Finding]:
+def _names(world: PoolSurvey) -> Iterator[PoolFinding]:
     named = [device.name for device in world.status.each() if device.leaf and _CHANCE_NAME.fullmatch(device.name)]
     if not named:
         return
@@ -86,7 +86,7 @@ def _names(world: World) -> Iterator[Finding]:
     yield _advice("device-names", says, f"`zpool export {pool} && zpool import -d /dev/disk/by-id {pool}`")
 
 
-def _settings(world: World) -> Iterator[Finding]:
+def _settings(world: PoolSurvey) -> Iterator[PoolFinding]:
     rules = (
         (
             "sync",
@@ -99,11 +99,11 @@ def _settings(world: World) -> Iterator[Finding]:
     for name, value, word, means in rules:
         where = [setting.dataset for setting in world.settings if (setting.name, setting.value) == (name, value)]
         if where:
-            cure = f"`zfs inherit {name} {where[0]}`" + (", and so for the others" if len(where) > 1 else "")
-            yield _advice(word, f"{name}={value} is set on {_first(where)}: {means}", cure)
+            hint = f"`zfs inherit {name} {where[0]}`" + (", and so for the others" if len(where) > 1 else "")
+            yield _advice(word, f"{name}={value} is set on {_first(where)}: {means}", hint)
 
 
-def _dedup(world: World) -> Iterator[Finding]:
+def _dedup(world: PoolSurvey) -> Iterator[PoolFinding]:
     on = [each for each in world.settings if each.name == "dedup" and each.value != "off"]
     memory, pool = world.memory, world.status.name
     limit = memory.arc_most or memory.total
@@ -113,15 +113,15 @@ def _dedup(world: World) -> Iterator[Finding]:
         f"the dedup tables of {pool} take {show_size(memory.dedup)}, and the ARC may have {show_size(limit)}: "
         "once they do not fit, each write waits for disks"
     )
-    yield _advice("dedup", says, _dedup_cure(on))
+    yield _advice("dedup", says, _dedup_hint(on))
 
 
-def _dedup_cure(on: list[Setting]) -> str:
+def _dedup_hint(on: list[DatasetProperty]) -> str:
     where = f"`zfs set dedup=off {on[0].dataset}`" if on else "dedup is off already"
     return f"{where}; tables shrink as that data is written anew elsewhere and destroyed; or more memory"
 
 
-def _arc(world: World) -> Iterator[Finding]:
+def _arc(world: PoolSurvey) -> Iterator[PoolFinding]:
     """Report an ARC limit that leaves too little memory. Why half is enough on a small machine: ZFS's old default."""
     total, most = world.memory.total, world.memory.arc_most
     if total is None or most is None:

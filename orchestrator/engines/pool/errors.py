@@ -21,73 +21,73 @@ from orchestrator.domain.failure_table import (
     first_line,
     whole_lines,
 )
-from orchestrator.process.pipeline import Broken, StopReason
+from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 _TABLE = (
     FailureRow(
         words=r"(zpool|zfs): (command )?not found|/dev/zfs|ZFS modules? (is|are|cannot be) (not )?loaded",
         error=ProgramMissing,
         why="ZFS is not there, or its kernel module is not loaded",
-        cure="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
+        hint="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
     ),
     FailureRow(
         words=r"cannot open '[^']*': no such pool|no such pool",
         error=SourceMissing,
         why="the pool is not imported",
-        cure="`zpool import` tells what can be; or correct the name in the job file",
+        hint="`zpool import` tells what can be; or correct the name in the job file",
     ),
     FailureRow(
         words=r"cannot scrub \S+: currently (scrubbing|resilvering)|cannot pause scrubbing|there is no active scrub|is currently resilvering",
         error=OutsideError,
         why="somebody else has begun or ended a scan meanwhile",
-        cure="the next run looks again",
+        hint="the next run looks again",
     ),
     FailureRow(
         words=r"I/O is currently suspended|pool is suspended",
         error=OutsideError,
         why="the pool lost its disks and waits for them",
-        cure="attach the disks again, then `zpool clear`",
+        hint="attach the disks again, then `zpool clear`",
     ),
     *LOGIN,
     FailureRow(
         words=r"[Pp]ermission denied|Operation not permitted|must be (super)?user|insufficient privileges",
         error=PermissionDenied,
         why="this user may not do that to the pool",
-        cure="run as root: a scrub cannot be delegated with `zfs allow`",
+        hint="run as root: a scrub cannot be delegated with `zfs allow`",
     ),
     FailureRow(
         words=r"[Rr]ead-only",
         error=PermissionDenied,
         why="the pool was imported read-only, so it cannot be scrubbed",
-        cure="export it and import it again, or leave scrub-every out",
+        hint="export it and import it again, or leave scrub-every out",
     ),
     *NETWORK,
     SSH_ENDED,
 )
 
 
-def explain(broken: Broken) -> OrchestratorError:
+def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error that a failed survey or scrub stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     match result.stopped:
         case StopReason.STALLED | StopReason.TIMED_OUT:
             why = "zpool or zfs did not answer: the pool may have lost its disks, or one of them hangs"
-            return Stalled(why, evidence=evidence, cure="look at `zpool status` there, and at the kernel's messages")
+            return Stalled(why, evidence=evidence, hint="look at `zpool status` there, and at the kernel's messages")
         case StopReason.FLOODED:
             why = "so many files have lost data that the list of them is longer than we hold in memory"
-            return OutsideError(why, evidence=evidence, cure="see `zpool status -v` there; restore from a copy")
+            return OutsideError(why, evidence=evidence, hint="see `zpool status -v` there; restore from a copy")
         case reason if reason is not None:
             return Stopped("the run was asked to stop")
     said = "\n".join(evidence.last_words)
     code = next((code for code in reversed(evidence.exits) if code), None)
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, cure=row.cure)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
     words = _line(said, "cannot") or first_line(said) or "no words"
     return Unexplained(
         f"zpool ended with {code}: {words}",
         evidence=evidence,
-        cure="the whole output is in `poolferry show RUN`",
+        hint="the whole output is in `poolferry show RUN`",
     )
 
 

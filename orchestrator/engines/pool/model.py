@@ -20,7 +20,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class Vdev:
     """A vdev and its members. `kind`: "disk", "file", "hole", or the group: "mirror", "raidz2", "replacing" …
 
     Numbers count errors since the last `zpool clear`, or since the import; `slow`: answers that took longer than 30 s.
@@ -35,9 +35,9 @@ class Device:
     checksums: int = 0
     slow: int = 0
     note: str = ""
-    below: tuple["Device", ...] = ()
+    below: tuple["Vdev", ...] = ()
 
-    def all(self) -> Iterator["Device"]:
+    def all(self) -> Iterator["Vdev"]:
         """Yield the device itself and all its descendants."""
         yield self
         for each in self.below:
@@ -50,7 +50,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class PoolScan:
     """The newest scrub or resilver. `kind`: "scrub" or "resilver"; `state`: "finished", "running", "paused", "canceled".
 
     `ended` None: it goes on. `share`: how much of it is done, from 0 to 1, while it goes on.
@@ -67,7 +67,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class SpaceUsage:
     """The used and free space of a top-level vdev, or of the pool itself."""
 
     name: str
@@ -82,7 +82,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class DatasetProperty:
     """A property that was set locally on a dataset."""
 
     dataset: str
@@ -91,7 +91,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MemoryUsage:
     """Memory in bytes: the machine's total, the ARC's limit, and the use of dedup tables; None: unknown."""
 
     total: int | None = None
@@ -100,7 +100,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class PoolStatus:
     """The content of `zpool status`. `says` and `action`: its own text about problems; `damaged`: files with lost data.
 
     `errors`: how many errors no redundancy could repair.
@@ -110,19 +110,19 @@ class Status:
     state: str
     says: str
     action: str
-    scan: Scan | None
-    devices: tuple[Device, ...]
+    scan: PoolScan | None
+    devices: tuple[Vdev, ...]
     errors: int
     damaged: tuple[str, ...] = ()
 
-    def each(self) -> Iterator[Device]:
+    def each(self) -> Iterator[Vdev]:
         """Yield all devices and groups."""
         for device in self.devices:
             yield from device.all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class PoolSurvey:
     """The survey of one pool. `at`: by that machine's clock, as are the times of scans.
 
     `vdevs`: the top-level ones that hold data; `at_work`: what sends, receives and copies go on from or into this pool.
@@ -132,29 +132,29 @@ class World:
     at: datetime
     version: tuple[int, ...]
     guid: str
-    status: Status
-    whole: Usage
-    vdevs: tuple[Usage, ...]
-    settings: tuple[Setting, ...]
-    memory: Memory
+    status: PoolStatus
+    whole: SpaceUsage
+    vdevs: tuple[SpaceUsage, ...]
+    settings: tuple[DatasetProperty, ...]
+    memory: MemoryUsage
     at_work: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PoolFinding:
     """One problem of a pool. `grave`: data is lost, or the next fault loses it."""
 
     word: str
     grave: bool
     says: str
-    cure: str
+    hint: str
 
     def __str__(self) -> str:
-        return f"{self.says}: {self.cure}"
+        return f"{self.says}: {self.hint}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scrubbing:
+class ScrubState:
     """The expected state after a step: the pool is being scrubbed since `since`, or that scrub is paused."""
 
     root: Location

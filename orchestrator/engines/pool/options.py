@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Job, Limit, Verify, key, parse_limit
+from orchestrator.domain.job import Job, Limit, VerifyRules, config_key, parse_limit
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Seconds, parse_duration
 from orchestrator.engines.pool.model import ADVICE
@@ -24,29 +24,29 @@ def parse_share(text: str) -> Limit:
 class PoolOptions:
     """The options of a job that watches a pool: its limits, and whether it scrubs the pool."""
 
-    scrub_every: Seconds | None = key(
+    scrub_every: Seconds | None = config_key(
         "start a scrub when the last one is older than this, and nothing is sent or received there; without it, only watch",
         default=None, parse=parse_duration, example="30d",
     )  # fmt: skip
-    scrub_late: Seconds = key(
+    scrub_late: Seconds = config_key(
         "warn when the last whole scrub is older than this",
         default=Seconds(40 * 86400),
         parse=parse_duration,
         example="70d",
     )
-    capacity_warn: Limit = key(
+    capacity_warn: Limit = config_key(
         "warn when the pool is so full", default=Limit(number=90, percent=True), parse=parse_share, example="80%"
     )
-    capacity_fail: Limit = key(
+    capacity_fail: Limit = config_key(
         "fail when the pool is so full", default=Limit(number=97, percent=True), parse=parse_share, example="95%"
     )
-    accept: tuple[str, ...] = key(
+    accept: tuple[str, ...] = config_key(
         "advice that is not given, by its word", default=(), choices=ADVICE, example='["device-names", "arc"]'
     )
-    may_be_away: bool = key("a pool that is not imported is no failure: the run waits for it", default=False)
+    may_be_away: bool = config_key("a pool that is not imported is no failure: the run waits for it", default=False)
 
 
-def mistakes(options: PoolOptions, source: Location, _: Location, __: Verify) -> Iterator[tuple[str, str, str]]:
+def mistakes(options: PoolOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if "/" in source.path:
         pool = source.path.partition("/")[0]

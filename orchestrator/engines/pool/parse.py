@@ -4,22 +4,22 @@ from datetime import UTC, datetime
 
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
-from orchestrator.engines.pool.model import Memory, Setting, Status, Usage, World
-from orchestrator.engines.pool.status_text import Unreadable
+from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolStatus, PoolSurvey, SpaceUsage
+from orchestrator.engines.pool.status_text import UnreadableStatus
 
 _UNREADABLE = "zpool's answer is not one that is known"
 _SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", "end")
 
 
-def parse_look(output: bytes, root: Location) -> World:
+def parse_survey(output: bytes, root: Location) -> PoolSurvey:
     """Parse the output of the survey command. Raises: Unreadable when it is incomplete."""
     head, parts = _sections(output.decode(errors="surrogateescape"))
     if "end" not in parts or len(head) < 2:
-        raise Unreadable(f"{_UNREADABLE}: it has no end")
+        raise UnreadableStatus(f"{_UNREADABLE}: it has no end")
     version = parse_version(head[1])
     whole, guid = _whole(parts["list"])
     status, dedup = _status("\n".join(parts["status"]), json=version >= (2, 3))
-    return World(
+    return PoolSurvey(
         root=root,
         at=datetime.fromtimestamp(int(head[0]), UTC),
         version=version,
@@ -29,7 +29,7 @@ def parse_look(output: bytes, root: Location) -> World:
         vdevs=parse_vdevs(parts["vdevs"]),
         settings=_settings(parts.get("settings", [])),
         memory=_memory(parts.get("memory", []), dedup),
-        at_work=at_work(root.path, parts.get("mounts", []), parts.get("work", [])),
+        at_work=active_processes(root.path, parts.get("mounts", []), parts.get("work", [])),
     )
 
 
@@ -37,7 +37,7 @@ def parse_version(text: str) -> tuple[int, ...]:
     """Parse "2.3.4-1" or "zfs-2.3.4-1" to (2, 3, 4). Raises: Unreadable."""
     numbers = text.removeprefix("zfs-").partition("-")[0].split(".")
     if not all(number.isdigit() for number in numbers):
-        raise Unreadable(f'{_UNREADABLE}: "{text}" is no version')
+        raise UnreadableStatus(f'{_UNREADABLE}: "{text}" is no version')
     return tuple(map(int, numbers))
 
 
@@ -56,37 +56,37 @@ def _sections(text: str) -> tuple[list[str], dict[str, list[str]]]:
     return head, parts
 
 
-def _whole(lines: list[str]) -> tuple[Usage, str]:
+def _whole(lines: list[str]) -> tuple[SpaceUsage, str]:
     name, guid, size, used, free, *_ = lines[0].split("\t")
-    return Usage(name=name, size=_number(size), used=_number(used), free=_number(free)), guid
+    return SpaceUsage(name=name, size=_number(size), used=_number(used), free=_number(free)), guid
 
 
-def _status(text: str, *, json: bool) -> tuple[Status, int | None]:
+def _status(text: str, *, json: bool) -> tuple[PoolStatus, int | None]:
     return status_json.parse_status(text) if json else status_text.parse_status(text)
 
 
-def parse_vdevs(lines: list[str]) -> tuple[Usage, ...]:
+def parse_vdevs(lines: list[str]) -> tuple[SpaceUsage, ...]:
     """Parse the top-level data vdevs of `zpool list -HpPv`: the pool first, then a heading for each role.
 
     A device of a mirror or a raidz has a size, and "-" for what is used of it.
     """
-    found: list[Usage] = []
+    found: list[SpaceUsage] = []
     for line in lines[1:]:
         if not line.startswith("\t"):
             break  # a heading: data comes first
         name, *numbers = line.strip().split("\t")
         if len(numbers) > 2 and all(number.isdigit() for number in numbers[:3]):
             size, used, free = map(int, numbers[:3])
-            found.append(Usage(name=name, size=size, used=used, free=free))
+            found.append(SpaceUsage(name=name, size=size, used=used, free=free))
     return tuple(found)
 
 
-def _settings(lines: list[str]) -> tuple[Setting, ...]:
+def _settings(lines: list[str]) -> tuple[DatasetProperty, ...]:
     split = (line.split("\t") for line in lines)
-    return tuple(Setting(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+    return tuple(DatasetProperty(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
 
 
-def _memory(lines: list[str], dedup: int | None) -> Memory:
+def _memory(lines: list[str], dedup: int | None) -> MemoryUsage:
     total = arc = None
     for line in lines:
         words = line.split()
@@ -94,10 +94,10 @@ def _memory(lines: list[str], dedup: int | None) -> Memory:
             total = int(words[1]) << 10
         elif words[:1] == ["c_max"]:
             arc = int(words[2])
-    return Memory(total=total, arc_most=arc, dedup=dedup)
+    return MemoryUsage(total=total, arc_most=arc, dedup=dedup)
 
 
-def at_work(pool: str, mounts: list[str], lines: list[str]) -> tuple[str, ...]:
+def active_processes(pool: str, mounts: list[str], lines: list[str]) -> tuple[str, ...]:
     """Return the transfers that are running from or into a pool: each process as text.
 
     A send by a token names no dataset, so it may be of this pool. Of rsync only directories tell: its own, and those it

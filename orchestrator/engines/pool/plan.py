@@ -3,29 +3,29 @@
 from datetime import datetime
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision, Nothing, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.pool import commands
-from orchestrator.engines.pool.health_checks import judge
-from orchestrator.engines.pool.model import Finding, Scan, Scrubbing, World
+from orchestrator.engines.pool.health_checks import judge_health
+from orchestrator.engines.pool.model import PoolFinding, PoolScan, PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import PoolOptions, options_of
 
 _NAMED = 20  # files that are lost
 
 
-def plan(job: Job, world: World, asked: Asked) -> Decision:
-    """Return the decision after one survey. `asked` has no effect: scans are timed by the pool's own machine."""
-    del asked
+def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
+    """Return the decision after one survey. `request` has no effect: scans are timed by the pool's own machine."""
+    del request
     options = options_of(job)
-    found = judge(world, options)
+    found = judge_health(world, options)
     grave = tuple(finding for finding in found if finding.grave)
     advice = tuple(str(finding) for finding in found if not finding.grave)
     if grave:
         return _failed(grave, advice, world.status.damaged)
-    due = why_due(world, options)
-    busy = world.at_work and not overdue(world, options)
+    due = explain_due_scrub(world, options)
+    busy = world.at_work and not is_scrub_overdue(world, options)
     scan = world.status.scan
     match scan.state if scan else "":
         case "running" if scan and scan.kind == "scrub" and busy and options.scrub_every is not None:
@@ -38,10 +38,10 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
         return _wait(world, due, advice)
     if due:
         return _plan(_step(world, pause=False, why=due), advice)
-    return Nothing(why=well(world), current=world.root.path, warnings=advice)
+    return NothingToDo(why=describe_sound_pool(world), current=world.root.path, warnings=advice)
 
 
-def why_due(world: World, options: PoolOptions) -> str:
+def explain_due_scrub(world: PoolSurvey, options: PoolOptions) -> str:
     """Return why a scrub is due; empty: none is due, or this job starts none.
 
     Why also after a resilver: it reads only what the new disk must have, and ZFS remembers no scan before it.
@@ -59,20 +59,20 @@ def why_due(world: World, options: PoolOptions) -> str:
     )
 
 
-def overdue(world: World, options: PoolOptions) -> bool:
+def is_scrub_overdue(world: PoolSurvey, options: PoolOptions) -> bool:
     """Return True when a scrub no longer waits for transfers: it is later than scrub-late."""
     scan = world.status.scan
     last = scan.ended or scan.began if scan else None
     return last is not None and (world.at - last).total_seconds() > options.scrub_late
 
 
-def well(world: World) -> str:
+def describe_sound_pool(world: PoolSurvey) -> str:
     """Return one line about a healthy pool."""
     scan = world.status.scan
-    return f"{world.status.name} is sound, {world.whole.share:.0%} full; {_told(scan, world.at)}"
+    return f"{world.status.name} is sound, {world.whole.share:.0%} full; {_describe_scan(scan, world.at)}"
 
 
-def _told(scan: Scan | None, now: datetime) -> str:
+def _describe_scan(scan: PoolScan | None, now: datetime) -> str:
     if scan is None:
         return "never scrubbed"
     if scan.ended is not None:
@@ -88,26 +88,26 @@ def _told(scan: Scan | None, now: datetime) -> str:
     return f"a {scan.kind} {'is paused' if scan.state == 'paused' else 'goes on'}{done}{told}"
 
 
-def _left(scan: Scan, now: datetime) -> float | None:
+def _left(scan: PoolScan, now: datetime) -> float | None:
     """Return the remaining seconds of a scan: ZFS's own number, else an estimate from its speed. None: unknown."""
     if scan.left is not None or scan.state != "running" or scan.began is None or not scan.share:
         return scan.left
     return (now - scan.began).total_seconds() * (1 - scan.share) / scan.share
 
 
-def _failed(grave: tuple[Finding, ...], advice: tuple[str, ...], damaged: tuple[str, ...]) -> Refusal:
+def _failed(grave: tuple[PoolFinding, ...], advice: tuple[str, ...], damaged: tuple[str, ...]) -> Refusal:
     more = f"; and {show_count(len(grave) - 1, 'more finding')}" if len(grave) > 1 else ""
     names = tuple(f"damaged: {name}" for name in damaged[:_NAMED])
     evidence = (*(str(finding) for finding in grave[1:]), *names, *(f"advice: {line}" for line in advice))
-    return Refusal(why=f"{grave[0].says}{more}", evidence=evidence, cure=grave[0].cure, outcome=Outcome.FAILED)
+    return Refusal(why=f"{grave[0].says}{more}", evidence=evidence, hint=grave[0].hint, outcome=Outcome.FAILED)
 
 
-def _wait(world: World, due: str, advice: tuple[str, ...]) -> Refusal:
+def _wait(world: PoolSurvey, due: str, advice: tuple[str, ...]) -> Refusal:
     """Return a refusal with the outcome "waiting": daemon and cron try again."""
     return Refusal(
         why=f"{world.status.name} is sound; its scrub waits until nothing is at work there ({due})",
         evidence=(*(f"at work: {each}" for each in world.at_work), *(f"advice: {line}" for line in advice)),
-        cure="it begins by itself once they have ended, and at the latest after scrub-late",
+        hint="it begins by itself once they have ended, and at the latest after scrub-late",
         outcome=Outcome.WAITING,
     )
 
@@ -116,10 +116,10 @@ def _plan(step: Step, advice: tuple[str, ...]) -> Plan:
     return Plan(summary=step.does, stages=((step,),), warnings=advice)
 
 
-def _step(world: World, *, pause: bool, why: str) -> Step:
+def _step(world: PoolSurvey, *, pause: bool, why: str) -> Step:
     root = world.root
     going = world.status.scan is not None and world.status.scan.state == "paused"
     does = f"pause the scrub of {root}" if pause else f"go on with the scrub of {root}" if going else f"scrub {root}"
     work = Pipeline(stages=(commands.scrub_command(root, pause=pause),))
-    proof = Scrubbing(root=root, since=world.at, paused=pause)
+    proof = ScrubState(root=root, since=world.at, paused=pause)
     return Step(does=does, why=why, lane="main", work=work, expected=None, proof=proof)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.engines.pool.model import DATA, Device, Scan, Status
-from orchestrator.engines.pool.status_text import HEADINGS, Unreadable
+from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
+from orchestrator.engines.pool.status_text import HEADINGS, UnreadableStatus
 
 Table = Mapping[str, Any]
 _ROLES = {"vdevs": DATA, **HEADINGS, "l2cache": "cache"}
@@ -18,21 +18,21 @@ _AUX = {
 _STATES = {"FINISHED": "finished", "SCANNING": "running", "CANCELED": "canceled", "PAUSED": "paused"}
 
 
-def parse_status(text: str) -> tuple[Status, int | None]:
+def parse_status(text: str) -> tuple[PoolStatus, int | None]:
     """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
     try:
         told = json.loads(text)
         (pool,) = told["pools"].values()
         return _status(pool), _in_memory(pool)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unreadable(f"`zpool status -j` is not as it was in any version that is known: {error!r}") from error
+        raise UnreadableStatus(f"`zpool status -j` is not as it was in any version that is known: {error!r}") from error
 
 
-def _status(pool: Table) -> Status:
+def _status(pool: Table) -> PoolStatus:
     said = str(pool.get("status", ""))
     errors = _count(pool, "error_count")
     damaged = pool.get("errlist", [])  # a text where ZFS cannot list them
-    return Status(
+    return PoolStatus(
         name=pool["name"],
         state=pool["state"],
         says="" if said == "OK" else " ".join(said.split()),
@@ -57,8 +57,8 @@ def _top(part: Table, *, root: bool) -> Table:
     return found
 
 
-def _device(told: Table, role: str) -> Device:
-    return Device(
+def _device(told: Table, role: str) -> Vdev:
+    return Vdev(
         name=told["name"],
         kind=told["vdev_type"],
         role=role,
@@ -87,14 +87,14 @@ def _note(told: Table) -> str:
     return ", ".join([*was, *([_AUX.get(aux, aux.lower().replace("_", " "))] if aux else [])])
 
 
-def _scan(told: Table | None) -> Scan | None:
+def _scan(told: Table | None) -> PoolScan | None:
     if not told or told.get("function") not in ("SCRUB", "RESILVER"):
         return None
     paused = _count(told, "scrub_pause") > 0 and told["state"] == "SCANNING"
     state = "paused" if paused else _STATES[told["state"]]
     going = state in ("running", "paused")
     whole, done = _count(told, "to_examine") - _count(told, "skipped"), _count(told, "issued")
-    return Scan(
+    return PoolScan(
         kind=told["function"].lower(),
         state=state,
         began=_instant(told, "start_time"),

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from orchestrator.domain.units import parse_size
-from orchestrator.engines.pool.model import DATA, Device, Scan, Status
+from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
 
 HEADINGS = {"special": "special", "dedup": "dedup", "logs": "logs", "cache": "cache", "spares": "spares"}
 _PARTS = (
@@ -30,17 +30,17 @@ _CORE = re.compile(r"DDT entries (\d+), size .* on disk, (\S+) in core")
 _GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-\d+")
 
 
-class Unreadable(Exception):
+class UnreadableStatus(Exception):
     """An output that fits no known version."""
 
 
-def parse_status(text: str) -> tuple[Status, int | None]:
+def parse_status(text: str) -> tuple[PoolStatus, int | None]:
     """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
     parts = _parts(text)
     if "pool" not in parts or "config" not in parts:
-        raise Unreadable("`zpool status` tells of no pool")
+        raise UnreadableStatus("`zpool status` tells of no pool")
     errors, damaged = _errors(parts.get("errors", []))
-    status = Status(
+    status = PoolStatus(
         name=parts["pool"][0].strip(),
         state=parts.get("state", [""])[0].strip(),
         says=_joined(parts.get("status", [])),
@@ -80,7 +80,7 @@ def _errors(lines: list[str]) -> tuple[int, tuple[str, ...]]:
     return (int(number) if number.isdigit() else max(len(files), 1)), files
 
 
-def _scan(lines: list[str]) -> Scan | None:
+def _scan(lines: list[str]) -> PoolScan | None:
     """Parse the lines of the scan. Times are in UTC, as the survey requests it."""
     text = _joined(lines)
     kind = "resilver" if text.startswith("resilver") else "scrub" if text.startswith("scrub") else ""
@@ -92,12 +92,12 @@ def _scan(lines: list[str]) -> Scan | None:
     first = dates[0] if dates else None
     if ended := _ENDED.match(text):
         repaired = parse_size(ended[1]) if kind == "scrub" else 0
-        return Scan(kind=kind, state="finished", ended=first, repaired=repaired, errors=int(ended[2]))
+        return PoolScan(kind=kind, state="finished", ended=first, repaired=repaired, errors=int(ended[2]))
     if " canceled on " in text:
-        return Scan(kind=kind, state="canceled", ended=first)
+        return PoolScan(kind=kind, state="canceled", ended=first)
     done, left = _DONE.search(text), _LEFT.search(text)
     paused = " paused since " in text
-    return Scan(
+    return PoolScan(
         kind=kind,
         state="paused" if paused else "running",
         began=dates[-1] if paused and dates else first,
@@ -111,13 +111,13 @@ def _seconds(left: re.Match[str]) -> float:
     return days * 86400.0 + hours * 3600 + minutes * 60 + seconds
 
 
-def _devices(lines: list[str]) -> tuple[Device, ...]:
+def _devices(lines: list[str]) -> tuple[Vdev, ...]:
     """Parse the vdevs by their indentation: two blanks for each level; headings are indented like the pool itself."""
     rows = [
         (len(line[1:]) - len(line[1:].lstrip(" ")), line.split(maxsplit=1)) for line in lines if line.startswith("\t")
     ]
     rows = [(depth, words) for depth, words in rows if words and words[0] != "NAME"]
-    found: list[Device] = []
+    found: list[Vdev] = []
     role, at = DATA, 0
     while at < len(rows):
         depth, words = rows[at]
@@ -130,11 +130,11 @@ def _devices(lines: list[str]) -> tuple[Device, ...]:
     return tuple(found)
 
 
-def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Device, int]:
+def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Vdev, int]:
     """Return the device in one row with all its descendants, and the number of the row after them."""
     depth, words = rows[at]
     name, rest = words[0], (words[1] if len(words) > 1 else "").split()
-    below: list[Device] = []
+    below: list[Vdev] = []
     at += 1
     while at < len(rows) and rows[at][0] > depth:
         each, at = _device(rows, at, role)
@@ -143,7 +143,7 @@ def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Devi
     reads, writes, checksums, slow = [*(int(n) if n.isdigit() else 0 for n in numbers), 0, 0, 0, 0][:4]
     group = _GROUP.fullmatch(name)
     kind = group[1] if group else "disk"
-    device = Device(
+    device = Vdev(
         name=name, kind=kind, role=role, state=rest[0] if rest else "", reads=reads, writes=writes, checksums=checksums,
         slow=slow, note=" ".join(rest[1 + len(numbers) :]), below=tuple(below),
     )  # fmt: skip

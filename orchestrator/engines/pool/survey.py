@@ -7,48 +7,48 @@ from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool import commands, parse
 from orchestrator.engines.pool.errors import explain
-from orchestrator.engines.pool.model import Scrubbing, World
+from orchestrator.engines.pool.model import PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import options_of
-from orchestrator.engines.pool.status_text import Unreadable
+from orchestrator.engines.pool.status_text import UnreadableStatus
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import broken
+from orchestrator.process.pipeline import pipeline_failure
 
 _PATIENCE = Seconds(180)  # a pool that lost its disks lets some commands wait for ever
 
 
-def survey(job: Job, reader: Reader) -> World:
+def survey(job: Job, reader: Reader) -> PoolSurvey:
     """Return all data that a health check needs.
 
     Raises: OrchestratorError when the pool cannot be looked at; NotNow when it is not there, and may be away.
     """
     try:
-        return look(job.source, reader)
+        return survey_pool(job.source, reader)
     except SourceMissing as error:
         if options_of(job).may_be_away:
-            raise NotNow(error.why, cure="plug it in, or `zpool import` it") from error
+            raise NotNow(error.why, hint="plug it in, or `zpool import` it") from error
         raise
 
 
-def look(root: Location, reader: Reader) -> World:
+def survey_pool(root: Location, reader: Reader) -> PoolSurvey:
     """Return the present state of the pool. Raises: OrchestratorError."""
     try:
-        return parse.parse_look(_run(reader, commands.look_command(root)), root)
-    except (Unreadable, ValueError, IndexError) as error:
-        cure = "send the output of `zpool status` and `zpool version` to those who make poolferry"
-        raise OrchestratorError(f"what zpool told of {root} could not be read: {error}", cure=cure) from error
+        return parse.parse_survey(_run(reader, commands.survey_command(root)), root)
+    except (UnreadableStatus, ValueError, IndexError) as error:
+        hint = "send the output of `zpool status` and `zpool version` to those who make poolferry"
+        raise OrchestratorError(f"what zpool told of {root} could not be read: {error}", hint=hint) from error
 
 
 def _run(reader: Reader, command: Command) -> bytes:
     pipeline = Pipeline(stages=(command,))
     result = reader.read(pipeline, timeout=_PATIENCE)
     if not result.well:
-        raise explain(broken(pipeline, result, reader.ssh_options))
+        raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
     return result.stdout
 
 
-def confirm_scrub(proof: Scrubbing, reader: Reader) -> None:
+def confirm_scrub(proof: ScrubState, reader: Reader) -> None:
     """Check that the scrub is as the step left it; on a small pool it may have ended already. Raises: ProofFailed."""
-    world = look(proof.root, reader)
+    world = survey_pool(proof.root, reader)
     scan = world.status.scan
     if scan is not None and scan.kind == "scrub":
         if scan.state == ("paused" if proof.paused else "running"):
@@ -56,4 +56,4 @@ def confirm_scrub(proof: Scrubbing, reader: Reader) -> None:
         if scan.state == "finished" and scan.ended is not None and scan.ended >= proof.since:
             return
     told = f"a {scan.kind} that is {scan.state}" if scan else "no scan"
-    raise ProofFailed(f"{proof} was promised, and there is {told}", cure=f"see `zpool status {proof.root.path}`")
+    raise ProofFailed(f"{proof} was promised, and there is {told}", hint=f"see `zpool status {proof.root.path}`")

@@ -2,24 +2,26 @@
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.engines.contract import Advice
-from orchestrator.engines.pool.health_checks import judge
+from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.pool.health_checks import judge_health
 from orchestrator.engines.pool.options import options_of
-from orchestrator.engines.pool.plan import well
+from orchestrator.engines.pool.plan import describe_sound_pool
 from orchestrator.engines.pool.survey import survey
 from orchestrator.process.executor import Reader
 
 
-def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
+def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     """Return one line for the program, and one for the pool or for each finding; none stops a run."""
     where = f"on {job.source.host}" if job.source.host else "here"
     subject = f"pool {job.source}"
     try:
         world = survey(job, reader)
     except OrchestratorError as error:
-        return (Advice(good=False, subject=subject, text=f"{error.why}: {error.cure}"),)
-    version = Advice(good=True, subject=f"zpool {where}", text=f"version {'.'.join(map(str, world.version))}")
-    found = judge(world, options_of(job))
+        return (SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"),)
+    version = SystemCheckResult(
+        good=True, subject=f"zpool {where}", text=f"version {'.'.join(map(str, world.version))}"
+    )
+    found = judge_health(world, options_of(job))
     if not found:
-        return version, Advice(good=True, subject=subject, text=well(world))
-    return version, *(Advice(good=False, subject=subject, text=str(each), hinders=False) for each in found)
+        return version, SystemCheckResult(good=True, subject=subject, text=describe_sound_pool(world))
+    return version, *(SystemCheckResult(good=False, subject=subject, text=str(each), hinders=False) for each in found)

@@ -6,18 +6,26 @@ from typing import Any
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import (
+    DestinationSurvey,
+    ManifestCounts,
+    ProgressMeter,
+    RestoreRequest,
+    RunRequest,
+    SkippedEntries,
+    SystemCheckResult,
+)
 from orchestrator.engines.rsync import commands, parse, script_commands
-from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, World
+from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
-from orchestrator.engines.rsync.survey import runner, survey, survey_points
+from orchestrator.engines.rsync.survey import command_runner, survey, survey_points
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken
+from orchestrator.process.pipeline import PipelineFailed
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
@@ -37,57 +45,57 @@ class RsyncEngine:
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.survey")
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: Verify
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 
     def lands(self, _options: RsyncOptions, _source: Location, place: Location) -> Location:
         return place
 
-    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.rsync.system_check import advise
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        from orchestrator.engines.rsync.system_check import check_system
 
-        return advise(job, reader)
+        return check_system(job, reader)
 
-    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
-        return survey(job, asked, reader)
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
+        return survey(job, request, reader)
 
-    def changes(self, world: World) -> Changes | None:
+    def changes(self, world: RsyncSurvey) -> Changes | None:
         return world.changes
 
-    def newest(self, world: World) -> Point | None:
+    def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
 
-    def ground(self, world: World) -> tuple[str, bool]:
+    def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted
 
-    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.rsync.plan import plan
 
-        return plan(job, world, asked)
+        return plan(job, world, request)
 
     def weigh(self, plan: Plan, _reader: Reader) -> Plan:
         return plan
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
         from orchestrator.engines.rsync import plan
 
-        return plan.remove(job, names, reasons)
+        return plan.remove_points(job, names, reasons)
 
-    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.survey_restore(wanted, reader)
 
-    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_restore(job, wanted, seen, aside=aside)
 
-    def plan_sample(self, job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+    def plan_sample(self, job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_sample(job, point, paths, to, notes)
@@ -95,33 +103,35 @@ class RsyncEngine:
     def meter(self) -> RsyncMeter:
         return RsyncMeter()
 
-    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         from orchestrator.engines.rsync import errors as failures
 
-        return failures.left_out(broken, errors, job.source.path)
+        return failures.find_skipped_entries(broken, errors, job.source.path)
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures
 
         return failures.explain(broken)
 
-    def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+    def check_space(
+        self, job: Job, world: RsyncSurvey, plan: Plan, request: RunRequest, reader: Reader
+    ) -> Plan | Refusal:
         """Return the plan, with a warning when the data may not fit."""
-        from orchestrator.engines.rsync.survey import warn_of_room
+        from orchestrator.engines.rsync.survey import warn_of_low_space
 
-        return warn_of_room(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room
+        return warn_of_low_space(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room
 
-    def room(self, world: World) -> str:
-        from orchestrator.engines.rsync.survey import tell_room
+    def space(self, world: RsyncSurvey) -> str:
+        from orchestrator.engines.rsync.survey import describe_space
 
-        return tell_room(world)
+        return describe_space(world)
 
     def confirm(
         self,
         proofs: tuple[Proof, ...],
-        meters: tuple[Meter, ...],
-        left_out: tuple[LeftOut, ...],
-        recorded: Recorded | None,
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
         for proof in proofs:
@@ -142,15 +152,15 @@ class RsyncEngine:
         parser: Parse = parse.parse_sums if algorithm == "sha256" else self._told
         return Pipeline(stages=(command,), reads=names), parser
 
-    def damage_note(self, point: Point) -> Location | None:
+    def damage_note(self, point: RestorePoint) -> Location | None:
         if point.name == MIRROR:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
     def recovery(self, job: Job, made: datetime) -> str:
-        from orchestrator.engines.rsync.recovery_page import page
+        from orchestrator.engines.rsync.recovery_page import recovery_page
 
-        return page(job, made)
+        return recovery_page(job, made)
 
     def store(self, local: str, file: Location) -> Pipeline:
         return Pipeline(stages=(script_commands.store_command(file),), reads=local)
@@ -160,11 +170,11 @@ class RsyncEngine:
 
 
 def _confirm_visible(proof: PointVisible, reader: Reader) -> None:
-    answer = runner(reader)(script_commands.see_point_command(proof.root, proof.name))
+    answer = command_runner(reader)(script_commands.confirm_point_command(proof.root, proof.name))
     if answer.strip() != b"there":
         raise ProofFailed(
             f"point {proof.name} is not to be seen after publishing",
-            cure="look at the target's disk; the next run looks again",
+            hint="look at the target's disk; the next run looks again",
         )
 
 

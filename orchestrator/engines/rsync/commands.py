@@ -8,7 +8,7 @@ from orchestrator.domain.command_line import rsync_shell
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.rsync.model import (
     BUSY,
     LOCK,
@@ -17,11 +17,11 @@ from orchestrator.engines.rsync.model import (
     PARTIALS,
     RESERVED,
     TEMPORARY,
-    Program,
-    World,
+    RsyncProgram,
+    RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
-from orchestrator.engines.rsync.script_commands import sums_command, text
+from orchestrator.engines.rsync.script_commands import path_argument, sums_command
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"
@@ -33,7 +33,7 @@ def rsync_version_command(host: Host | None) -> Command:
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
 
 
-def look_command(job: Job, newest: Location, *, there: Program | None, coarse: bool) -> Command:
+def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, coarse: bool) -> Command:
     """Build the dry run that itemizes the differences between source and newest copy; it writes nothing."""
     options = options_of(job)
     argv = [
@@ -50,20 +50,20 @@ def look_command(job: Job, newest: Location, *, there: Program | None, coarse: b
 def copy_command(
     job: Job,
     into: Location,
-    world: World,
+    world: RsyncSurvey,
     *,
-    base: Point | None,
-    lane: bool = False,
+    base: RestorePoint | None,
+    parallel_copy: bool = False,
     tidy: bool = False,
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
-    `lane`: only what its input names, with everything below. `tidy`: also removes from the tree what the source no
+    `parallel_copy`: only what its input names, with everything below. `tidy`: also removes from the tree what the source no
     longer has.
     """
     options = options_of(job)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
-    if lane:
+    if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
     argv += _tidying(options) if tidy else []
     argv += [f"--link-dest={base.tree.path}"] if base is not None else []
@@ -91,11 +91,11 @@ def _tidying(options: RsyncOptions) -> list[str]:
     return ["--delete-before" if options.points else "--delete-delay"]
 
 
-def renew_command(job: Job, into: Location, world: World, names: str) -> Command:
+def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
     """Build the command that copies the files listed in the local file `names` again, and replaces what lies there.
 
     Why rules and not --files-from: a name that has left the source must be no failure, and rsync settles the folders'
-    times. `renewing` writes the file.
+    times. `path_filter` writes the file.
     """
     argv = [
         "rsync",
@@ -115,7 +115,7 @@ def renew_command(job: Job, into: Location, world: World, names: str) -> Command
     return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
 
 
-def renewing(paths: Iterable[bytes]) -> bytes:
+def path_filter(paths: Iterable[bytes]) -> bytes:
     """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself."""
     rules: dict[bytes, None] = {}
     for path in paths:
@@ -151,11 +151,11 @@ def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool,
 
 
 def append_command(
-    job: Job, path: bytes, into: Location, partial: bytes, *, here: Program | None, there: Program | None
+    job: Job, path: bytes, into: Location, partial: bytes, *, here: RsyncProgram | None, there: RsyncProgram | None
 ) -> Command:
     """Build the command that completes one partial file: its existing bytes are verified, not sent again."""
-    source = Location(path=f"{job.source.path.rstrip('/')}/{text(path)}", host=job.source.host)
-    target = Location(path=f"{into.path}/{text(partial)}", host=into.host)
+    source = Location(path=f"{job.source.path.rstrip('/')}/{path_argument(path)}", host=job.source.host)
+    target = Location(path=f"{into.path}/{path_argument(partial)}", host=into.host)
     argv = ("rsync", *_what(options_of(job)), "--append-verify", *_moving(job, here, there, into))
     return Command(
         argv=(*argv, "--", _argument(source, wild=True, folder=False), _argument(target, folder=False)),
@@ -172,7 +172,7 @@ def restore_command(
     """
     # A partial folder that a cut left may go at the end; the marker stays.
     only = ["--delete-delay", f"--filter=R_{PARTIAL}"] if folder else []
-    only += [f"--exclude={text(_rule(b'/' + path))}" for path in left_out]
+    only += [f"--exclude={path_argument(_rule(b'/' + path))}" for path in left_out]
     only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *only, *_what(options_of(job), filters=False), f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
@@ -182,7 +182,7 @@ def restore_command(
 
 
 def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:
-    """Build the command that restores the files that the rules in `names` let pass, like `restore_command`; see `renewing`."""
+    """Build the command that restores the files that the rules in `names` let pass, like `restore_command`; see `path_filter`."""
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *_what(options_of(job), filters=False), "--from0", f"--include-from={names}", "--exclude=*", *local,
             "--sparse", "--modify-window=-1", *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}",
@@ -221,7 +221,7 @@ def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     return flags
 
 
-def _comparing(options: RsyncOptions, *, there: Program | None, coarse: bool) -> list[str]:
+def _comparing(options: RsyncOptions, *, there: RsyncProgram | None, coarse: bool) -> list[str]:
     """Return the flags for comparing. Whole seconds miss edits within a second (19 of 20); nanoseconds since 3.1.3."""
     fine = not coarse and (there is None or there.at_least(3, 1, 3))
     return (["--modify-window=-1"] if fine else []) + (["--checksum"] if options.checksum else [])
@@ -233,18 +233,18 @@ def _reporting(*, digests: bool = True) -> list[str]:
     return ["--no-human-readable", "--stats", "--info=progress2", f"--out-format=pf:%i|%l|%b|{told}|%n"]
 
 
-def shares_xxh128(here: Program | None, there: Program | None) -> bool:
+def both_support_xxh128(here: RsyncProgram | None, there: RsyncProgram | None) -> bool:
     """Return True when both sides can make xxh128 on request. Both None: this machine's own rsync on both sides."""
     if here is None or there is None:
         return here is there
     return all(side.at_least(3, 2) and "xxh128" in side.checksums for side in (here, there))
 
 
-def _moving(job: Job, here: Program | None, there: Program | None, into: Location) -> list[str]:
+def _moving(job: Job, here: RsyncProgram | None, there: RsyncProgram | None, into: Location) -> list[str]:
     """Return the flags for the transfer: link, speed, timeout and reports."""
     rate = [f"--bwlimit={max(1, job.pipe.rate_limit // 1024)}"] if job.pipe.rate_limit else []
     argv = [
-        *_reporting(digests=shares_xxh128(here, there)),
+        *_reporting(digests=both_support_xxh128(here, there)),
         f"--timeout={max(1, int(job.pipe.stall_after))}",
         *rate,
         *_choices(job, here, there),
@@ -257,22 +257,22 @@ def _moving(job: Job, here: Program | None, there: Program | None, into: Locatio
     return argv
 
 
-def _choices(job: Job, here: Program | None, there: Program | None) -> list[str]:
+def _choices(job: Job, here: RsyncProgram | None, there: RsyncProgram | None) -> list[str]:
     """Return the digest and compression that both sides understand; an older side negotiates by itself."""
-    flags = ["--checksum-choice=xxh128"] if shares_xxh128(here, there) else []
+    flags = ["--checksum-choice=xxh128"] if both_support_xxh128(here, there) else []
     if here is None or there is None:
         return flags
     return flags + choose_compression(options_of(job).compress, here, there)
 
 
-def choose_compression(wish: str, here: Program, there: Program) -> list[str]:
+def choose_compression(preference: str, here: RsyncProgram, there: RsyncProgram) -> list[str]:
     """Return the flags for the first requested compression that both sides have; none when they share none.
 
     Source: -z with 3.1.1's external zlib against 3.0.6, and -zz or --new-compress towards 3.0.6, end with code 12.
     """
-    if wish == "none":
+    if preference == "none":
         return []
-    wishes = ("lz4", "zstd", "zlibx") if wish == "auto" else ("zlibx",) if wish == "zlib" else (wish,)
+    wishes = ("lz4", "zstd", "zlibx") if preference == "auto" else ("zlibx",) if preference == "zlib" else (preference,)
     if min(here.version, there.version) >= (3, 2):
         chosen = next((name for name in wishes if name in here.compressions and name in there.compressions), None)
         return (
@@ -280,12 +280,12 @@ def choose_compression(wish: str, here: Program, there: Program) -> list[str]:
             if chosen is None
             else ["--compress", f"--compress-choice={chosen}", *(["--compress-level=1"] if chosen == "zstd" else [])]
         )
-    if wish in ("auto", "zlib") and min(here.version, there.version) >= (3, 1, 2):
+    if preference in ("auto", "zlib") and min(here.version, there.version) >= (3, 1, 2):
         return ["--new-compress"]
     return []
 
 
-def _pairing(job: Job, there: Program | None, one: Location, other: Location) -> list[str]:
+def _pairing(job: Job, there: RsyncProgram | None, one: Location, other: Location) -> list[str]:
     """Return the flags for the remote shell, and for passing its arguments unchanged."""
     host = one.host or other.host
     if host is None:

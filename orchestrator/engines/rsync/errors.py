@@ -23,13 +23,13 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line
-from orchestrator.engines.contract import LeftOut
+from orchestrator.engines.contract import SkippedEntries
 from orchestrator.engines.rsync.model import BUSY
 from orchestrator.engines.rsync.parse import parse_name
-from orchestrator.process.pipeline import Broken, StopReason
+from orchestrator.process.pipeline import PipelineFailed, StopReason
 
-PARTLY = 23
-VANISHED = 24
+EXIT_PARTIAL = 23
+EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
 _GOES_ON = "what arrived stays; the next attempt goes on from it"
 
@@ -39,7 +39,7 @@ _TABLE = (
         words=r"No space left on device|Disk quota exceeded",
         error=TargetFull,
         why="the target has no room left (space, inodes or quota)",
-        cure="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
+        hint="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
     ),
     *LOGIN,
     *NETWORK,
@@ -50,7 +50,7 @@ _TABLE = (
         ),
         error=ProgramMissing,
         why="a program is not installed there",
-        cure="apt install rsync util-linux findutils coreutils on that machine",
+        hint="apt install rsync util-linux findutils coreutils on that machine",
     ),
     FailureRow(
         words=(
@@ -59,69 +59,69 @@ _TABLE = (
         ),
         error=ProgramMissing,
         why="the two sides' rsync do not understand each other",
-        cure="upgrade the older rsync; `poolferry check --system` names both versions",
+        hint="upgrade the older rsync; `poolferry check --system` names both versions",
         exits=(1, 2, 4, 12),
     ),
     FailureRow(
         words=r"protocol version mismatch|is your shell clean",
         error=OutsideError,
         why="the remote shell prints something before rsync speaks",
-        cure="`ssh HOST true` must print nothing: mend the login scripts there",
+        hint="`ssh HOST true` must print nothing: mend the login scripts there",
         exits=(2,),
     ),
     FailureRow(
         words=r"Read-only file system",
         error=PermissionDenied,
         why="the target is mounted read-only",
-        cure="look at the kernel's messages for a disk error, then mount it writable",
+        hint="look at the kernel's messages for a disk error, then mount it writable",
     ),
     FailureRow(
         words=r"Input/output error",
         error=OutsideError,
         why="a disk could not be read or written",
-        cure="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
+        hint="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
     ),
     FailureRow(
         words=r'(change_dir|link_stat) "" failed: No such file',
         error=SourceMissing,
         why="the source is not there",
-        cure="mount it, or correct `source` in the job file",
+        hint="mount it, or correct `source` in the job file",
     ),
     FailureRow(
         words=r'mkdir "" failed: No such file',
         error=OutsideError,
         why="the folder above the target is not there",
-        cure="mount it, or make the folder",
+        hint="mount it, or make the folder",
     ),
     FailureRow(
         words=r"Not a directory",
         error=OutsideError,
         why="a file lies where a folder is needed",
-        cure="move it away, or name another place in targets.toml",
+        hint="move it away, or name another place in targets.toml",
     ),
     FailureRow(
         words=r"symlink owned by an untrusted user",
         error=PermissionDenied,
         why="the path leads over a symbolic link that somebody else owns, and rsync does not follow it",
-        cure="write the real path (`realpath` tells it), or give the link to the user who runs poolferry",
+        hint="write the real path (`realpath` tells it), or give the link to the user who runs poolferry",
     ),
     FailureRow(
         words=r"Too many links",
         error=OutsideError,
         why="the target's filesystem allows no more names for one file",
-        cure="let [keep] remove points",
+        hint="let [keep] remove points",
     ),
     FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
         error=OutsideError,
         why="memory was too short for the list of files",
-        cure="give the smaller machine more memory, or split the source into several jobs",
+        hint="give the smaller machine more memory, or split the source into several jobs",
     ),
     FailureRow(
         words=r"Permission denied|Operation not permitted",
         error=PermissionDenied,
         why="something may not be read or written by this user",
-        cure="run as root, or give this user the rights",
+        hint="run as root, or give this user the rights",
     ),
     FailureRow(
         words=(
@@ -130,60 +130,60 @@ _TABLE = (
         ),
         error=StreamBroken,
         why="the transfer broke off in the middle",
-        cure=_GOES_ON,
+        hint=_GOES_ON,
     ),
     FailureRow(
         exits=(10,),
         error=HostUnreachable,
         why="the connection failed",
-        cure="check the network between both machines",
+        hint="check the network between both machines",
     ),
-    FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", cure=_GOES_ON),
-    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was told to end", cure=_GOES_ON),
-    FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", cure=_GOES_ON),
+    FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", hint=_GOES_ON),
+    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was told to end", hint=_GOES_ON),
+    FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", hint=_GOES_ON),
     FailureRow(
         exits=(124, 125, 126),
         error=ProgramMissing,
         why="the program there could not be started",
-        cure="try `ssh HOST rsync --version` by hand",
+        hint="try `ssh HOST rsync --version` by hand",
     ),
-    FailureRow(exits=(127,), error=ProgramMissing, why="rsync is not installed there", cure="apt install rsync"),
+    FailureRow(exits=(127,), error=ProgramMissing, why="rsync is not installed there", hint="apt install rsync"),
     FailureRow(
         exits=(137,),
         error=StreamBroken,
         why="rsync was killed",
-        cure="was memory short? (the kernel's messages tell); the next attempt goes on",
+        hint="was memory short? (the kernel's messages tell); the next attempt goes on",
     ),
     SSH_ENDED,
 )
 
 
-def explain(broken: Broken) -> OrchestratorError:
+def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error that a failed pipeline stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped is StopReason.STALLED:
-        return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, cure=_GOES_ON)
+        return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, hint=_GOES_ON)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
     code, said = exit_code(broken), "\n".join(evidence.last_words)
     if code == BUSY or "Another instance of rrsync" in said:
         return NotNow(
-            "another copy into this target is still alive", cure="it ends by itself, or with the far side's timeout"
+            "another copy into this target is still alive", hint="it ends by itself, or with the far side's timeout"
         )
     found = find_failure(_TABLE, _QUOTED.sub('""', said), codes=() if code is None else (code,))
     if found is not None:
         row = found.row
         line = _first_line(said, row.words or r"\S")
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, cure=row.cure)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
     line = first_line(said)
     return Unexplained(
         f"rsync ended with {code}: {line or 'no words'}",
         evidence=evidence,
-        cure="the whole output is in `poolferry show RUN`",
+        hint="the whole output is in `poolferry show RUN`",
     )
 
 
-def exit_code(broken: Broken) -> int | None:
+def exit_code(broken: PipelineFailed) -> int | None:
     """Return the exit code of the last failed stage, as a shell reports it: 128 plus the number of the signal."""
     codes = [code for code in broken.evidence.exits if code]
     if not codes:
@@ -196,9 +196,9 @@ def _first_line(said: str, words: str) -> str:
     return next((line for line in lines if re.search(words, _QUOTED.sub('""', line))), "")
 
 
-def is_partial(broken: Broken) -> bool:
+def is_partial(broken: PipelineFailed) -> bool:
     """Return True when rsync did all it could and only some files were left out."""
-    return broken.result.stopped is None and exit_code(broken) in (PARTLY, VANISHED)
+    return broken.result.stopped is None and exit_code(broken) in (EXIT_PARTIAL, EXIT_VANISHED)
 
 
 _GONE = re.compile(rb'(?:file|directory) has vanished: "(?P<name>.*)"')
@@ -214,7 +214,7 @@ _HARMLESS = re.compile(
 )
 
 
-def left_out(broken: Broken, errors: Iterable[bytes], source: str) -> LeftOut | None:
+def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], source: str) -> SkippedEntries | None:
     """Return what a copy had to leave out; None when anything else failed too: then the copy has failed.
 
     A file that shrank while it was read is copied again by rsync itself; only one that is torn then too is a failure.
@@ -239,7 +239,7 @@ def left_out(broken: Broken, errors: Iterable[bytes], source: str) -> LeftOut | 
     explained = vanished or unreadable or shrank
     if not explained or b"" in unreadable or b"" in vanished or not torn <= unreadable.keys():
         return None
-    return LeftOut(unreadable=tuple(unreadable.items()), vanished=tuple(vanished))
+    return SkippedEntries(unreadable=tuple(unreadable.items()), vanished=tuple(vanished))
 
 
 def _below(name: bytes, source: str) -> bytes:

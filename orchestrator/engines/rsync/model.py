@@ -7,10 +7,10 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 
 if TYPE_CHECKING:  # most looks end before a tree is shared out
-    from orchestrator.engines.rsync.parallel import Lanes
+    from orchestrator.engines.rsync.parallel import ParallelCopies
 
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
@@ -18,8 +18,8 @@ WORK = f"{OURS}/work"
 PARTIALS = f"{OURS}/partial"  # of a mirror: what rsync keeps of a file when it is cut
 TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before it gets its name
 CANNOT_CLOSE = "cannot-be-closed"  # in our folder: that filesystem keeps no modes
-RESTORING = ".poolferry-restoring.json"
-RESERVED = (PARTIAL, RESTORING)  # never in a copy, wherever and of whatever type they are
+RESTORE_MARKER = ".poolferry-restoring.json"
+RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, wherever and of whatever type they are
 LOCK = f"{OURS}/lock"
 BUSY = 75  # what flock ends with when the lock stays busy
 MARKER = f"{OURS}/target.json"
@@ -29,7 +29,7 @@ MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class RsyncProgram:
     """The abilities of one side's rsync, as it reports them."""
 
     version: tuple[int, ...]
@@ -43,7 +43,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceSeen:
+class SourceSurvey:
     """The state of the source's root. `mounted`: it is the root of a filesystem of its own."""
 
     exists: bool
@@ -56,7 +56,7 @@ class SourceSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HalfCopied:
+class PartialFile:
     """A file that an earlier run began to copy: its path in the work tree, and the source's present size.
 
     `wanted` None: the source no longer has it. `orphan`: rsync was killed and would never use it again.
@@ -70,7 +70,7 @@ class HalfCopied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetSeen:
+class TargetSurvey:
     """The state of the target. `owner`: the job whose marker lies there; None: no marker."""
 
     exists: bool
@@ -78,10 +78,10 @@ class TargetSeen:
     mounted: bool
     owner: str | None
     coarse: bool  # it stores whole seconds only
-    points: tuple[Point, ...]
+    points: tuple[RestorePoint, ...]
     damaged: tuple[bytes, ...]  # entries of the newest point that a reading found damaged
     work: bool
-    half: tuple[HalfCopied, ...]
+    half: tuple[PartialFile, ...]
     litter: tuple[str, ...]  # removed points and other leftovers of ours
     foreign: tuple[str, ...]  # what lies there and is not ours
     free_bytes: int | None
@@ -95,17 +95,17 @@ class TargetSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class RsyncSurvey:
     """Everything that a plan needs."""
 
-    here: Program | None  # None: not asked, as both sides are this machine's one rsync
-    there: Program | None
-    source: SourceSeen
-    target: TargetSeen
+    here: RsyncProgram | None  # None: not asked, as both sides are this machine's one rsync
+    there: RsyncProgram | None
+    source: SourceSurvey
+    target: TargetSurvey
     changes: Changes | None
     unread: bool = False  # the look could not read all, so what it found equal may not be
     holes: bool | None = None  # whether files of the source have holes; None: nobody looked
-    lanes: "Lanes | Refusal | None" = None  # None: the job asks for none
+    parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job asks for none
     reserved: tuple[bytes, ...] = ()  # paths of the source that bear a name of ours, where a listing saw some
 
     @property
@@ -118,7 +118,7 @@ class World:
         return source.owner == target.root_owner and not source.shared and not target.root_shared
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[RestorePoint, ...]:
         """Return the restore points on the target, oldest first."""
         return self.target.points
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Job, Verify, key
+from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
@@ -13,30 +13,30 @@ COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
 class RsyncOptions:
     """The options of an rsync copy for one job."""
 
-    excludes: tuple[str, ...] = key(
+    excludes: tuple[str, ...] = config_key(
         "patterns that are left out, in rsync's own syntax", default=(), example='["*.tmp", "/cache/"]'
     )
-    points: bool = key("each change makes a restore point; false: one plain mirror of the source", default=True)
-    delete: bool = key("consent: a mirror removes what the source no longer has", default=False)
-    in_place: bool = key("changed blocks are written into the file itself; only for a mirror", default=False)
-    hard_links: bool = key("names of one file stay names of one file", default=True)
-    acls: bool = key("access control lists", default=True)
-    xattrs: bool = key("extended attributes", default=True)
-    devices: bool = key("device nodes, sockets and fifos", default=True)
-    numeric_ids: bool = key("owners by number, so that they survive a rebuilt host", default=True)
-    sparse: bool = key("long runs of zeros become holes", default=True)
-    one_file_system: bool = key("stay on the source's own filesystem", default=True)
-    compress: str = key(
+    points: bool = config_key("each change makes a restore point; false: one plain mirror of the source", default=True)
+    delete: bool = config_key("consent: a mirror removes what the source no longer has", default=False)
+    in_place: bool = config_key("changed blocks are written into the file itself; only for a mirror", default=False)
+    hard_links: bool = config_key("names of one file stay names of one file", default=True)
+    acls: bool = config_key("access control lists", default=True)
+    xattrs: bool = config_key("extended attributes", default=True)
+    devices: bool = config_key("device nodes, sockets and fifos", default=True)
+    numeric_ids: bool = config_key("owners by number, so that they survive a rebuilt host", default=True)
+    sparse: bool = config_key("long runs of zeros become holes", default=True)
+    one_file_system: bool = config_key("stay on the source's own filesystem", default=True)
+    compress: str = config_key(
         "over ssh: the first of lz4, zstd, zlib that both sides know, or the one named",
         default="auto",
         choices=COMPRESSIONS,
     )
-    checksum: bool = key("compare contents instead of size and time; reads both sides whole", default=False)
-    parallel: int = key("rsyncs side by side", default=1, least=1)
+    checksum: bool = config_key("compare contents instead of size and time; reads both sides whole", default=False)
+    parallel: int = config_key("rsyncs side by side", default=1, least=1)
 
 
 def mistakes(
-    options: RsyncOptions, source: Location, target: Location, verify: Verify
+    options: RsyncOptions, source: Location, target: Location, verify: VerifyRules
 ) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.in_place and options.points:

@@ -24,7 +24,7 @@ _EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class PathGroup:
     """Paths that stay together. `inodes`: those with several names of which one is in here (or may be)."""
 
     paths: tuple[bytes, ...]
@@ -34,7 +34,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class ParallelCopy:
     """The share of one copying program: its paths, bytes and entries."""
 
     paths: tuple[bytes, ...]
@@ -51,29 +51,33 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lanes:
+class ParallelCopies:
     """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them.
 
     Why nothing settles those afterwards: each rsync sets owner, mode and time of such a directory once all that it
     writes into it is there, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 lanes.
     """
 
-    lanes: tuple[Lane, ...]
+    parallel_copies: tuple[ParallelCopy, ...]
 
 
-def split_lanes(units: Sequence[Unit], lanes: int, *, per_file_cost: int = PER_FILE_COST) -> tuple[Lane, ...] | Refusal:
-    """Return at most `lanes` parallel copies, the heaviest first; fewer when there are fewer units.
+def plan_parallel_copies(
+    units: Sequence[PathGroup], parallel_copies: int, *, per_file_cost: int = PER_FILE_COST
+) -> tuple[ParallelCopy, ...] | Refusal:
+    """Return at most `parallel_copies` parallel copies, the heaviest first; fewer when there are fewer units.
 
     Refuses: hard links tie the units into fewer groups than there would be lanes without them.
     """
-    groups = tie(units)
-    if len(groups) < min(lanes, len(units)):
-        return _refusal([group for group in groups if len(group) > 1], lanes=lanes, possible=len(groups))
-    piles = deal([weigh(group, per_file_cost) for group in groups], min(lanes, len(groups)))
-    return tuple(lane_of([unit for place in pile for unit in groups[place]]) for pile in piles)
+    groups = group_hard_links(units)
+    if len(groups) < min(parallel_copies, len(units)):
+        return _refusal(
+            [group for group in groups if len(group) > 1], parallel_copies=parallel_copies, possible=len(groups)
+        )
+    piles = distribute_weights([copy_cost(group, per_file_cost) for group in groups], min(parallel_copies, len(groups)))
+    return tuple(make_parallel_copy([unit for place in pile for unit in groups[place]]) for pile in piles)
 
 
-def deal(weights: Sequence[int], piles: int) -> list[list[int]]:
+def distribute_weights(weights: Sequence[int], piles: int) -> list[list[int]]:
     """Distribute the indexes of `weights` over so many piles: the heaviest first, each to the lightest pile."""
     loads = [(0, pile) for pile in range(piles)]
     dealt: list[list[int]] = [[] for _ in loads]
@@ -84,7 +88,7 @@ def deal(weights: Sequence[int], piles: int) -> list[list[int]]:
     return dealt
 
 
-def tie(units: Sequence[Unit]) -> list[list[Unit]]:
+def group_hard_links(units: Sequence[PathGroup]) -> list[list[PathGroup]]:
     """Group the units: those with names of one inode together, the others alone."""
     leader = list(range(len(units)))
     seen: dict[int, int] = {}
@@ -92,13 +96,13 @@ def tie(units: Sequence[Unit]) -> list[list[Unit]]:
         for inode in unit.inodes:
             one, other = _lead(leader, seen.setdefault(inode, place)), _lead(leader, place)
             leader[max(one, other)] = min(one, other)
-    groups: dict[int, list[Unit]] = {}
+    groups: dict[int, list[PathGroup]] = {}
     for place, unit in enumerate(units):
         groups.setdefault(_lead(leader, place), []).append(unit)
     return list(groups.values())
 
 
-def weigh(units: Iterable[Unit], per_file_cost: int) -> int:
+def copy_cost(units: Iterable[PathGroup], per_file_cost: int) -> int:
     """Return the total cost of units, in bytes."""
     return sum(unit.size + unit.entries * per_file_cost for unit in units)
 
@@ -109,26 +113,26 @@ def _lead(leader: list[int], place: int) -> int:
     return place
 
 
-def lane_of(units: Sequence[Unit]) -> Lane:
+def make_parallel_copy(units: Sequence[PathGroup]) -> ParallelCopy:
     """Make one parallel copy of all these units."""
-    return Lane(
+    return ParallelCopy(
         paths=tuple(sorted(path for unit in units for path in unit.paths)),
         size=Bytes(sum(unit.size for unit in units)),
         entries=sum(unit.entries for unit in units),
     )
 
 
-def _refusal(tied: list[list[Unit]], *, lanes: int, possible: int) -> Refusal:
+def _refusal(tied: list[list[PathGroup]], *, parallel_copies: int, possible: int) -> Refusal:
     """Build the refusal when hard links leave too few copies: the heaviest groups, their inode, bytes and names."""
     sizes = sorted(((sum(unit.size for unit in group), group) for group in tied), key=lambda pair: -pair[0])
     return Refusal(
-        why=f"hard links tie this tree together: {possible} of the {lanes} lanes asked for could carry something",
+        why=f"hard links tie this tree together: {possible} of the {parallel_copies} lanes asked for could carry something",
         evidence=tuple(f"{show_size(size)} tied by {_names(group)}" for size, group in sizes[:_EXAMPLES]),
-        cure="write parallel = 1, or hard-links = false (each name then becomes a file of its own)",
+        hint="write parallel = 1, or hard-links = false (each name then becomes a file of its own)",
     )
 
 
-def _names(group: Sequence[Unit]) -> str:
+def _names(group: Sequence[PathGroup]) -> str:
     inode = next(inode for inode in group[0].inodes if any(inode in unit.inodes for unit in group[1:]))
     paths = [show_name(path) for unit in group for path in unit.paths]
     more = f" and {len(paths) - _EXAMPLES} more" if len(paths) > _EXAMPLES else ""
@@ -137,18 +141,18 @@ def _names(group: Sequence[Unit]) -> str:
 
 ROOT = b"."
 LOOSE_AT_MOST = 10_000
-UNITS_PER_LANE = 4
+GROUPS_PER_COPY = 4
 
 
-class _Folder:
+class _FolderTotals:
     """One directory: its plain files packed; `size` and `entries` are sums over its subtree, itself included."""
 
     __slots__ = ("above", "entries", "folders", "linked", "names", "path", "size", "sizes")
 
     def __init__(self, path: bytes) -> None:
         self.path = path
-        self.above: _Folder | None = None
-        self.folders: list[_Folder] = []
+        self.above: _FolderTotals | None = None
+        self.folders: list[_FolderTotals] = []
         self.names = bytearray()
         self.sizes = array("q")
         self.linked = 0
@@ -156,27 +160,27 @@ class _Folder:
         self.entries = 1
 
 
-class _Linked:
+class _HardLinkedFile:
     """A file with several links: its names in this tree, each with its directory."""
 
     __slots__ = ("names", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.names: list[tuple[_Folder, bytes]] = []
+        self.names: list[tuple[_FolderTotals, bytes]] = []
 
 
-class Aggregator:
-    """A collector of a listing; call `lanes` once it is complete.
+class TreeSplitter:
+    """A collector of a listing; call `parallel_copies` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be
     told or left out). `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
     """
 
     def __init__(self) -> None:
-        self._root = _Folder(ROOT)
+        self._root = _FolderTotals(ROOT)
         self._folders = {b"": self._root}
-        self._linked: dict[int, _Linked] = {}
+        self._linked: dict[int, _HardLinkedFile] = {}
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
         """Add one entry. `size` counts once per inode."""
@@ -198,7 +202,7 @@ class Aggregator:
         size = sum(sum(folder.sizes) for folder in self._folders.values())
         return plain + len(self._folders) - 1, size + sum(linked.size for linked in self._linked.values())
 
-    def _folder(self, path: bytes) -> _Folder:
+    def _folder(self, path: bytes) -> _FolderTotals:
         """Return the directory at `path`; create it and its missing ancestors, ancestors first."""
         missing = []
         while path not in self._folders:
@@ -206,33 +210,33 @@ class Aggregator:
             path = path.rpartition(b"/")[0]
         folder = self._folders[path]
         for below in reversed(missing):
-            above, folder = folder, _Folder(below)
+            above, folder = folder, _FolderTotals(below)
             above.folders.append(folder)
             folder.above = above
             self._folders[below] = folder
         return folder
 
-    def _link(self, folder: _Folder, path: bytes, size: int, inode: int) -> None:
-        linked = self._linked.setdefault(inode, _Linked(size))
+    def _link(self, folder: _FolderTotals, path: bytes, size: int, inode: int) -> None:
+        linked = self._linked.setdefault(inode, _HardLinkedFile(size))
         linked.names.append((folder, path))
         folder.linked += 1
 
-    def lanes(self, lanes: int, *, per_file_cost: int = PER_FILE_COST) -> Lanes | Refusal:
-        """Split the tree into at most `lanes` parallel copies; fewer when there is too little to share out.
+    def parallel_copies(self, parallel_copies: int, *, per_file_cost: int = PER_FILE_COST) -> ParallelCopies | Refusal:
+        """Split the tree into at most `parallel_copies` parallel copies; fewer when there is too little to share out.
 
         Refuses: only hard links leave fewer lanes than asked. What appears in a shared directory after the listing is
         in no lane; the next run takes it.
         """
         self._roll_up()
-        cut = _Cut(self._root, self._linked, lanes=lanes, per_file_cost=per_file_cost)
+        cut = _FolderSplit(self._root, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)
         cut.until_light()
-        made = split_lanes(cut.units(), lanes, per_file_cost=per_file_cost)
+        made = plan_parallel_copies(cut.units(), parallel_copies, per_file_cost=per_file_cost)
         if isinstance(made, Refusal):
             return made
         if len(made) > 1:
-            return Lanes(lanes=made)
-        whole = Unit(paths=(ROOT,), size=self._root.size, entries=self._root.entries)
-        return Lanes(lanes=(lane_of([whole]),))
+            return ParallelCopies(parallel_copies=made)
+        whole = PathGroup(paths=(ROOT,), size=self._root.size, entries=self._root.entries)
+        return ParallelCopies(parallel_copies=(make_parallel_copy([whole]),))
 
     def _roll_up(self) -> None:
         """Sum sizes and entries over each subtree; the size of an inode counts at its first name."""
@@ -246,33 +250,35 @@ class Aggregator:
                 folder.above.entries += folder.entries
 
 
-class _Cut:
+class _FolderSplit:
     """The directories that are shared between parallel copies, and the resulting units. The root is always shared."""
 
-    def __init__(self, root: _Folder, linked: dict[int, _Linked], *, lanes: int, per_file_cost: int) -> None:
+    def __init__(
+        self, root: _FolderTotals, linked: dict[int, _HardLinkedFile], *, parallel_copies: int, per_file_cost: int
+    ) -> None:
         self._root = root
         self._linked = linked
-        self._lanes = lanes
+        self._lanes = parallel_copies
         self._cost = per_file_cost
-        self._limit = (root.size + root.entries * per_file_cost) / (UNITS_PER_LANE * lanes)
+        self._limit = (root.size + root.entries * per_file_cost) / (GROUPS_PER_COPY * parallel_copies)
         self._forced = {root}
-        self._whole: dict[bytes, _Folder] = {}
-        self._shared: dict[_Folder, None] = {}  # in a steady order, so that a plan is the same when made again
+        self._whole: dict[bytes, _FolderTotals] = {}
+        self._shared: dict[_FolderTotals, None] = {}  # in a steady order, so that a plan is the same when made again
 
     def until_light(self) -> None:
         """Cut until no group of tied units is too heavy and there are enough for all copies, or no cut is left."""
         while True:
             self._walk()
-            groups = tie(self._tied())
+            groups = group_hard_links(self._tied())
             if len(groups) + sum(min(len(each.sizes), self._lanes) for each in self._shared) >= self._lanes:
-                groups = [group for group in groups if weigh(group, self._cost) > self._limit]
+                groups = [group for group in groups if copy_cost(group, self._cost) > self._limit]
             whole = (self._whole.get(path) for group in groups for unit in group for path in unit.paths)
             more = {folder for folder in whole if folder and folder.entries > 1}
             if not more:
                 return
             self._forced |= more
 
-    def units(self) -> list[Unit]:
+    def units(self) -> list[PathGroup]:
         """Return all units of the tree."""
         return [*self._tied(), *(unit for folder in self._shared for unit in self._loose(folder))]
 
@@ -288,38 +294,40 @@ class _Cut:
             else:
                 self._whole[folder.path] = folder
 
-    def _tied(self) -> list[Unit]:
+    def _tied(self) -> list[PathGroup]:
         """Return the units that hard links may tie: whole directories, and linked files in a shared directory."""
-        inodes: dict[_Folder, list[int]] = {folder: [] for folder in self._whole.values()}
+        inodes: dict[_FolderTotals, list[int]] = {folder: [] for folder in self._whole.values()}
         names = []
         for inode, linked in self._linked.items():
             size = linked.size
             for folder, path in linked.names:
                 if folder in self._shared:
-                    names.append(Unit(paths=(path,), size=size, entries=1, inodes=(inode,)))
+                    names.append(PathGroup(paths=(path,), size=size, entries=1, inodes=(inode,)))
                 else:
                     inodes[self._holder(folder)].append(inode)
                 size = 0
         whole = [
-            Unit(paths=(folder.path,), size=folder.size, entries=folder.entries, inodes=tuple(held))
+            PathGroup(paths=(folder.path,), size=folder.size, entries=folder.entries, inodes=tuple(held))
             for folder, held in inodes.items()
         ]
         return whole + names
 
-    def _holder(self, folder: _Folder) -> _Folder:
+    def _holder(self, folder: _FolderTotals) -> _FolderTotals:
         while folder.above is not None and folder.above not in self._shared:
             folder = folder.above
         return folder
 
-    def _loose(self, folder: _Folder) -> Iterator[Unit]:
+    def _loose(self, folder: _FolderTotals) -> Iterator[PathGroup]:
         """Yield the plain files of a shared directory as units: each alone, or in a few groups if very many."""
         before = b"" if folder is self._root else folder.path + b"/"
         paths = [before + name for name in bytes(folder.names).split(b"\0")[:-1]]
         if len(paths) <= LOOSE_AT_MOST:
             yield from (
-                Unit(paths=(path,), size=size, entries=1) for path, size in zip(paths, folder.sizes, strict=True)
+                PathGroup(paths=(path,), size=size, entries=1) for path, size in zip(paths, folder.sizes, strict=True)
             )
             return
-        for pile in deal([size + self._cost for size in folder.sizes], min(UNITS_PER_LANE * self._lanes, len(paths))):
+        for pile in distribute_weights(
+            [size + self._cost for size in folder.sizes], min(GROUPS_PER_COPY * self._lanes, len(paths))
+        ):
             size = sum(folder.sizes[place] for place in pile)
-            yield Unit(paths=tuple(paths[place] for place in pile), size=size, entries=len(pile))
+            yield PathGroup(paths=tuple(paths[place] for place in pile), size=size, entries=len(pile))

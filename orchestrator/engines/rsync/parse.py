@@ -18,8 +18,8 @@ from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import LeftOut, Recorded
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
     MARKER,
@@ -28,9 +28,9 @@ from orchestrator.engines.rsync.model import (
     TEMPORARY,
     WORK,
     CountsEqual,
-    Program,
-    SourceSeen,
-    TargetSeen,
+    RsyncProgram,
+    SourceSurvey,
+    TargetSurvey,
 )
 
 _MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
@@ -51,7 +51,7 @@ def parse_name(text: bytes) -> bytes:
     return re.sub(_OCTAL, lambda match: bytes((int(match[1], 8),)), text) if b"\\#" in text else text
 
 
-def moved_line(path: bytes) -> bytes:
+def format_moved_line(path: bytes) -> bytes:
     """Return a line that `parse_moved` reads as a file without a digest."""
     return b"pf:>f|0|0||" + b"".join(b"\\#%03o" % byte for byte in path) + b"\n"
 
@@ -77,7 +77,7 @@ def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class RsyncStats:
     """The final statistics of rsync."""
 
     files: int  # entries in the source's list
@@ -86,13 +86,13 @@ class Stats:
     transferred_size: int
 
 
-def parse_stats(text: bytes) -> Stats | None:
+def parse_stats(text: bytes) -> RsyncStats | None:
     """Parse the statistics that --stats prints; None when rsync ended before them."""
     found = {key: int(number) for key, number in re.findall(_COUNT, text)}
     regular = re.search(_REGULAR, text)
     if len(found) < 3 or (regular is None and found[b"Number of files"]):  # of nothing it tells no kinds
         return None
-    return Stats(
+    return RsyncStats(
         files=found[b"Number of files"],
         regular=int(regular[1] or 0) if regular else 0,
         literal=found[b"Literal data"],
@@ -106,7 +106,7 @@ def parse_progress(chunk: bytes) -> int | None:
     return int(found[-1]) if found else None
 
 
-class LookReader:
+class DryRunReader:
     """A counter of the itemized lines of a survey; its memory use does not grow with their number."""
 
     def __init__(self) -> None:
@@ -169,14 +169,14 @@ class LookReader:
         )
 
 
-def parse_source(text: bytes) -> SourceSeen:
+def parse_source(text: bytes) -> SourceSurvey:
     """Parse the output of look_at_source_command."""
     head, _, rest = text.partition(b"\0")
     words = head.split()
     if words[0] != b"d":
-        return SourceSeen(exists=words[0] == b"f", directory=False, device=0, mounted=False, empty=False)
+        return SourceSurvey(exists=words[0] == b"f", directory=False, device=0, mounted=False, empty=False)
     own, owner, mode, parent = int(words[1]), int(words[2]), words[3], int(words[4])
-    return SourceSeen(
+    return SourceSurvey(
         exists=True,
         directory=True,
         device=own,
@@ -192,7 +192,7 @@ def _writable(mode: bytes | str) -> bool:
     return bool(int(mode, 8) & 0o022)
 
 
-def split_looks(text: bytes) -> tuple[bytes, bytes]:
+def split_surveys(text: bytes) -> tuple[bytes, bytes]:
     """Split the output of look_at_both_command: the source's part, the target's part."""
     head, zero, rest = text.partition(b"\0")
     if not head.startswith(b"d"):
@@ -201,15 +201,15 @@ def split_looks(text: bytes) -> tuple[bytes, bytes]:
     return head + zero + filled + end, rest
 
 
-def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
+def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     """Parse the output of look_at_target_command. Partial files and damaged entries are read by other commands.
 
     In a mirror everything but our own folder is the source's, whatever its name.
     """
     records = text.split(b"\0")
     if not records[0].startswith(b"d"):
-        return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), room=_room(records[-1]))
-    room, marker = _room(records[1]), _marker(records[2])
+        return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), space=_free_space(records[-1]))
+    space, marker = _free_space(records[1]), _marker(records[2])
     seen = [_entry(record) for record in records[3:] if record]
     told = {where: name for where, _, name in seen if where in "uhlm"}
     modes = {name: mode for where, mode, name in seen if where == "k" and not (mirror and name == "points")}
@@ -218,7 +218,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
     points = {name for where, kind, name in names if where == "p" and kind == "d" and POINT_NAME.fullmatch(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
     ours = {OURS} if mirror else {"points", "latest", OURS}
-    return TargetSeen(
+    return TargetSurvey(
         exists=True,
         parent=True,
         mounted=told["h"] != told["u"],
@@ -230,8 +230,8 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSeen:
         half=(),
         litter=_litter(names, points),
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
-        free_bytes=room[0],
-        free_inodes=room[1],
+        free_bytes=space[0],
+        free_inodes=space[1],
         mirrored=datetime.fromtimestamp(float(told["m"]), UTC) if "m" in told else None,
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
         open=()
@@ -253,7 +253,7 @@ def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ..
     )
 
 
-def _room(text: bytes) -> tuple[int | None, int | None]:
+def _free_space(text: bytes) -> tuple[int | None, int | None]:
     """Return free bytes and free inodes; None where unknown, or where the filesystem counts no inodes."""
     words = [int(word) for word in text.split()]
     if len(words) != 4:
@@ -262,10 +262,10 @@ def _room(text: bytes) -> tuple[int | None, int | None]:
     return blocks * size, free if inodes else None
 
 
-def _absent(*, parent: bool, is_file: bool, room: tuple[int | None, int | None]) -> TargetSeen:
-    return TargetSeen(
+def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None]) -> TargetSurvey:
+    return TargetSurvey(
         exists=False, parent=parent, mounted=False, owner=None, coarse=False, points=(), damaged=(), work=False,
-        half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=room[0], free_inodes=room[1], latest=None,
+        half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=space[0], free_inodes=space[1], latest=None,
     )  # fmt: skip
 
 
@@ -282,9 +282,9 @@ def _entry(record: bytes) -> tuple[str, str, str]:
     return where.decode(), kind.decode(), name.decode("utf-8", "surrogateescape")
 
 
-def _point(root: Location, name: str, files: set[str]) -> Point:
+def _point(root: Location, name: str, files: set[str]) -> RestorePoint:
     manifest = root / f"points/{name}.manifest.gz"
-    return Point(
+    return RestorePoint(
         name=name,
         taken=parse_point_name(name),
         tree=root / f"points/{name}",
@@ -304,7 +304,7 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
     return tuple(sorted((trash | orphans) - {"trash"})) or (("trash",) if ("o", "d", "trash") in names else ())
 
 
-def parse_half_copied(text: bytes) -> tuple[tuple[int, bytes], ...]:
+def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:
     """Parse (size, path) of each record of half_copied_command."""
     records = (record.split(b" ", 1) for record in text.split(b"\0") if record)
     return tuple((int(size), path) for size, path in records)
@@ -315,12 +315,12 @@ def parse_sizes(text: bytes) -> tuple[int | None, ...]:
     return tuple(None if line == b"-" else int(line) for line in text.split())
 
 
-def parse_program(text: bytes) -> Program | None:
+def parse_program(text: bytes) -> RsyncProgram | None:
     """Parse `rsync --version --version`, in JSON (since 3.2.7) or text; None when it is not rsync's output."""
     begin = text.find(b"{")
     if begin >= 0 and b'"version"' in text:
         value = json.loads(text[begin : text.rfind(b"}") + 1])
-        return Program(
+        return RsyncProgram(
             version=_version(value["version"]),
             protocol=int(str(value.get("protocol", "0")).split(".")[0]),
             checksums=tuple(value.get("checksum_list", ())),
@@ -329,7 +329,7 @@ def parse_program(text: bytes) -> Program | None:
     match = re.search(rb"rsync\s+version\s+v?(\S+)\s+protocol version (\d+)", text)
     if not match:
         return None
-    return Program(
+    return RsyncProgram(
         version=_version(match[1].decode()),
         protocol=int(match[2]),
         checksums=_words_after(text, b"Checksum list:"),
@@ -377,7 +377,7 @@ class RsyncMeter:
         return None
 
     @property
-    def stats(self) -> Stats | None:
+    def stats(self) -> RsyncStats | None:
         """Return rsync's final statistics, None when it was interrupted before."""
         return parse_stats(self._tail)
 
@@ -388,7 +388,7 @@ class RsyncMeter:
 
 
 def confirm_counts(
-    proof: CountsEqual, meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], recorded: Recorded
+    proof: CountsEqual, meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, ...], recorded: ManifestCounts
 ) -> None:
     """Check that the tree holds as many files as rsync's lists named, except those left out with a warning.
 
@@ -401,7 +401,7 @@ def confirm_counts(
     if None in accounts:  # rsync ends well all the same where its output cannot be written
         raise ProofFailed(
             "rsync ended without its closing account, so nothing proves that all was copied",
-            cure="see whether the state directory has room; the next run looks again and mends",
+            hint="see whether the state directory has room; the next run looks again and mends",
         )
     files = sum(account.regular for account in accounts if account)
     vanished = sum(len(each.vanished) for each in left_out)
@@ -409,5 +409,5 @@ def confirm_counts(
     if not files - vanished <= recorded.files <= files + unreadable:
         raise ProofFailed(
             f"{proof.tree} holds {recorded.files} files, and the source's list named {files}",
-            cure="run again: it looks again and mends; if it comes back, check the target's filesystem",
+            hint="run again: it looks again and mends; if it comes back, check the target's filesystem",
         )

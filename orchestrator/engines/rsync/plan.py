@@ -9,10 +9,10 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Plan, Recording, Refusal, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.plan import Command, Decision, ManifestRecording, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,
@@ -24,19 +24,19 @@ from orchestrator.engines.rsync.model import (
     TEMPORARY,
     WORK,
     CountsEqual,
-    HalfCopied,
+    PartialFile,
     PointVisible,
-    World,
+    RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.parallel import Lane, Lanes
+from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 
 Stage = tuple[Step, ...]
 _NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
 
 
-def close_rooms(job: Job, world: World) -> tuple[Stage, ...]:
+def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     """Nobody else may enter our folders. Why no work tree is gone on with that others could enter: they may hold a way into it."""
     if not world.target.open:
         return ()
@@ -45,7 +45,7 @@ def close_rooms(job: Job, world: World) -> tuple[Stage, ...]:
     return ((_small("close our folders to other users", "an older version left them open", command),),)
 
 
-def warnings(job: Job, world: World) -> tuple[str, ...]:
+def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
     """What a person should know though the run does its work."""
     found = []
     if world.target.open:
@@ -60,7 +60,7 @@ def warnings(job: Job, world: World) -> tuple[str, ...]:
     return tuple(found)
 
 
-def prepare(job: Job, *folders: str) -> Stage:
+def prepare_target(job: Job, *folders: str) -> Stage:
     """Makes the target ours, after any receiver of an earlier run has ended. `folders`: of ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
@@ -72,13 +72,13 @@ def prepare(job: Job, *folders: str) -> Stage:
     )
 
 
-def clear(job: Job, litter: tuple[str, ...]) -> Stage:
+def remove_litter(job: Job, litter: tuple[str, ...]) -> Stage:
     """Return the stage that removes the remains of an interrupted removal or publishing."""
     command = script_commands.remove_command(job.target.location, litter)
     return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
 
 
-def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
+def remove_points(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     """Return the stage that removes points; the owner's [keep] is the consent."""
     why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
     step = _small(
@@ -87,17 +87,19 @@ def remove(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     return (replace(step, removes=" ".join(names)),)
 
 
-def resume(job: Job, world: World, work: Location, asked: Asked) -> tuple[Stage, ...]:
+def resume_files(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages that first complete partial files: each resumes where it stopped."""
     return tuple(
         stage
         for half in world.target.half
         if half.wanted
-        for stage in _go_on(job, world, work, half, half.wanted, asked)
+        for stage in _go_on(job, world, work, half, half.wanted, request)
     )
 
 
-def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int, asked: Asked) -> tuple[Stage, ...]:
+def _go_on(
+    job: Job, world: RsyncSurvey, work: Location, half: PartialFile, wanted: int, request: RunRequest
+) -> tuple[Stage, ...]:
     folder, slash, name = half.path.rpartition(b"/")
     partial = folder + slash + PARTIAL.encode() + b"/" + name
     shown = show_name(half.path)
@@ -115,7 +117,7 @@ def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int
     append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
     why = f"{show_size(have)} of {show_size(wanted)} are there"
     # What an earlier attempt noted of its content holds no more.
-    note = (f"{asked.notes}/moved-on-{world.target.half.index(half)}", parse.moved_line(half.path))
+    note = (f"{request.notes}/moved-on-{world.target.half.index(half)}", parse.format_moved_line(half.path))
     copy = replace(
         _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
     )
@@ -127,22 +129,30 @@ def _go_on(job: Job, world: World, work: Location, half: HalfCopied, wanted: int
     )
 
 
-def copies(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> tuple[Stage, ...]:
+def copy_stages(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
     """Return the stages with parallel copies, or one rsync over all; then damaged files are copied again, unlinked.
 
     After a cut there is always one over all, as it also tidies.
     """
-    repair = (_repair(job, world, work, asked),) if world.target.damaged else ()
-    lanes = _lanes(world)
+    repair = (_repair(job, world, work, request),) if world.target.damaged else ()
+    parallel_copies = _parallel_copies(world)
     side_by_side = (
-        (tuple(_lane(job, world, work, base, number, asked) for number in range(1, len(lanes) + 1)),) if lanes else ()
+        (
+            tuple(
+                _parallel_copy(job, world, work, base, number, request) for number in range(1, len(parallel_copies) + 1)
+            ),
+        )
+        if parallel_copies
+        else ()
     )
-    if lanes and not world.target.work:
+    if parallel_copies and not world.target.work:
         return (*side_by_side, *repair)
-    return (*side_by_side, _whole(job, world, work, base, asked), *repair)
+    return (*side_by_side, _whole(job, world, work, base, request), *repair)
 
 
-def _whole(job: Job, world: World, work: Location, base: Point | None, asked: Asked) -> Stage:
+def _whole(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest) -> Stage:
     """Return the stage with one rsync over everything; after an interruption it also deletes lost files."""
     command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
     return (
@@ -150,7 +160,7 @@ def _whole(job: Job, world: World, work: Location, base: Point | None, asked: As
             does=f"copy {job.source}",
             why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
             lane="main",
-            work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+            work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
             expected=_expected(world),
             copies=True,
             accounts=True,
@@ -158,72 +168,78 @@ def _whole(job: Job, world: World, work: Location, base: Point | None, asked: As
     )
 
 
-def _lanes(world: World) -> tuple[Lane, ...]:
+def _parallel_copies(world: RsyncSurvey) -> tuple[ParallelCopy, ...]:
     """Return the parallel copies of the tree; empty when there is only one."""
-    return world.lanes.lanes if isinstance(world.lanes, Lanes) and len(world.lanes.lanes) > 1 else ()
-
-
-def _lane(job: Job, world: World, work: Location, base: Point | None, number: int, asked: Asked) -> Step:
-    lanes = _lanes(world)
-    lane = lanes[number - 1]
-    names = f"{asked.notes}/lane-{number}"
-    command = commands.copy_command(job, work, world, base=base, lane=True)
-    return Step(
-        does=f"copy {job.source}, lane {number} of {len(lanes)}",
-        why=f"{show_count(len(lane.paths), 'part')}, {show_size(lane.size)}: lanes are equally heavy",
-        lane=f"lane {number}",
-        work=Pipeline(stages=(command,), reads=names, keeps=f"{asked.notes}/moved-{number}"),
-        expected=Bytes(lane.size),
-        copies=True,
-        accounts=not world.target.work,
-        needs=((names, lane.files_from),),
+    return (
+        world.parallel_copies.parallel_copies
+        if isinstance(world.parallel_copies, ParallelCopies) and len(world.parallel_copies.parallel_copies) > 1
+        else ()
     )
 
 
-def _repair(job: Job, world: World, work: Location, asked: Asked) -> Stage:
+def _parallel_copy(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, number: int, request: RunRequest
+) -> Step:
+    parallel_copies = _parallel_copies(world)
+    parallel_copy = parallel_copies[number - 1]
+    names = f"{request.notes}/lane-{number}"
+    command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
+    return Step(
+        does=f"copy {job.source}, lane {number} of {len(parallel_copies)}",
+        why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: lanes are equally heavy",
+        lane=f"lane {number}",
+        work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
+        expected=Bytes(parallel_copy.size),
+        copies=True,
+        accounts=not world.target.work,
+        needs=((names, parallel_copy.files_from),),
+    )
+
+
+def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old."""
-    names = f"{asked.notes}/damaged"
+    names = f"{request.notes}/damaged"
     return (
         Step(
             does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
             why="a reading found their copies damaged; they are never linked into a new point",
             lane="main",
             work=Pipeline(
-                stages=(commands.renew_command(job, work, world, names),), keeps=f"{asked.notes}/moved-repair"
+                stages=(commands.recopy_command(job, work, world, names),), keeps=f"{request.notes}/moved-repair"
             ),
             expected=None,
             copies=True,
-            needs=((names, commands.renewing(world.target.damaged)),),
+            needs=((names, commands.path_filter(world.target.damaged)),),
         ),
     )
 
 
-def discard(work: Location, stale: tuple[HalfCopied, ...]) -> Stage:
+def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
     """Return the stage that removes partial files that have left the source: the copy may need their space."""
     command = script_commands.discard_command(work, tuple(half.lies for half in stale))
     return (_small("discard remainders", "their files have left the source", command),)
 
 
-def sweep(work: Location) -> Stage:
+def sweep_partial_files(work: Location) -> Stage:
     """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times."""
     command = script_commands.sweep_command(work)
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
-def record(job: Job, work: Location, name: str, base: Point | None, asked: Asked) -> Stage:
+def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | None, request: RunRequest) -> Stage:
     """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
-    recording = Recording(
+    recording = ManifestRecording(
         tree=work,
         manifest=job.target.location / MANIFEST,
         point=name,
-        moved=asked.notes,
+        moved=request.notes,
         linked=base.manifest if base else None,
         digest=job.verify.digest,
     )
     return (_manifest(recording, CountsEqual(tree=work)),)
 
 
-def _manifest(recording: Recording, proof: CountsEqual | None) -> Step:
+def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
     return Step(
         does="write the manifest",
         why="each entry with its digest, so that the copy can be proved by itself",
@@ -234,7 +250,7 @@ def _manifest(recording: Recording, proof: CountsEqual | None) -> Step:
     )
 
 
-def publish(job: Job, name: str) -> Stage:
+def publish_point(job: Job, name: str) -> Stage:
     """Return the stage that makes the point visible by one rename."""
     root = job.target.location
     step = _small(
@@ -251,19 +267,19 @@ def name_latest(job: Job, name: str) -> Stage:
     return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
 
 
-def mirror(job: Job, world: World, asked: Asked) -> tuple[Stage, ...]:
+def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages that copy over the mirror itself; lost source files are deleted only with consent."""
     command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
         does=f"mirror {job.source}",
         why="the mirror differs from the source" if world.target.owner else "the first copy",
         lane="main",
-        work=Pipeline(stages=(command,), keeps=f"{asked.notes}/moved-0"),
+        work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
         expected=_expected(world),
         copies=True,
         accounts=True,
     )
-    repair = (_repair(job, world, job.target.location, asked),) if world.target.damaged else ()
+    repair = (_repair(job, world, job.target.location, request),) if world.target.damaged else ()
     return ((copy,), *repair)
 
 
@@ -273,16 +289,16 @@ def resume_mirror(job: Job) -> Stage:
     return (_small("tidy up after the cut", "what a killed rsync left must not stay between the files", command),)
 
 
-def record_mirror(job: Job, world: World, asked: Asked) -> Stage:
+def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
     root = job.target.location
     manifest = root / MANIFEST
     linked = manifest if world.target.mirrored else None  # a first copy that was cut has its mark, and no manifest
-    recording = Recording(
+    recording = ManifestRecording(
         tree=root,
         manifest=manifest,
         point=MIRROR,
-        moved=asked.notes,
+        moved=request.notes,
         linked=linked,
         digest=job.verify.digest,
         apart=(OURS.encode(),),
@@ -297,7 +313,7 @@ def end_mirror(job: Job) -> Stage:
     return (_small("write everything to the disk", "only then the mirror is as the source", command),)
 
 
-def _expected(world: World) -> Bytes | None:
+def _expected(world: RsyncSurvey) -> Bytes | None:
     return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
 
 
@@ -305,91 +321,95 @@ def _small(does: str, why: str, command: Command) -> Step:
     return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
 
 
-def plan(job: Job, world: World, asked: Asked) -> Decision:
+def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
     """Return the steps to a new restore point (or an equal mirror), nothing, or a refusal."""
-    refusal = refuse(job, world, asked)
+    refusal = refuse(job, world, request)
     if refusal:
         return refusal
     if _equal(job, world):
         return _nothing(job, world)
-    return _plan_point(job, world, asked) if options_of(job).points else _plan_mirror(job, world, asked)
+    return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
 
 
-def refuse(job: Job, world: World, asked: Asked) -> Refusal | None:
+def refuse(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
     """Return a refusal when the state of source or target forbids every copy."""
     return (
         _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
-        or _refuse_unmarked(job, world, asked)
+        or _refuse_unmarked(job, world, request)
     )  # fmt: skip
 
 
-def _refuse_digest(job: Job, world: World) -> Refusal | None:
+def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:
     """Refuse a digest that the target's host cannot make: points on a host are read there."""
     digest, host = job.verify.digest, job.target.location.host
-    if host is None or digest == "sha256" or (digest == "xxh128" and commands.shares_xxh128(world.here, world.there)):
+    if (
+        host is None
+        or digest == "sha256"
+        or (digest == "xxh128" and commands.both_support_xxh128(world.here, world.there))
+    ):
         return None
     why = f"{digest} cannot be made on {host}, so its points could never be proved"
     others = '"xxh128" or "sha256"' if digest == "blake3" else '"sha256"'
-    return Refusal(why=why, evidence=(), cure=f"write digest = {others} in [verify]")
+    return Refusal(why=why, evidence=(), hint=f"write digest = {others} in [verify]")
 
 
-def _refuse_source(job: Job, world: World) -> Refusal | None:
-    if isinstance(world.lanes, Refusal):
-        return world.lanes
+def _refuse_source(job: Job, world: RsyncSurvey) -> Refusal | None:
+    if isinstance(world.parallel_copies, Refusal):
+        return world.parallel_copies
     if world.source.directory:
         return None
     if world.source.exists:
-        cure = "name the folder that holds it; [rsync] excludes leaves the rest out"
-        return Refusal(why=f"the source {job.source} is not a folder", evidence=(), cure=cure)
-    cure = "mount it, or correct `source` in the job file"
-    return Refusal(why=f"the source {job.source} is not there", evidence=(), cure=cure)
+        hint = "name the folder that holds it; [rsync] excludes leaves the rest out"
+        return Refusal(why=f"the source {job.source} is not a folder", evidence=(), hint=hint)
+    hint = "mount it, or correct `source` in the job file"
+    return Refusal(why=f"the source {job.source} is not there", evidence=(), hint=hint)
 
 
-def _refuse_target(job: Job, world: World) -> Refusal | None:
+def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
     target, place = world.target, job.target
     if not target.exists and (target.foreign or not target.parent):
         what = "is a file" if target.foreign else "is not there, and neither is the folder above it"
-        cure = f"mount it, make the folder, or correct [place.{place.name}]"
-        return Refusal(why=f"the target {place.location} {what}", evidence=(), cure=cure)
+        hint = f"mount it, make the folder, or correct [place.{place.name}]"
+        return Refusal(why=f"the target {place.location} {what}", evidence=(), hint=hint)
     if target.swapped:
         return Refusal(
             why=f"the target {place.location} holds something else where poolferry's own folders should be",
             evidence=tuple(map(show_name, target.swapped)),
-            cure="find out who put it there; it is neither followed nor removed",
+            hint="find out who put it there; it is neither followed nor removed",
         )
     if target.owner is not None and target.owner != job.name:
         return Refusal(
             why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
             evidence=(f"{MARKER} says so",),
-            cure="give each job a place of its own in targets.toml",
+            hint="give each job a place of its own in targets.toml",
         )
     return None
 
 
-def _refuse_unmarked(job: Job, world: World, asked: Asked) -> Refusal | None:
+def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
     """Refuse a target without our marker when it is not mounted or holds other data."""
     target, place = world.target, job.target.location
     if target.owner is not None:
         return None
-    if asked.remembered.get("target-used") == str(place) and "target-new" not in asked.allowed:
+    if request.remembered.get("target-used") == str(place) and "target-new" not in request.allowed:
         return Refusal(
             why=f"the target {place} held copies of this job and now shows no sign of them: is its disk mounted?",
             evidence=(f"no {MARKER} there",),
-            cure=f"mount it; or, if it is meant to begin anew: poolferry run {job.name} --allow target-new",
+            hint=f"mount it; or, if it is meant to begin anew: poolferry run {job.name} --allow target-new",
             guard="target-new",
         )
     overwrites = target.foreign and not options_of(job).points
-    if (target.points or overwrites) and "target-in-use" not in asked.allowed:
+    if (target.points or overwrites) and "target-in-use" not in request.allowed:
         return Refusal(
             why=f"the target {place} holds something that is not this job's",
             evidence=tuple(map(show_name, target.foreign[:10])),
-            cure=f"name an empty folder; or, if it may be used: poolferry run {job.name} --allow target-in-use",
+            hint=f"name an empty folder; or, if it may be used: poolferry run {job.name} --allow target-in-use",
             guard="target-in-use",
         )
     return None
 
 
-def _equal(job: Job, world: World) -> bool:
+def _equal(job: Job, world: RsyncSurvey) -> bool:
     """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
     if changes is None or world.unread or target.owner != job.name or target.damaged:
@@ -400,7 +420,7 @@ def _equal(job: Job, world: World) -> bool:
     return whole and (changes if options.delete else replace(changes, deleted=0)).none
 
 
-def _nothing(job: Job, world: World) -> Nothing:
+def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
     points = options_of(job).points
     current = world.points[-1].name if points else MIRROR
     what = f"point {current}" if points else "the mirror"
@@ -409,7 +429,7 @@ def _nothing(job: Job, world: World) -> Nothing:
     stages = _clearing(job, world)
     if points and world.target.latest != current:
         stages += (name_latest(job, current),)
-    return Nothing(
+    return NothingToDo(
         why=f"nothing changed: {what} is as the source{more}",
         current=current,
         stages=stages,
@@ -417,22 +437,22 @@ def _nothing(job: Job, world: World) -> Nothing:
     )
 
 
-def _clearing(job: Job, world: World) -> tuple[Stage, ...]:
-    return (*close_rooms(job, world), *((clear(job, world.target.litter),) if world.target.litter else ()))
+def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
+    return (*close_rooms(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
 
 
-def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
+def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
-    name = _new_name(world, asked)
+    name = _new_name(world, request)
     base = world.points[-1] if world.points else None
     stages = (
         *_clearing(job, world),
-        prepare(job, WORK),
-        *_remainders(job, world, work, asked),
-        *copies(job, world, work, base, asked),
-        sweep(work),
-        record(job, work, name, base, asked),
-        publish(job, name),
+        prepare_target(job, WORK),
+        *_remainders(job, world, work, request),
+        *copy_stages(job, world, work, base, request),
+        sweep_partial_files(work),
+        record_manifest(job, work, name, base, request),
+        publish_point(job, name),
     )
     return Plan(
         summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work,
@@ -440,36 +460,36 @@ def _plan_point(job: Job, world: World, asked: Asked) -> Plan:
     )  # fmt: skip
 
 
-def _remainders(job: Job, world: World, tree: Location, asked: Asked) -> tuple[Stage, ...]:
+def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages for remainders of an interrupted copy: some are completed, the others discarded."""
     stale = tuple(half for half in world.target.half if half.wanted is None)
-    discarded = (discard(tree, stale),) if stale else ()
-    return (*discarded, *resume(job, world, tree, asked))
+    discarded = (discard_partial_files(tree, stale),) if stale else ()
+    return (*discarded, *resume_files(job, world, tree, request))
 
 
-def _plan_mirror(job: Job, world: World, asked: Asked) -> Plan:
+def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     """Plan the copy to one plain tree that becomes equal to the source."""
     stages = (
         *_clearing(job, world),
-        prepare(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
+        prepare_target(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
         *((resume_mirror(job),) if world.target.work else ()),
-        *mirror(job, world, asked),
-        record_mirror(job, world, asked),
+        *mirror_stages(job, world, request),
+        record_mirror(job, world, request),
         end_mirror(job),
     )
     what = f"make the mirror as {job.source}"
     return Plan(summary=what, stages=stages, resumes=_resumes(world), warnings=warnings(job, world))
 
 
-def _new_name(world: World, asked: Asked) -> str:
+def _new_name(world: RsyncSurvey, request: RunRequest) -> str:
     """Return the run's time as a name, or one second after the newest point when a clock was set back."""
-    name = point_name(asked.now)
+    name = point_name(request.now)
     if world.points and name <= world.points[-1].name:
         return point_name(parse_point_name(world.points[-1].name) + timedelta(seconds=1))
     return name
 
 
-def _summary(world: World, name: str) -> str:
+def _summary(world: RsyncSurvey, name: str) -> str:
     changes = world.changes
     if changes is None:
         return f"make point {name}"
@@ -480,7 +500,7 @@ def _summary(world: World, name: str) -> str:
     return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
 
 
-def _resumes(world: World) -> str | None:
+def _resumes(world: RsyncSurvey) -> str | None:
     if not world.target.work:
         return None
     half = sum(half.have for half in world.target.half)

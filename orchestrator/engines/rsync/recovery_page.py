@@ -75,7 +75,7 @@ The copy lies at `{place}`.
 {about}"""
 
 
-def page(job: Job, made: datetime) -> str:
+def recovery_page(job: Job, made: datetime) -> str:
     """Render the page for a job's copy."""
     source, place, points = job.source, job.target.location, options_of(job).points
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""

@@ -6,42 +6,42 @@ from collections.abc import Callable
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.mounts import Mounted, leads_to, outermost
+from orchestrator.domain.mounts import MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Pipeline, Plan, Rereading, Step
-from orchestrator.domain.point import Point
+from orchestrator.domain.plan import Command, Pipeline, Plan, Step, TreeVerification
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import DestinationSeen, Wanted
+from orchestrator.engines.contract import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
-from orchestrator.engines.rsync.model import RESTORING
-from orchestrator.engines.rsync.survey import runner
+from orchestrator.engines.rsync.model import RESTORE_MARKER
+from orchestrator.engines.rsync.survey import command_runner
 from orchestrator.process.executor import Reader
 
 _SHOWN = 5
 
 
-def survey_restore(wanted: Wanted, reader: Reader) -> DestinationSeen:
+def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
-    run = runner(reader)
-    kind = run(script_commands.look_at_wanted_command(_below(wanted))).decode().strip()
-    seen = _look(wanted.to, kind, wanted.path, run(script_commands.look_at_destination_command(wanted.to)))
+    run = command_runner(reader)
+    kind = run(script_commands.restore_source_command(_below(wanted))).decode().strip()
+    seen = _look(wanted.to, kind, wanted.path, run(script_commands.survey_destination_command(wanted.to)))
     if kind == "file" and seen.kind == "folder":
         inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
-        return _look(inside, kind, wanted.path, run(script_commands.look_at_destination_command(inside)))
+        return _look(inside, kind, wanted.path, run(script_commands.survey_destination_command(inside)))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
-def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSeen:
+def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSurvey:
     kind, marker, entries, real, mounts, *examples = (*text.split(b"\0"), *(b"",) * 5)[: max(6, text.count(b"\0") + 1)]
-    return DestinationSeen(
+    return DestinationSurvey(
         kind=kind.decode(),
         entries=int(entries or 0),
         examples=tuple(name for name in examples if name),
         unfinished=_unfinished(marker, show_name(path)),
         wanted=wanted,
         to=to,
-        mounts=tuple(Mounted(path=one, full=True, wanted=True) for one in _below_it(real[:-1], mounts)),
+        mounts=tuple(MountPoint(path=one, full=True, wanted=True) for one in _below_it(real[:-1], mounts)),
         filling=_filling(marker),
     )
 
@@ -50,7 +50,9 @@ def _below_it(folder: bytes, mounts: bytes) -> tuple[bytes, ...]:
     """Return the mounts below a folder, given by its real path, as relative paths."""
     inside = folder.rstrip(b"/") + b"/"
     places = (_plain(line) for line in mounts.splitlines())
-    return tuple(outermost([place[len(inside) :] for place in places if place.startswith(inside) and place != inside]))
+    return tuple(
+        outermost_paths([place[len(inside) :] for place in places if place.startswith(inside) and place != inside])
+    )
 
 
 def _plain(field: bytes) -> bytes:
@@ -60,15 +62,15 @@ def _plain(field: bytes) -> bytes:
     return field
 
 
-def _with_mounts(wanted: Wanted, seen: DestinationSeen, run: Callable[[Command], bytes]) -> DestinationSeen:
+def _with_mounts(wanted: RestoreRequest, seen: DestinationSurvey, run: Callable[[Command], bytes]) -> DestinationSurvey:
     """Return the survey with the contents of mounts and the point's data for them; mere path parts are no entries."""
     paths = tuple(one.path for one in seen.mounts)
     steps = sum(path.count(b"/") + 1 for path in paths)
-    told = run(script_commands.look_below_command(seen.to, paths, steps + 1)).split(b"\0")
-    own = [each[1:] for each in told if each[:1] == b"e" and not leads_to(each[1:], paths)]
+    told = run(script_commands.survey_below_command(seen.to, paths, steps + 1)).split(b"\0")
+    own = [each[1:] for each in told if each[:1] == b"e" and not leads_to_mount(each[1:], paths)]
     there = {each[1:]: each[:1] == b"f" for each in told if each[:1] in (b"f", b"v")}
-    holds = set(run(script_commands.look_in_point_command(_below(wanted), paths)).split(b"\0"))
-    mounts = tuple(Mounted(path=path, full=there[path], wanted=path in holds) for path in paths if path in there)
+    holds = set(run(script_commands.survey_point_command(_below(wanted), paths)).split(b"\0"))
+    mounts = tuple(MountPoint(path=path, full=there[path], wanted=path in holds) for path in paths if path in there)
     return replace(seen, mounts=mounts, entries=seen.entries if own else 0)
 
 
@@ -90,7 +92,7 @@ def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
         return ("(unreadable marker)", "?")
 
 
-def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
     """Plan a restore: prepare, copy, verify, end. The folder is marked, so the same command resumes later."""
     folder = seen.wanted == "folder"
     mounts = () if aside else seen.mounts
@@ -137,7 +139,7 @@ def plan_restore(job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str 
     )
 
 
-def _marker(job: Job, wanted: Wanted, filled: tuple[bytes, ...]) -> str:
+def _marker(job: Job, wanted: RestoreRequest, filled: tuple[bytes, ...]) -> str:
     """Return the text of the marker that stays in a folder until its restore has ended."""
     told = {"format": 1, "job": job.name, "point": wanted.point.name, "path": show_name(wanted.path)}
     return json.dumps({**told, "filling": list(map(_text, filled))} if filled else told)
@@ -148,7 +150,7 @@ def _few(paths: tuple[bytes, ...]) -> str:
     return ", ".join(map(show_name, paths[:_SHOWN])) + more
 
 
-def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+def plan_sample(job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
     """Return the step that restores some files of a point, each in its folder."""
     names = f"{notes}/sample"
     return Step(
@@ -158,32 +160,32 @@ def plan_sample(job: Job, point: Point, paths: tuple[bytes, ...], to: Location, 
         work=_alone(commands.sample_command(point.tree, to, job, names)),
         expected=None,
         copies=True,
-        needs=((names, commands.renewing(paths)),),
+        needs=((names, commands.path_filter(paths)),),
     )
 
 
-def _sweep(seen: DestinationSeen, place: bytes) -> Step:
+def _sweep(seen: DestinationSurvey, place: bytes) -> Step:
     """Return the cleanup step: rsync before 3.5 leaves folders of partial files. `place`: below the destination."""
     tree = seen.to / _text(place) if place else seen.to
     command = script_commands.sweep_command(tree, one_filesystem=bool(seen.mounts))
     return _step(f"sweep {tree}", "remainders that nothing needs any more", command)
 
 
-def _reread(job: Job, wanted: Wanted, seen: DestinationSeen, left_out: tuple[bytes, ...]) -> Step:
-    work = Rereading(
+def _reread(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, left_out: tuple[bytes, ...]) -> Step:
+    work = TreeVerification(
         point=wanted.point,
         tree=seen.to,
         prefix=wanted.path,
         workers=job.verify.workers,
         restored=True,
-        apart=(RESTORING.encode(),),
+        apart=(RESTORE_MARKER.encode(),),
         left_out=left_out,
     )
     why = "what came back is compared with the manifest"
     return Step(does=f"read {seen.to} again", why=why, lane="main", work=work, expected=None)
 
 
-def _below(wanted: Wanted) -> Location:
+def _below(wanted: RestoreRequest) -> Location:
     return wanted.point.tree / _text(wanted.path) if wanted.path else wanted.point.tree
 
 

@@ -19,7 +19,7 @@ def _script(
     return script_command(_ROOM, name, *values, effect=effect, host=host, before=before + functions)
 
 
-def look_at_target_command(root: Location) -> Command:
+def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 
     Where: u(p) and h(ere) tell devices, g and k modes of the root and of our folders, l(atest) its link; r(oot), p(oints) and
@@ -29,7 +29,7 @@ def look_at_target_command(root: Location) -> Command:
     return _script("look-at-target.sh", root.path, effect=Effect.READS, host=root.host)
 
 
-def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
+def survey_source_command(source: Location, *, whole: bool = False) -> Command:
     """Build the command that prints the source's root: a(bsent), f(ile), d(irectory) with devices, x if not empty.
 
     Only a `whole` look sees whether it is; a run's own comparison sees it anyway.
@@ -38,8 +38,8 @@ def look_at_source_command(source: Location, *, whole: bool = False) -> Command:
     return _script("look-at-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
 
 
-def look_at_both_command(source: Location, root: Location) -> Command:
-    """Build the one command that runs both `look_at_source_command` and `look_at_target_command`, on one machine.
+def survey_both_command(source: Location, root: Location) -> Command:
+    """Build the one command that runs both `survey_source_command` and `survey_target_command`, on one machine.
 
     Why: starting a shell for each costs a run that finds nothing to do five milliseconds more.
     """
@@ -48,7 +48,7 @@ def look_at_both_command(source: Location, root: Location) -> Command:
     return _script("look-at-target.sh", *values, effect=Effect.READS, host=root.host, before=first)
 
 
-def half_copied_command(work: Location) -> Command:
+def partial_files_command(work: Location) -> Command:
     """Build the command that prints size and path of partial files: in partial directories, and rsync's orphaned temporaries."""
     return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
 
@@ -80,7 +80,12 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
     Why cut: --append-verify passes over a file that is not shorter than the source's.
     """
     folder, _, name = path.rpartition(b"/")
-    values = (text(folder), text(name), text(orphan.rpartition(b"/")[2]), "" if length is None else str(length))
+    values = (
+        path_argument(folder),
+        path_argument(name),
+        path_argument(orphan.rpartition(b"/")[2]),
+        "" if length is None else str(length),
+    )
     effect = Effect.WRITES
     return _script("take-up.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
 
@@ -88,7 +93,7 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
 def finish_command(work: Location, path: bytes, size: int) -> Command:
     """Build the command that gives a completed half-copied file its name; one that has not its size yet is left alone."""
     folder, _, name = path.rpartition(b"/")
-    values = (text(folder), text(name), str(size))
+    values = (path_argument(folder), path_argument(name), str(size))
     effect = Effect.WRITES
     return _script("finish.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
 
@@ -96,7 +101,7 @@ def finish_command(work: Location, path: bytes, size: int) -> Command:
 def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
     """Build the command that removes these half-copied files."""
     parts = (lies.rpartition(b"/") for lies in remainders)
-    values = (text(part) for folder, _, name in parts for part in (folder, name))
+    values = (path_argument(part) for folder, _, name in parts for part in (folder, name))
     effect = Effect.WRITES
     return _script("discard.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
 
@@ -134,31 +139,31 @@ def name_latest_command(root: Location, name: str) -> Command:
     return _script("name-latest.sh", root.path, name, effect=Effect.WRITES, host=root.host)
 
 
-def see_point_command(root: Location, name: str) -> Command:
+def confirm_point_command(root: Location, name: str) -> Command:
     """Build the command that prints `there` when the point, its manifest and `latest` exist."""
     return _script("see-point.sh", root.path, name, effect=Effect.READS, host=root.host)
 
 
-def look_at_wanted_command(wanted: Location) -> Command:
+def restore_source_command(wanted: Location) -> Command:
     """Build the command that prints the kind of a path in a point: folder, file or absent."""
     return _script("look-at-wanted.sh", wanted.path, effect=Effect.READS, host=wanted.host)
 
 
-def look_at_destination_command(to: Location) -> Command:
+def survey_destination_command(to: Location) -> Command:
     """Build the command that prints a destination, NUL-separated: kind, our marker, number of entries, its real path, where this machine
     has something mounted, the first names.
     """
     return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
 
 
-def look_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> Command:
+def survey_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> Command:
     """Build the command that prints the first entries of a folder's own filesystem (e), then mounts: f with files, else v."""
-    return _script("look-below.sh", to.path, str(most), *map(text, mounts), effect=Effect.READS, host=to.host)
+    return _script("look-below.sh", to.path, str(most), *map(path_argument, mounts), effect=Effect.READS, host=to.host)
 
 
-def look_in_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
+def survey_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
     """Build the command that prints the paths at which a point holds something, empty folders not counted."""
-    return _script("look-in-point.sh", tree.path, *map(text, paths), effect=Effect.READS, host=tree.host)
+    return _script("look-in-point.sh", tree.path, *map(path_argument, paths), effect=Effect.READS, host=tree.host)
 
 
 def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str) -> Command:
@@ -168,7 +173,7 @@ def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str)
 
 def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command:
     """Build the command that syncs to disk, then removes the marker; the folder's time stays. `filled`: mounts."""
-    places = (f"{to.path.rstrip('/')}/{text(each)}" for each in filled)
+    places = (f"{to.path.rstrip('/')}/{path_argument(each)}" for each in filled)
     return _script("end-restore.sh", to.path, *places, effect=Effect.WRITES, host=to.host)
 
 
@@ -188,6 +193,6 @@ def sums_command(tree: Location) -> Command:
     return _script("sums.sh", tree.path, effect=Effect.READS, host=tree.host)
 
 
-def text(name: bytes) -> str:
+def path_argument(name: bytes) -> str:
     """Decode a name for use as an argument."""
     return name.decode("utf-8", "surrogateescape")

@@ -15,9 +15,9 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,
@@ -27,20 +27,20 @@ from orchestrator.engines.rsync.model import (
     PARTIAL,
     RESERVED,
     WORK,
-    HalfCopied,
-    Program,
-    TargetSeen,
-    World,
+    PartialFile,
+    RsyncProgram,
+    RsyncSurvey,
+    TargetSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken, broken
+from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 
 if TYPE_CHECKING:
-    from orchestrator.engines.rsync.parallel import Aggregator, Lanes
+    from orchestrator.engines.rsync.parallel import ParallelCopies, TreeSplitter
 
 
-def tell_room(world: World) -> str:
+def describe_space(world: RsyncSurvey) -> str:
     """Report the size to copy, the free space before and the missing space; empty when none is known."""
     changes, target = world.changes, world.target
     if changes is None:
@@ -49,7 +49,7 @@ def tell_room(world: World) -> str:
     return "; ".join(each for each in told if each)
 
 
-def warn_of_room(world: World, plan: Plan) -> Plan:
+def warn_of_low_space(world: RsyncSurvey, plan: Plan) -> Plan:
     """Return the plan, with a warning if the copy exceeds free space. Why no refusal: nobody knows before what holes and the
     target's compression make of it; nor, after an interrupted copy, how much of it is there."""
     moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
@@ -88,46 +88,46 @@ _BLOCK = 512  # find counts in these
 _HOLE = 64 << 10  # less may be a filesystem that packs small files
 
 
-def survey(job: Job, asked: Asked, reader: Reader) -> World:
+def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
-    run = runner(reader)
+    run = command_runner(reader)
     here, there = survey_programs(job, run)
     source_text, target_text = _look_at_both(job, reader)
-    target = _target_seen(job, run, target_text)
+    target = _target_survey(job, run, target_text)
     source = parse.parse_source(source_text)
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
-    lanes: Lanes | Refusal | None = None
+    parallel_copies: ParallelCopies | Refusal | None = None
     holes: bool | None = None
     reserved: tuple[bytes, ...] = ()
     changes, unread = None, False
     if source.directory and newest is not None:
         changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
     elif source.directory and options.excludes:  # rsync itself knows what its patterns leave out
-        nothing = Location(path=f"{asked.notes}/empty")
+        nothing = Location(path=f"{request.notes}/empty")
         changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed, holes, reserved = _survey_tree(job, reader)
         changes = changes or _first_copy(listed)
-        lanes = listed.lanes(options.parallel) if options.parallel > 1 else None
+        parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
-    return World(
-        here=here, there=there, source=source, target=target, changes=changes, unread=unread, lanes=lanes, holes=holes,
+    return RsyncSurvey(
+        here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
         reserved=reserved,
     )  # fmt: skip
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     """Return the survey output of source and target: one command when both are local. Raises: OrchestratorError."""
-    source, root, run = job.source, job.target.location, runner(reader)
+    source, root, run = job.source, job.target.location, command_runner(reader)
     if source.host is None and root.host is None:
-        both = reader.read(Pipeline(stages=(script_commands.look_at_both_command(source, root),)))
+        both = reader.read(Pipeline(stages=(script_commands.survey_both_command(source, root),)))
         if both.well:
-            return parse.split_looks(both.stdout)
+            return parse.split_surveys(both.stdout)
     return _side_by_side(  # also where both failed: each by itself tells what is wrong
-        lambda: run(script_commands.look_at_source_command(source)),
-        lambda: run(script_commands.look_at_target_command(root)),
+        lambda: run(script_commands.survey_source_command(source)),
+        lambda: run(script_commands.survey_target_command(root)),
     )
 
 
@@ -152,7 +152,7 @@ def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple
     return first, ended[0]
 
 
-def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program | None, Program | None]:
+def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[RsyncProgram | None, RsyncProgram | None]:
     """Return the rsync of both sides when there are two; (None, None) for a copy within this machine."""
     host = job.source.host or job.target.location.host
     if host is None:
@@ -162,10 +162,10 @@ def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[Program 
     return here, there
 
 
-def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
+def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     """Return the existing restore points, oldest first; for a mirror the mirror itself."""
     root = job.target.location
-    text = runner(reader)(script_commands.look_at_target_command(root))
+    text = command_runner(reader)(script_commands.survey_target_command(root))
     points = options_of(job).points
     seen = parse.parse_target(text, root, mirror=not points)
     if points:
@@ -174,7 +174,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
         return ()
     damaged = _mirror_damaged(text)
     return (
-        Point(
+        RestorePoint(
             name=MIRROR,
             taken=seen.mirrored,
             tree=root,
@@ -189,7 +189,7 @@ def _mirror_damaged(text: bytes) -> bool:
     return b"\0o f " + MIRROR_DAMAGED.removeprefix(f"{OURS}/").encode() + b"\0" in text
 
 
-def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSeen:
+def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSurvey:
     """Return the state of the target, with partial files and damaged entries when there are any."""
     root = job.target.location
     points = options_of(job).points
@@ -207,73 +207,75 @@ def _target_seen(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targ
     return replace(seen, half=half, damaged=damaged)
 
 
-def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[HalfCopied, ...]:
+def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[PartialFile, ...]:
     """Return partial files, and temporaries of a killed rsync, each with the present size of its source file.
 
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
     root = job.target.location
-    found = parse.parse_half_copied(run(script_commands.half_copied_command(root / WORK)))
+    found = parse.parse_partial_files(run(script_commands.partial_files_command(root / WORK)))
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()
-    asked = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
-    sizes = parse.parse_sizes(run(script_commands.sizes_command(job.source, asked)))
+    request = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
+    sizes = parse.parse_sizes(run(script_commands.sizes_command(job.source, request)))
     own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
     return tuple(
-        HalfCopied(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
+        PartialFile(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
         for half, size, same in zip(guesses, own, alike, strict=True)
         if same is None
     )
 
 
-def _guess(lies: bytes, size: int) -> HalfCopied | None:
+def _guess(lies: bytes, size: int) -> PartialFile | None:
     middle = f"{PARTIAL}/".encode()
     if middle in lies:
-        return HalfCopied(path=lies.replace(middle, b""), lies=lies, orphan=False, have=size, wanted=None)
+        return PartialFile(path=lies.replace(middle, b""), lies=lies, orphan=False, have=size, wanted=None)
     match = re.fullmatch(_ORPHAN, lies)
     return (
-        HalfCopied(path=(match[1] or b"") + match[2], lies=lies, orphan=True, have=size, wanted=None) if match else None
+        PartialFile(path=(match[1] or b"") + match[2], lies=lies, orphan=True, have=size, wanted=None)
+        if match
+        else None
     )
 
 
-def _newest(job: Job, target: TargetSeen, *, mirror: bool) -> Location | None:
+def _newest(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
     if mirror or target.owner not in (None, job.name):  # a look at another job's copies would only mislead
         return job.target.location if target.owner == job.name else None
     return target.points[-1].tree if target.points else None
 
 
 def _survey_changes(
-    job: Job, newest: Location, reader: Reader, *, there: Program | None, coarse: bool
+    job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
 ) -> tuple[Changes | None, bool]:
     """Return the counts of an itemized dry run, and whether some entries were unreadable; neither ends the survey."""
-    look = parse.LookReader()
-    command = commands.look_command(job, newest, there=there, coarse=coarse)
+    look = parse.DryRunReader()
+    command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
             for line in lines:
                 look.feed(line)
-    except Broken as failed:
-        from orchestrator.engines.rsync.errors import PARTLY, exit_code, explain, is_partial
+    except PipelineFailed as failed:
+        from orchestrator.engines.rsync.errors import EXIT_PARTIAL, exit_code, explain, is_partial
 
         if not is_partial(failed):
             raise explain(failed) from failed
-        return look.changes(), exit_code(failed) == PARTLY
+        return look.changes(), exit_code(failed) == EXIT_PARTIAL
     return look.changes(), False
 
 
-def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool, tuple[bytes, ...]]":
+def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
     """The source's listing, summed up as it comes: what there is to move, how to split it, whether files have holes, and the
     names of ours in it.
     """
     from orchestrator.engines.rsync.errors import explain
-    from orchestrator.engines.rsync.parallel import Aggregator
+    from orchestrator.engines.rsync.parallel import TreeSplitter
 
-    listed, holes = Aggregator(), False
+    listed, holes = TreeSplitter(), False
     reserved: dict[bytes, None] = {}
     options = options_of(job)
-    stay = ["-xdev"] if options.one_file_system else []
-    argv = ("find", job.source.path + "/", *stay, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
+    attached_disk = ["-xdev"] if options.one_file_system else []
+    argv = ("find", job.source.path + "/", *attached_disk, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
@@ -285,13 +287,13 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[Aggregator, bool, tuple[byt
                 kind, size, links, inode, blocks = rest.split(b"\t")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
                 holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
-    except Broken as failed:
+    except PipelineFailed as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
             raise explain(failed) from failed
     return listed, holes, tuple(reserved)
 
 
-def _first_copy(listed: "Aggregator") -> Changes:
+def _first_copy(listed: "TreeSplitter") -> Changes:
     """Return the changes of a first copy: it copies everything."""
     entries, size = listed.totals()
     return Changes(
@@ -299,14 +301,14 @@ def _first_copy(listed: "Aggregator") -> Changes:
     )
 
 
-def runner(reader: Reader) -> Callable[[Command], bytes]:
+def command_runner(reader: Reader) -> Callable[[Command], bytes]:
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))
         result = reader.read(pipeline)
         if not result.well:
             from orchestrator.engines.rsync.errors import explain
 
-            raise explain(broken(pipeline, result))
+            raise explain(pipeline_failure(pipeline, result))
         return result.stdout
 
     return run

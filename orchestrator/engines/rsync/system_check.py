@@ -7,12 +7,12 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Advice
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.commands import choose_compression
-from orchestrator.engines.rsync.model import Program
+from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.survey import runner
+from orchestrator.engines.rsync.survey import command_runner
 from orchestrator.process.executor import Reader
 
 # Source: rsync's NEWS. Distributions mend old versions without renaming them, so this is advice and no refusal.
@@ -23,30 +23,36 @@ _HOLES = (
 )
 
 
-def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
+def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     """Return one line for each thing that a run needs; the first failure of a side ends its lines."""
-    run = runner(reader)
+    run = command_runner(reader)
     far = job.source.host or job.target.location.host
-    found: list[Advice] = []
+    found: list[SystemCheckResult] = []
     programs = [_program(found, "rsync here", run, None)]
     if far:
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
         if here and there:
             chosen = choose_compression(options_of(job).compress, here, there)
-            found.append(Advice(good=True, subject=f"link to {far}", text=f"compression: {' '.join(chosen) or 'none'}"))
+            found.append(
+                SystemCheckResult(
+                    good=True, subject=f"link to {far}", text=f"compression: {' '.join(chosen) or 'none'}"
+                )
+            )
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
     return tuple(found)
 
 
-def _program(found: list[Advice], subject: str, run: Callable[[Command], bytes], host: Host | None) -> Program | None:
-    programs: list[Program] = []
+def _program(
+    found: list[SystemCheckResult], subject: str, run: Callable[[Command], bytes], host: Host | None
+) -> RsyncProgram | None:
+    programs: list[RsyncProgram] = []
 
-    def look() -> Advice:
+    def look() -> SystemCheckResult:
         program = parse.parse_program(run(commands.rsync_version_command(host)))
         if program is None:
-            return Advice(good=False, subject=subject, text="does not tell its version; is it rsync?")
+            return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it rsync?")
         programs.append(program)
         return _judge(subject, program)
 
@@ -54,44 +60,44 @@ def _program(found: list[Advice], subject: str, run: Callable[[Command], bytes],
     return programs[0] if programs else None
 
 
-def _judge(subject: str, program: Program) -> Advice:
+def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:
     version = ".".join(map(str, program.version))
     holes = "; ".join(text for since, text in _HOLES if program.version < since)
     if holes:
-        return Advice(
+        return SystemCheckResult(
             good=False,
             subject=subject,
             text=f"version {version} has known holes, unless your distribution mended them: {holes}",
             hinders=False,
         )
-    return Advice(good=True, subject=subject, text=f"version {version}")
+    return SystemCheckResult(good=True, subject=subject, text=f"version {version}")
 
 
-def _source(job: Job, run: Callable[[Command], bytes]) -> Advice:
+def _source(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
     subject = f"source {job.source}"
-    seen = parse.parse_source(run(script_commands.look_at_source_command(job.source, whole=True)))
+    seen = parse.parse_source(run(script_commands.survey_source_command(job.source, whole=True)))
     if not seen.directory:
-        return Advice(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
+        return SystemCheckResult(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:
-        return Advice(good=False, subject=subject, text="is empty: is it mounted?")
-    return Advice(good=True, subject=subject, text="is there" + (", a filesystem of its own" if seen.mounted else ""))
-
-
-def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
-    root = job.target.location
-    seen = parse.parse_target(
-        run(script_commands.look_at_target_command(root)), root, mirror=not options_of(job).points
+        return SystemCheckResult(good=False, subject=subject, text="is empty: is it mounted?")
+    return SystemCheckResult(
+        good=True, subject=subject, text="is there" + (", a filesystem of its own" if seen.mounted else "")
     )
+
+
+def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
+    root = job.target.location
+    seen = parse.parse_target(run(script_commands.survey_target_command(root)), root, mirror=not options_of(job).points)
     subject = f"target {root}"
     if not seen.exists:
-        return Advice(
+        return SystemCheckResult(
             good=seen.parent and not seen.foreign,
             subject=subject,
             text="will be made by the first run" if seen.parent else "is not there, and neither is the folder above it",
         )
     if seen.owner not in (None, job.name):
-        return Advice(good=False, subject=subject, text=f"belongs to the job {seen.owner}")
-    return Advice(
+        return SystemCheckResult(good=False, subject=subject, text=f"belongs to the job {seen.owner}")
+    return SystemCheckResult(
         good=True,
         subject=subject,
         text=f"holds {show_count(len(seen.points), 'point')}, {show_size(seen.free_bytes)} free"
@@ -99,8 +105,8 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> Advice:
     )
 
 
-def _try(found: list[Advice], subject: str, look: Callable[[], Advice]) -> None:
+def _try(found: list[SystemCheckResult], subject: str, look: Callable[[], SystemCheckResult]) -> None:
     try:
         found.append(look())
     except OrchestratorError as error:
-        found.append(Advice(good=False, subject=subject, text=f"{error.why}: {error.cure}"))
+        found.append(SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"))

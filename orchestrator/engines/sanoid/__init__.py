@@ -5,21 +5,29 @@ from typing import Any, NoReturn
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, Snapshots, Verify
+from orchestrator.domain.job import Job, SnapshotRules, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Step
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Advice, Asked, DestinationSeen, LeftOut, Meter, Recorded, Wanted
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import (
+    DestinationSurvey,
+    ManifestCounts,
+    ProgressMeter,
+    RestoreRequest,
+    RunRequest,
+    SkippedEntries,
+    SystemCheckResult,
+)
 from orchestrator.engines.sanoid import errors as failures
 from orchestrator.engines.sanoid import parse
-from orchestrator.engines.sanoid.model import World
+from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.engines.sanoid.options import SanoidOptions, mistakes, snapshot_mistakes
 from orchestrator.engines.sanoid.survey import survey
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken
+from orchestrator.process.pipeline import PipelineFailed
 
 
-class NoMeter:
+class SnapshotMeter:
     """A meter that counts nothing: a snapshot moves no bytes."""
 
     expected = None
@@ -49,7 +57,7 @@ class SanoidEngine:
     later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: Verify
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 
@@ -57,27 +65,27 @@ class SanoidEngine:
         return source
 
     def snapshot_mistakes(
-        self, snapshots: Snapshots, source: Location, copy: Location | None
+        self, snapshots: SnapshotRules, source: Location, copy: Location | None
     ) -> Iterable[tuple[str, str, str]]:
         return snapshot_mistakes(snapshots, source, copy)
 
-    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.sanoid.system_check import advise
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        from orchestrator.engines.sanoid.system_check import check_system
 
-        return advise(job, reader)
+        return check_system(job, reader)
 
-    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> SanoidSurvey:
         return survey(job, reader)
 
-    def survey_snapshots(self, job: Job, reader: Reader) -> World:
+    def survey_snapshots(self, job: Job, reader: Reader) -> SanoidSurvey:
         return survey(job, reader)
 
-    def take(self, job: Job, world: World, folder: str) -> tuple[Step, ...]:
+    def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import take_steps
 
         return take_steps(job, world, folder)
 
-    def prune_source(self, job: Job, world: World, folder: str) -> tuple[Step, ...]:
+    def prune_source(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import prune_source_steps
 
         return prune_source_steps(job, world, folder)
@@ -88,72 +96,72 @@ class SanoidEngine:
         return prune_target_steps(job, folder)
 
     def told(self, words: str) -> tuple[str, ...]:
-        said = parse.parse_said(words)
+        said = parse.parse_output(words)
         kept = tuple(f"{name} could not be removed: {why}" for name, why in said.kept)
         deferred = ("sanoid left snapshots for later: a send, a receive or another sanoid is at work there",)
         return kept + (deferred if said.deferred else ())
 
-    def changes(self, world: World) -> Changes | None:
+    def changes(self, world: SanoidSurvey) -> Changes | None:
         return None
 
-    def newest(self, world: World) -> Point | None:
+    def newest(self, world: SanoidSurvey) -> RestorePoint | None:
         return _point(world, -1) if world.snapshots else None
 
-    def ground(self, world: World) -> tuple[str, bool]:
+    def ground(self, world: SanoidSurvey) -> tuple[str, bool]:
         return world.root.path, True
 
-    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.sanoid.plan import plan
 
-        return plan(job, world, asked)
+        return plan(job, world, request)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         return plan
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         world = survey(job, reader)
         return tuple(_point(world, at) for at in range(len(world.snapshots)))
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
         _refuse("sanoid itself removes snapshots, by [snapshots]", "leave [keep] out of this job")
 
-    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         _refuse_restore()
 
-    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
         _refuse_restore()
 
-    def meter(self) -> NoMeter:
-        return NoMeter()
+    def meter(self) -> SnapshotMeter:
+        return SnapshotMeter()
 
-    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         return None
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
 
-    def room(self, world: World) -> str:
+    def space(self, world: SanoidSurvey) -> str:
         return ""
 
     def confirm(
         self,
         proofs: tuple[Proof, ...],
-        meters: tuple[Meter, ...],
-        left_out: tuple[LeftOut, ...],
-        recorded: Recorded | None,
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
         """Do nothing: the commands themselves make sure that the due snapshots are there."""
 
 
-def _point(world: World, at: int) -> Point:
+def _point(world: SanoidSurvey, at: int) -> RestorePoint:
     taken = world.snapshots[at]
     tree = Location(path=f"{world.root.path}@{taken.name}", host=world.root.host)
-    return Point(name=taken.name, taken=taken.at, tree=tree, manifest=None)
+    return RestorePoint(name=taken.name, taken=taken.at, tree=tree, manifest=None)
 
 
-def _refuse(why: str, cure: str) -> NoReturn:
-    raise OrchestratorError(why, cure=cure)
+def _refuse(why: str, hint: str) -> NoReturn:
+    raise OrchestratorError(why, hint=hint)
 
 
 def _refuse_restore() -> NoReturn:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.sanoid.model import ALL, KINDS, QUARTER, Rules
+from orchestrator.engines.sanoid.model import ALL, INTERVALS, QUARTER, SanoidRules
 
 _LOOK = """
 command -v sanoid >/dev/null || { echo "sanoid: not found" >&2; exit 127; }
@@ -61,7 +61,7 @@ prune_defer = 0
 """
 
 
-def look_command(root: Location, *, downward: bool) -> Command:
+def survey_command(root: Location, *, downward: bool) -> Command:
     """Build the command that prints the machine's time, the datasets, an empty line, the root's dated snapshots.
 
     Why only the root's: a snapshot's time costs ZFS a read of each, and sanoid decides for the others by itself.
@@ -97,8 +97,8 @@ def prune_command(root: Location, text: str, folder: str, *, use: str | None) ->
     return _script(_BEGIN + _PRUNE, *_values(root, text, folder, use), effect=Effect.DESTROYS, host=root.host)
 
 
-def configuration(
-    root: str, rules: Rules, *, take: bool, downward: bool, spare: bool = True, left_out: Iterable[str] = ()
+def sanoid_conf(
+    root: str, rules: SanoidRules, *, take: bool, downward: bool, spare: bool = True, left_out: Iterable[str] = ()
 ) -> str:
     """Render the sanoid.conf of one dataset, either for taking or for pruning.
 
@@ -109,7 +109,7 @@ def configuration(
     """
     left = tuple(left_out)
     recursive = "no" if not downward or " " in root else "zfs" if take and not left else "yes"
-    numbers = "".join(f"{kind} = {rules.of(kind) or (ALL if spare and not take else 0)}\n" for kind in KINDS)
+    numbers = "".join(f"{kind} = {rules.of(kind) or (ALL if spare and not take else 0)}\n" for kind in INTERVALS)
     head = f"[{root}]\nrecursive = {recursive}\nautosnap = {_word(take)}\nautoprune = {_word(not take)}\n"
     others = "".join(f"\n[{name}]\nrecursive = yes\nautosnap = no\nautoprune = no\n" for name in left)
     return "# Written by poolferry for each run.\n" + head + numbers + _BOUNDARIES.format(quarter=QUARTER) + others

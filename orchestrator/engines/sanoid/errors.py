@@ -20,8 +20,8 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, whole_lines
-from orchestrator.engines.sanoid.model import NOT_TAKEN
-from orchestrator.process.pipeline import Broken, StopReason
+from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN
+from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 _TRY = "look at `zpool status` there"
 
@@ -31,74 +31,74 @@ _TABLE = (
         words=r"sanoid: (command )?not found|sanoid: No such file",
         error=ProgramMissing,
         why="sanoid is not installed",
-        cure="apt install sanoid on the machine that holds the pool",
+        hint="apt install sanoid on the machine that holds the pool",
     ),
     FailureRow(
         words=r"Can't locate \S+\.pm in @INC",
         error=ProgramMissing,
         why="a part of sanoid is missing",
-        cure="apt install libconfig-inifiles-perl libcapture-tiny-perl there",
+        hint="apt install libconfig-inifiles-perl libcapture-tiny-perl there",
     ),
     FailureRow(
         words=r"zfs: (command )?not found|/dev/zfs|ZFS modules (are not|cannot be) loaded",
         error=ProgramMissing,
         why="ZFS is not there, or its kernel module is not loaded",
-        cure="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
+        hint="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
     ),
     FailureRow(
         words=r"I don't understand the setting|requires a minimum sanoid\.defaults\.conf|cannot load .*sanoid\.defaults\.conf",
         error=OutsideError,
         why="sanoid and its own defaults are of different versions",
-        cure="apt install --reinstall sanoid there",
+        hint="apt install --reinstall sanoid there",
     ),
     FailureRow(
         words=r"FATAL: cannot load .*sanoid\.conf",
         error=OutsideError,
         why="sanoid cannot read its configuration",
-        cure="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there tells more",
+        hint="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there tells more",
     ),
     FailureRow(
         words=r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
         error=SourceMissing,
         why="the dataset is not there",
-        cure="import its pool, or correct the name in the job file",
+        hint="import its pool, or correct the name in the job file",
     ),
     FailureRow(
         words=r"pool I/O is currently suspended|pool is suspended",
         error=OutsideError,
         why="the pool lost its disks and waits for them",
-        cure="attach the disks again, then `zpool clear`",
+        hint="attach the disks again, then `zpool clear`",
     ),
     FailureRow(
         words=r"out of space|quota exceeded",
         error=TargetFull,
         why="the pool has no room left",
-        cure="free room, or keep fewer snapshots in [snapshots]",
+        hint="free room, or keep fewer snapshots in [snapshots]",
     ),
     *LOGIN,
     FailureRow(
         words=r"[Pp]ermission denied|Operation not permitted",
         error=PermissionDenied,
         why="this user may not do that to the pool",
-        cure="run as root, or `zfs allow -u USER snapshot,destroy,mount DATASET`",
+        hint="run as root, or `zfs allow -u USER snapshot,destroy,mount DATASET`",
     ),
     FailureRow(
         words=r"[Rr]ead-only",
         error=PermissionDenied,
         why="the pool or a folder of sanoid's is read-only",
-        cure=_TRY,
+        hint=_TRY,
     ),
     FailureRow(
         words=r"I/O error",
         error=OutsideError,
         why="a disk could not be read or written",
-        cure=f"{_TRY}, and at the kernel's messages",
+        hint=f"{_TRY}, and at the kernel's messages",
     ),
     FailureRow(
         words=r"No space left on device",
         error=OutsideError,
         why="the folder that sanoid works in has no room",
-        cure="free room below the state directory, on a host below /tmp",
+        hint="free room below the state directory, on a host below /tmp",
     ),
     *NETWORK,
     FailureRow(
@@ -106,33 +106,33 @@ _TABLE = (
         words=r"(?s)\A(?!.*(FATAL|ERROR))",  # perl's own last breath may be 255 too
         error=HostUnreachable,
         why="the connection to the host broke off or could not be made",
-        cure="check the network, and `ssh HOST true` by hand",
+        hint="check the network, and `ssh HOST true` by hand",
     ),
 )
 
 
-def explain(broken: Broken) -> OrchestratorError:
+def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error that a failed call of sanoid stands for. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped in (StopReason.STALLED, StopReason.TIMED_OUT):
-        return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, cure=_TRY)
+        return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, hint=_TRY)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
     said = "\n".join(evidence.last_words)
     code = next((code for code in reversed(evidence.exits) if code), None)
-    if code == NOT_TAKEN:
+    if code == EXIT_NOT_TAKEN:
         return ProofFailed(
             f"sanoid ended well, and the snapshot is not there ({_line(said, 'was taken')})",
-            cure="`sanoid --take-snapshots --verbose` there by hand tells more; is another sanoid at work on this dataset?",
+            hint="`sanoid --take-snapshots --verbose` there by hand tells more; is another sanoid at work on this dataset?",
         )
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, cure=row.cure)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
     words = _line(said, r"cannot|ERROR|FATAL") or first_line(said) or "no words"
     return Unexplained(
         f"sanoid ended with {code}: {words}",
         evidence=evidence,
-        cure="the whole output is in `poolferry show RUN`",
+        hint="the whole output is in `poolferry show RUN`",
     )
 
 

@@ -9,21 +9,21 @@ from datetime import datetime
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 
-KINDS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
+INTERVALS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
 QUARTER = 15  # minutes between two of the kind "frequently"
 # Source: sanoid 2.1 and 2.2: one of a kind goes when it is older than so many of these, and more than so many are there.
-PERIODS = {
+INTERVAL_SECONDS = {
     "frequently": QUARTER * 60, "hourly": 3600, "daily": 86400, "weekly": 7 * 86400, "monthly": 31 * 86400,
     "yearly": 31557600,
 }  # fmt: skip
 PREFIX = "autosnap"
 ALL = 1_000_000  # so many of a kind are never there: none of it is removed
-TOLD = 70  # our script's end when sanoid told of a failure and ended with 0
-NOT_TAKEN = 71  # and when a snapshot that was due is not there afterwards
+EXIT_TOLD = 70  # our script's end when sanoid told of a failure and ended with 0
+EXIT_NOT_TAKEN = 71  # and when a snapshot that was due is not there afterwards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class SanoidRules:
     """The number of snapshots of each kind to keep; a kind of 0 is neither taken nor removed."""
 
     frequently: int = 0
@@ -41,14 +41,14 @@ class Rules:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds with a number above 0."""
-        return tuple(kind for kind in KINDS if self.of(kind))
+        return tuple(kind for kind in INTERVALS if self.of(kind))
 
     def __str__(self) -> str:
         return ", ".join(f"{self.of(kind)} {kind}" for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SanoidSnapshot:
     """A snapshot that sanoid took. `at`: the time that ZFS reports, whatever the name says."""
 
     name: str
@@ -57,7 +57,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class SanoidSurvey:
     """The survey of the source. `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
     `at`: what that machine's own clock shows, by which sanoid there decides.
@@ -66,15 +66,15 @@ class World:
     root: Location
     at: datetime
     datasets: tuple[str, ...]
-    snapshots: tuple[Taken, ...]
+    snapshots: tuple[SanoidSnapshot, ...]
 
-    def of(self, kind: str) -> tuple[Taken, ...]:
+    def of(self, kind: str) -> tuple[SanoidSnapshot, ...]:
         """Return the snapshots of one kind, the oldest first."""
         return tuple(each for each in self.snapshots if each.kind == kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class SanoidReport:
     """The report of sanoid: snapshots it took, removed, and could not remove (with the reason). All by full name."""
 
     taken: tuple[str, ...] = ()

@@ -3,30 +3,32 @@
 from collections.abc import Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Job, Keep, Snapshots, Verify, key
+from orchestrator.domain.job import Job, KeepRules, SnapshotRules, VerifyRules, config_key
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import OfDatasets
-from orchestrator.engines.sanoid.model import KINDS, Rules
+from orchestrator.engines.contract import DatasetSection
+from orchestrator.engines.sanoid.model import INTERVALS, SanoidRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SanoidOptions:
     """The datasets of a job that only takes snapshots; [snapshots] holds the rest."""
 
-    recursive: bool = key("with all datasets below the source", default=True)
-    exclude: tuple[str, ...] = key(
+    recursive: bool = config_key("with all datasets below the source", default=True)
+    exclude: tuple[str, ...] = config_key(
         "datasets below the source that are left out, with all below them; * stands for any part of a name",
         default=(), example='["scratch", "vm/*-tmp"]',
     )  # fmt: skip
 
 
-def mistakes(options: SanoidOptions, source: Location, _: Location, __: Verify) -> Iterator[tuple[str, str, str]]:
+def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.recursive and " " in source.path:
         yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
 
 
-def snapshot_mistakes(snapshots: Snapshots, source: Location, copy: Location | None) -> Iterator[tuple[str, str, str]]:
+def snapshot_mistakes(
+    snapshots: SnapshotRules, source: Location, copy: Location | None
+) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes in [snapshots]: (key, what is wrong, what is expected).
 
     Why blanks: sanoid hands the name to a shell without quotes when it looks for what lies below.
@@ -41,40 +43,40 @@ def snapshot_mistakes(snapshots: Snapshots, source: Location, copy: Location | N
         yield "snapshots.recursive", what, "recursive = false, or a name without one"
 
 
-def snapshots_of(job: Job) -> Snapshots | None:
+def snapshots_of(job: Job) -> SnapshotRules | None:
     """Return the job's [snapshots]; None: it has none, or an empty one."""
     told = job.snapshots
     return None if told is None or told.nothing else told
 
 
-def rules_of(snapshots: Snapshots) -> Rules:
+def rules_of(snapshots: SnapshotRules) -> SanoidRules:
     """Return the numbers of [snapshots]."""
-    return Rules(**{kind: getattr(snapshots, kind) for kind in KINDS})
+    return SanoidRules(**{kind: getattr(snapshots, kind) for kind in INTERVALS})
 
 
-def rules_on_target(snapshots: Snapshots | None, keep: Keep) -> Rules:
+def rules_on_target(snapshots: SnapshotRules | None, keep: KeepRules) -> SanoidRules:
     """Return the numbers for the copy: those of [keep], and at least one of each kind that comes from the source.
 
     Why that one: the newest snapshot of a copy is what its next increment starts from. `snapshots` None: others take them.
     """
-    kept = {kind: getattr(keep, kind, 0) for kind in KINDS}
-    comes = set(KINDS if snapshots is None or snapshots.use is not None else rules_of(snapshots).kinds)
-    return Rules(**{kind: max(number, int(kind in comes)) for kind, number in kept.items()})
+    kept = {kind: getattr(keep, kind, 0) for kind in INTERVALS}
+    comes = set(INTERVALS if snapshots is None or snapshots.use is not None else rules_of(snapshots).kinds)
+    return SanoidRules(**{kind: max(number, int(kind in comes)) for kind, number in kept.items()})
 
 
-def downward(job: Job) -> bool:
+def is_recursive(job: Job) -> bool:
     """Return True when datasets below the source belong to the job."""
     snapshots = job.snapshots
     return _scope(job).recursive and (snapshots is None or snapshots.recursive)
 
 
-def excluded(job: Job) -> tuple[str, ...]:
+def excluded_patterns(job: Job) -> tuple[str, ...]:
     """Return the patterns of datasets that are left out."""
-    return _scope(job).exclude if downward(job) else ()
+    return _scope(job).exclude if is_recursive(job) else ()
 
 
-def _scope(job: Job) -> OfDatasets:
+def _scope(job: Job) -> DatasetSection:
     """Return the job's own section, of any engine. Raises: TypeError when it copies no datasets, a mistake in our code."""
-    if not isinstance(job.options, OfDatasets):
+    if not isinstance(job.options, DatasetSection):
         raise TypeError(f"job {job.name} is not about datasets")
     return job.options

@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.sanoid.model import KINDS, PREFIX, Said, Taken, World
+from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
 
-_NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(KINDS)})")
+_NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(INTERVALS)})")
 _VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")
 _TAKING = re.compile(r"taking (?:dst )?snapshot (.+?@\S+)(?: \(zfs recursive\))?")
 _PRUNING = re.compile(r"INFO: pruning (.+@\S+) \.\.\. ")
@@ -16,7 +16,7 @@ _WHY = re.compile(r"cannot destroy (?:snapshots? )?'?(?P<name>[^']+?@[^' ]+?)'?:
 _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
 
 
-def parse_look(text: bytes, root: Location) -> World:
+def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
     """Parse the source: the time, names up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
     head, empty, snapshots = text.decode().partition("\n\n")
     if not empty:
@@ -24,12 +24,12 @@ def parse_look(text: bytes, root: Location) -> World:
     clock, *datasets = head.splitlines()
     lines = (line.split("\t") for line in snapshots.splitlines())
     found = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
-    return World(root=root, at=_instant(clock), datasets=tuple(datasets), snapshots=tuple(found))
+    return SanoidSurvey(root=root, at=_instant(clock), datasets=tuple(datasets), snapshots=tuple(found))
 
 
-def _taken(name: str, at: str) -> Taken | None:
+def _taken(name: str, at: str) -> SanoidSnapshot | None:
     match = _NAME.fullmatch(name)
-    return Taken(name=name, kind=match[1], at=_instant(at)) if match else None
+    return SanoidSnapshot(name=name, kind=match[1], at=_instant(at)) if match else None
 
 
 def _instant(seconds: str) -> datetime:
@@ -42,7 +42,7 @@ def parse_version(text: str) -> tuple[int, ...] | None:
     return tuple(int(part) for part in match[1].split(".")) if match else None
 
 
-def parse_said(text: str) -> Said:
+def parse_output(text: str) -> SanoidReport:
     """Parse the actions of a run of sanoid --verbose from its own lines and those of zfs, in any order."""
     taken: dict[str, None] = {}
     going: dict[str, None] = {}
@@ -63,7 +63,7 @@ def parse_said(text: str) -> Said:
             taken.pop(match[1], None)
         elif match := _WHY.fullmatch(line):
             whys[match["name"]] = match["why"].strip()
-    return Said(
+    return SanoidReport(
         taken=tuple(taken), removed=tuple(name for name in going if name not in left),
         kept=tuple((name, whys.get(name, "zfs did not say why")) for name in left), deferred=deferred,
     )  # fmt: skip

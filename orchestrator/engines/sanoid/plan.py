@@ -5,35 +5,35 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Decision, Nothing, Pipeline, Plan, Refusal, Step
-from orchestrator.engines.contract import Asked
+from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.sanoid import commands
-from orchestrator.engines.sanoid.model import PERIODS, QUARTER, Rules, World
-from orchestrator.engines.sanoid.options import downward, excluded, rules_of, rules_on_target, snapshots_of
+from orchestrator.engines.sanoid.model import INTERVAL_SECONDS, QUARTER, SanoidRules, SanoidSurvey
+from orchestrator.engines.sanoid.options import excluded_patterns, is_recursive, rules_of, rules_on_target, snapshots_of
 
 SOURCE, TARGET = "source", "target"
 
 
-def plan(job: Job, world: World, asked: Asked) -> Decision:
+def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
     """Return the decision of a job that only takes snapshots: the steps, nothing, or a refusal."""
     snapshots = snapshots_of(job)
     if snapshots is None:
         return Refusal(
             why="no snapshots are asked for",
             evidence=(f"{job.file} has no [snapshots]",),
-            cure="write how many stay, such as [snapshots] daily = 14",
+            hint="write how many stay, such as [snapshots] daily = 14",
         )
-    folder = f"{asked.notes}/sanoid"
+    folder = f"{request.notes}/sanoid"
     stages = (take_steps(job, world, folder), prune_source_steps(job, world, folder))
-    warnings = () if snapshots.use else odd_times(world)
+    warnings = () if snapshots.use else warn_of_future_snapshots(world)
     if not any(stages):
         newest = world.snapshots[-1].name if world.snapshots else None
-        return Nothing(why="no snapshot is due and none is to go", current=newest, warnings=warnings)
+        return NothingToDo(why="no snapshot is due and none is to go", current=newest, warnings=warnings)
     done = " and ".join(step.does for stage in stages for step in stage)
     return Plan(summary=done, stages=tuple(stage for stage in stages if stage), warnings=warnings)
 
 
-def take_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
+def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     """Return the steps that take due snapshots on the source, if any. `folder`: a local one that stays between runs.
 
     With rules of one's own (`use`) nobody but sanoid knows what is due, so it is always asked.
@@ -42,20 +42,20 @@ def take_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
     if snapshots is None or not snapshots.autosnap:
         return ()
     rules = rules_of(snapshots)
-    due = () if snapshots.use else due_kinds(rules, world)
+    due = () if snapshots.use else due_intervals(rules, world)
     if not due and not snapshots.use:
         return ()
     place = f"{folder}/{SOURCE}-take"
-    left = left_out(world, excluded(job))
-    text = commands.configuration(world.root.path, rules, take=True, downward=downward(job), left_out=left)
-    promised = tuple((kind, began(kind, world.at)) for kind in due)
+    left = find_excluded_datasets(world, excluded_patterns(job))
+    text = commands.sanoid_conf(world.root.path, rules, take=True, downward=is_recursive(job), left_out=left)
+    promised = tuple((kind, interval_start(kind, world.at)) for kind in due)
     command = commands.take_command(world.root, text, place, due=promised, use=snapshots.use)
     does = f"take {' and '.join(due)} snapshots of {world.root}" if due else f"take the snapshots of {snapshots.use}"
     why = _why_due(world, due) if due else "sanoid knows by its own rules what is due"
     return (_step(does, why, command, place, None if snapshots.use else text),)
 
 
-def prune_source_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
+def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     """Return the steps that remove from the source what [snapshots] no longer keeps; none if the survey saw none.
 
     What is left for later by that: the datasets below the root are taken to grow old as it does.
@@ -64,12 +64,12 @@ def prune_source_steps(job: Job, world: World, folder: str) -> tuple[Step, ...]:
     if snapshots is None or not snapshots.autoprune:
         return ()
     rules = rules_of(snapshots)
-    due = due_kinds(rules, world) if snapshots.autosnap else ()
-    if not snapshots.use and not outlived_kinds(rules, world, coming=due):
+    due = due_intervals(rules, world) if snapshots.autosnap else ()
+    if not snapshots.use and not outlived_intervals(rules, world, coming=due):
         return ()
     place = f"{folder}/{SOURCE}-prune"
-    left = left_out(world, excluded(job))
-    text = commands.configuration(world.root.path, rules, take=False, downward=downward(job), left_out=left)
+    left = find_excluded_datasets(world, excluded_patterns(job))
+    text = commands.sanoid_conf(world.root.path, rules, take=False, downward=is_recursive(job), left_out=left)
     command = commands.prune_command(world.root, text, place, use=snapshots.use)
     kept = f"the rules in {snapshots.use}" if snapshots.use else str(rules)
     return (
@@ -88,17 +88,19 @@ def prune_target_steps(job: Job, folder: str) -> tuple[Step, ...]:
     root = job.target.location
     rules = rules_on_target(snapshots, job.keep)
     place = f"{folder}/{TARGET}-prune"
-    text = commands.configuration(root.path, rules, take=False, downward=downward(job), spare=False)
+    text = commands.sanoid_conf(root.path, rules, take=False, downward=is_recursive(job), spare=False)
     command = commands.prune_command(root, text, place, use=None)
     return (_step(f"prune snapshots of {root}", f"[keep], and the newest of each kind: {rules}", command, place, text),)
 
 
-def due_kinds(rules: Rules, world: World) -> tuple[str, ...]:
+def due_intervals(rules: SanoidRules, world: SanoidSurvey) -> tuple[str, ...]:
     """Return the kinds without a snapshot in the present quarter, hour, day, week, month or year (UTC)."""
-    return tuple(kind for kind in rules.kinds if all(taken.at < began(kind, world.at) for taken in world.of(kind)))
+    return tuple(
+        kind for kind in rules.kinds if all(taken.at < interval_start(kind, world.at) for taken in world.of(kind))
+    )
 
 
-def outlived_kinds(rules: Rules, world: World, *, coming: Iterable[str] = ()) -> tuple[str, ...]:
+def outlived_intervals(rules: SanoidRules, world: SanoidSurvey, *, coming: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the kinds of which sanoid would remove a snapshot, after one of each kind in `coming` is taken."""
     soon = set(coming)
     return tuple(
@@ -106,11 +108,11 @@ def outlived_kinds(rules: Rules, world: World, *, coming: Iterable[str] = ()) ->
         for kind in rules.kinds
         if (there := world.of(kind))
         and len(there) + (kind in soon) > rules.of(kind)
-        and there[0].at < world.at - timedelta(seconds=rules.of(kind) * PERIODS[kind])
+        and there[0].at < world.at - timedelta(seconds=rules.of(kind) * INTERVAL_SECONDS[kind])
     )
 
 
-def began(kind: str, now: datetime) -> datetime:
+def interval_start(kind: str, now: datetime) -> datetime:
     """Return the start of the present quarter, hour, day, week (on Monday), month or year, in UTC."""
     instant = now.astimezone(UTC).replace(second=0, microsecond=0)
     if kind == "frequently":
@@ -129,7 +131,7 @@ def began(kind: str, now: datetime) -> datetime:
     return day
 
 
-def left_out(world: World, patterns: tuple[str, ...]) -> tuple[str, ...]:
+def find_excluded_datasets(world: SanoidSurvey, patterns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the excluded datasets by full name; their descendants are excluded with them and not listed."""
     found: dict[str, None] = {}
     above = len(world.root.path) + 1
@@ -142,7 +144,7 @@ def left_out(world: World, patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def odd_times(world: World) -> tuple[str, ...]:
+def warn_of_future_snapshots(world: SanoidSurvey) -> tuple[str, ...]:
     """Return a warning when snapshots have future dates: none of their kind is due until that time has passed."""
     later = [taken.name for taken in world.snapshots if taken.at > world.at]
     if not later:
@@ -152,7 +154,7 @@ def odd_times(world: World) -> tuple[str, ...]:
     )
 
 
-def _why_due(world: World, due: tuple[str, ...]) -> str:
+def _why_due(world: SanoidSurvey, due: tuple[str, ...]) -> str:
     told = []
     for kind in due:
         there = world.of(kind)

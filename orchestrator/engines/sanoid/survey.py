@@ -6,25 +6,27 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.errors import explain
-from orchestrator.engines.sanoid.model import World
-from orchestrator.engines.sanoid.options import downward
+from orchestrator.engines.sanoid.model import SanoidSurvey
+from orchestrator.engines.sanoid.options import is_recursive
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import broken
+from orchestrator.process.pipeline import pipeline_failure
 
 
-def survey(job: Job, reader: Reader) -> World:
+def survey(job: Job, reader: Reader) -> SanoidSurvey:
     """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read."""
-    return parse.parse_look(runner(reader)(commands.look_command(job.source, downward=downward(job))), job.source)
+    return parse.parse_survey(
+        command_runner(reader)(commands.survey_command(job.source, downward=is_recursive(job))), job.source
+    )
 
 
-def runner(reader: Reader) -> Callable[[Command], bytes]:
+def command_runner(reader: Reader) -> Callable[[Command], bytes]:
     """Return a function that runs one command and returns its output. It raises OrchestratorError when that fails."""
 
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))
         result = reader.read(pipeline)
         if not result.well:
-            raise explain(broken(pipeline, result, reader.ssh_options))
+            raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
         return result.stdout
 
     return run

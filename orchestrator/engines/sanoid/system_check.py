@@ -5,18 +5,18 @@ from collections.abc import Callable
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.contract import Advice
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.options import snapshots_of
-from orchestrator.engines.sanoid.survey import runner, survey
+from orchestrator.engines.sanoid.survey import command_runner, survey
 from orchestrator.process.executor import Reader
 
 _TIMER = "sanoid.timer"
 
 
-def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
+def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     """Return one line for each thing that taking snapshots needs."""
-    run = runner(reader)
+    run = command_runner(reader)
     where = f"on {job.source.host}" if job.source.host else "here"
     looks = (
         (f"sanoid {where}", lambda subject: _program(subject, job, run)),
@@ -27,26 +27,28 @@ def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
     return tuple(advice for advice in found if advice is not None)
 
 
-def _tried(subject: str, look: Callable[[str], Advice | None]) -> Advice | None:
+def _tried(subject: str, look: Callable[[str], SystemCheckResult | None]) -> SystemCheckResult | None:
     try:
         return look(subject)
     except OrchestratorError as error:
-        return Advice(good=False, subject=subject, text=f"{error.why}: {error.cure}")
+        return SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}")
 
 
-def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice:
+def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
     version = parse.parse_version(run(commands.version_command(job.source.host)).decode(errors="replace"))
     if version is None:
-        return Advice(good=False, subject=subject, text="does not tell its version; is it sanoid?")
-    return Advice(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")
+        return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it sanoid?")
+    return SystemCheckResult(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")
 
 
-def _source(subject: str, job: Job, reader: Reader) -> Advice:
+def _source(subject: str, job: Job, reader: Reader) -> SystemCheckResult:
     world = survey(job, reader)
-    return Advice(good=True, subject=subject, text=f"is there; sanoid has taken {len(world.snapshots)} snapshots of it")
+    return SystemCheckResult(
+        good=True, subject=subject, text=f"is there; sanoid has taken {len(world.snapshots)} snapshots of it"
+    )
 
 
-def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice | None:
+def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult | None:
     """Check for a sanoid timer with rules of its own: on the same dataset, both would take and prune snapshots."""
     snapshots = snapshots_of(job)
     if snapshots is None:
@@ -58,4 +60,4 @@ def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> Advice | 
     text = (
         "runs too, with rules of its own: name each dataset either in /etc/sanoid/sanoid.conf or in a job's [snapshots]"
     )
-    return Advice(good=False, subject=subject, text=text, hinders=False)
+    return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)

@@ -6,39 +6,39 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, Verify
+from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
-from orchestrator.domain.point import Finding, Point
+from orchestrator.domain.point import Finding, RestorePoint
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract import (
-    Advice,
-    Asked,
-    Comparison,
-    DestinationSeen,
-    LeftOut,
-    Meter,
-    Pins,
-    Recorded,
-    Wanted,
+    ComparisonPlan,
+    DestinationSurvey,
+    ManifestCounts,
+    PinReport,
+    ProgressMeter,
+    RestoreRequest,
+    RunRequest,
+    SkippedEntries,
+    SystemCheckResult,
 )
 from orchestrator.engines.zfs.commands.progress import ZfsMeter
 from orchestrator.engines.zfs.errors import explain as failures
-from orchestrator.engines.zfs.model import World
+from orchestrator.engines.zfs.model import ZfsSurvey
 from orchestrator.engines.zfs.options import ZfsOptions, copy_location, mistakes
 from orchestrator.engines.zfs.survey.survey import survey, survey_points
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Broken
+from orchestrator.process.pipeline import PipelineFailed
 
 if TYPE_CHECKING:
-    from orchestrator.domain.dataset_restore import Chain, Return, Shown, Wished
-    from orchestrator.domain.drill_plan import Part, Rehearsal
-    from orchestrator.domain.evacuation import KitFacts, PoolSeen
-    from orchestrator.domain.kit import Kit
+    from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
+    from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+    from orchestrator.domain.evacuation import KitFacts, PoolContents
+    from orchestrator.domain.kit import KitContents
     from orchestrator.domain.plan import Command, Pipeline
-    from orchestrator.domain.readable_stream import Sendable
-    from orchestrator.domain.rotation import Base
-    from orchestrator.domain.scratch import Scratch
+    from orchestrator.domain.readable_stream import ReadableDataset
+    from orchestrator.domain.rotation import IncrementBase
+    from orchestrator.domain.scratch import ScratchClone
 
 
 class ZfsEngine:
@@ -60,215 +60,231 @@ class ZfsEngine:
     )
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: Verify
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:
         return copy_location(options, source, place)
 
-    def advise(self, job: Job, reader: Reader) -> tuple[Advice, ...]:
-        from orchestrator.engines.zfs.system_check import advise
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        from orchestrator.engines.zfs.system_check import check_system
 
-        return advise(job, reader)
+        return check_system(job, reader)
 
-    def survey(self, job: Job, asked: Asked, reader: Reader) -> World:
-        return survey(job, asked, reader)
+    def survey(self, job: Job, run_request: RunRequest, reader: Reader) -> ZfsSurvey:
+        return survey(job, run_request, reader)
 
-    def changes(self, world: World) -> Changes | None:
+    def changes(self, world: ZfsSurvey) -> Changes | None:
         return None
 
-    def newest(self, world: World) -> Point | None:
+    def newest(self, world: ZfsSurvey) -> RestorePoint | None:
         return None
 
-    def ground(self, world: World) -> tuple[str, bool]:
+    def ground(self, world: ZfsSurvey) -> tuple[str, bool]:
         root = world.source.datasets.get("")
         return f"{world.source.pool_guid}/{root.guid if root else 0}", root is not None
 
-    def plan(self, job: Job, world: World, asked: Asked) -> Decision:
+    def plan(self, job: Job, world: ZfsSurvey, run_request: RunRequest) -> Decision:
         from orchestrator.engines.zfs.plan.plan import plan
 
-        return plan(job, world, asked)
+        return plan(job, world, run_request)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         """Return the plan with the sizes that dry-run sends report."""
-        from orchestrator.engines.zfs.survey.confirm import weigh
+        from orchestrator.engines.zfs.survey.confirm import estimate_sizes
 
-        return weigh(plan, reader)
+        return estimate_sizes(plan, reader)
 
-    def check_room(self, job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+    def check_space(
+        self, job: Job, world: ZfsSurvey, plan: Plan, run_request: RunRequest, reader: Reader
+    ) -> Plan | Refusal:
         """Return the plan, or a refusal when the target has too little free space for it."""
-        from orchestrator.engines.zfs.space.check import check_room
+        from orchestrator.engines.zfs.space.check import check_space
 
-        return check_room(job, world, plan, asked, reader)
+        return check_space(job, world, plan, run_request, reader)
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
         """Return no steps: the program that takes the snapshots also prunes them."""
         return ()
 
-    def survey_restore(self, job: Job, wanted: Wanted, reader: Reader) -> DestinationSeen:
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         _no_trees(wanted.point)
 
-    def plan_restore(self, job: Job, wanted: Wanted, seen: DestinationSeen, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
         _no_trees(wanted.point)
 
     def meter(self) -> ZfsMeter:
         return ZfsMeter()
 
-    def left_out(self, broken: Broken, errors: Iterable[bytes], job: Job) -> LeftOut | None:
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         return None
 
-    def explain(self, broken: Broken) -> OrchestratorError:
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
 
-    def room(self, world: World) -> str:
+    def space(self, world: ZfsSurvey) -> str:
         return "" if world.target.available is None else f"{show_size(world.target.available)} were free before"
 
     def confirm(
         self,
         proofs: tuple[Proof, ...],
-        meters: tuple[Meter, ...],
-        left_out: tuple[LeftOut, ...],
-        recorded: Recorded | None,
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
-        from orchestrator.engines.zfs.survey.confirm import confirm_all
+        from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 
-        confirm_all(proofs, reader)
+        confirm_snapshots(proofs, reader)
 
-    def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        from orchestrator.engines.zfs.survey.survey import run
-        from orchestrator.engines.zfs.verify.checksum import Both, able_command, parse_able
+    def survey_both(self, job: Job, run_request: RunRequest, reader: Reader, *, content: bool) -> Any:
+        from orchestrator.engines.zfs.survey.survey import run_read_command
+        from orchestrator.engines.zfs.verify.checksum import (
+            ComparisonSurvey,
+            checksum_support_command,
+            parse_checksum_support,
+        )
 
-        world = survey(job, asked, reader, whole=True)
+        world = survey(job, run_request, reader, whole=True)
         if not (content and world.source.datasets and world.target.datasets):
-            return Both(world=world, able=None)
+            return ComparisonSurvey(world=world, able=None)
         source, target = (
-            parse_able(run(reader, able_command(side.root)).stdout.splitlines(), side.root)
+            parse_checksum_support(
+                run_read_command(reader, checksum_support_command(side.root)).stdout.splitlines(), side.root
+            )
             for side in (world.source, world.target)
         )
-        return Both(world=world, able=(source, target))
+        return ComparisonSurvey(world=world, able=(source, target))
 
     def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
         """Return a survey of the copy alone, for a restore test. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.survey.survey import survey_copy
-        from orchestrator.engines.zfs.verify.checksum import Both
+        from orchestrator.engines.zfs.verify.checksum import ComparisonSurvey
 
-        return Both(world=survey_copy(job, reader), able=None, away=away)
+        return ComparisonSurvey(world=survey_copy(job, reader), able=None, away=away)
 
     def plan_comparison(
-        self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
-    ) -> Comparison | Refusal:
-        from orchestrator.engines.zfs.plan.context import Case
+        self, job: Job, seen: Any, run_request: RunRequest, *, point: str | None, content: bool
+    ) -> ComparisonPlan | Refusal:
+        from orchestrator.engines.zfs.plan.context import PlanContext
         from orchestrator.engines.zfs.verify import checksum as digesting
         from orchestrator.engines.zfs.verify import compare as comparing
 
-        judged = comparing.judge(Case(job, seen.world, asked), point=point)
-        return judged if isinstance(judged, Refusal) else digesting.plan(job, seen, judged, asked)
+        judged = comparing.compare_guids(PlanContext(job, seen.world, run_request), point=point)
+        return judged if isinstance(judged, Refusal) else digesting.plan_checksums(job, seen, judged, run_request)
 
-    def survey_return(self, job: Job, wished: "Wished", asked: Asked, reader: Reader, *, content: bool) -> Any:
-        from orchestrator.engines.zfs.restore.survey import look
+    def survey_dataset_restore(
+        self,
+        job: Job,
+        dataset_request: "DatasetRestoreRequest",
+        run_request: RunRequest,
+        reader: Reader,
+        *,
+        content: bool,
+    ) -> Any:
+        from orchestrator.engines.zfs.restore.survey import survey_dataset_restore
 
-        return look(job, wished, asked, reader, content=content)
+        return survey_dataset_restore(job, dataset_request, run_request, reader, content=content)
 
-    def plan_return(self, seen: Any, asked: Asked) -> "Return":
+    def plan_dataset_restore(self, seen: Any, run_request: RunRequest) -> "DatasetRestorePlan":
         from orchestrator.engines.zfs.restore import plan as returning
 
-        return returning.plan(seen, asked)
+        return returning.plan(seen, run_request)
 
-    def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
-        from orchestrator.engines.zfs.plan.context import Case
-        from orchestrator.engines.zfs.restore.plan import to_prove
+    def plan_restore_verification(self, seen: Any, run_request: RunRequest) -> ComparisonPlan | Refusal:
+        from orchestrator.engines.zfs.plan.context import PlanContext
+        from orchestrator.engines.zfs.restore.plan import unverified_part
         from orchestrator.engines.zfs.verify import checksum as digesting
         from orchestrator.engines.zfs.verify import compare as comparing
 
-        world = to_prove(seen)
-        judged = comparing.judge(Case(seen.job, world, asked), point=None)
-        both = digesting.Both(world=world, able=seen.able)
-        return judged if isinstance(judged, Refusal) else digesting.plan(seen.job, both, judged, asked)
+        world = unverified_part(seen)
+        judged = comparing.compare_guids(PlanContext(seen.job, world, run_request), point=None)
+        both = digesting.ComparisonSurvey(world=world, able=seen.able)
+        return judged if isinstance(judged, Refusal) else digesting.plan_checksums(seen.job, both, judged, run_request)
 
     def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
         from orchestrator.engines.zfs.restore.survey import survey_owners
 
         return survey_owners(kit, to, reader)
 
-    def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> "Shown | Refusal":
+    def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> "SnapshotView | Refusal":
         from orchestrator.engines.zfs.restore.browse_files import survey_files
 
         return survey_files(job, path, point, reader)
 
-    def chain(self, world: Any) -> "Chain":
-        from orchestrator.engines.zfs.restore.plan import chain
+    def chain(self, world: Any) -> "NextBase":
+        from orchestrator.engines.zfs.restore.plan import find_next_base
 
-        return chain(world)
+        return find_next_base(world)
 
     def plan_try(
-        self, job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader
+        self, job: Job, below: str, until: RestorePoint, keep: datetime | None, run_request: RunRequest, reader: Reader
     ) -> Plan | Refusal:
         """Plan the clones of a restore point. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.drill.scratch_clone import plan_try
 
-        return plan_try(job, below, until, keep, asked, reader)
+        return plan_try(job, below, until, keep, run_request, reader)
 
-    def survey_scratch(self, job: Job, reader: Reader) -> "tuple[Scratch, ...]":
+    def survey_scratch(self, job: Job, reader: Reader) -> "tuple[ScratchClone, ...]":
         """Return the scratch copies beside a job's copy. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.drill.scratch_clone import survey_scratch
 
         return survey_scratch(job, reader)
 
-    def drop_scratch(self, job: Job, scratch: "Scratch") -> Step:
+    def drop_scratch(self, job: Job, scratch: "ScratchClone") -> Step:
         """Build the step that destroys one scratch copy."""
         from orchestrator.engines.zfs.drill.scratch_clone import drop_step
 
         return drop_step(job, scratch)
 
     def heal(
-        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+        self, job: Job, seen: Any, run_request: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
         """Return lines that name the good data for each finding, with the exact repair commands."""
-        from orchestrator.engines.zfs.plan.context import Case
-        from orchestrator.engines.zfs.restore.repair import heal
+        from orchestrator.engines.zfs.plan.context import PlanContext
+        from orchestrator.engines.zfs.restore.repair import explain_repair
 
-        return heal(Case(job, seen.world, asked), copy, source)
+        return explain_repair(PlanContext(job, seen.world, run_request), copy, source)
 
-    def plan_rehearsal(
-        self, job: Job, seen: Any, asked: Asked, *, whole: bool, kit: str | None
-    ) -> "Rehearsal | Refusal":
+    def plan_drill(
+        self, job: Job, seen: Any, run_request: RunRequest, *, whole: bool, kit: str | None
+    ) -> "DrillPlan | Refusal":
         """Plan the restore test of a copy."""
-        from orchestrator.engines.zfs.drill.drill import plan_rehearsal
+        from orchestrator.engines.zfs.drill.drill import plan_drill
 
-        return plan_rehearsal(job, seen, asked, whole=whole, kit=kit)
+        return plan_drill(job, seen, run_request, whole=whole, kit=kit)
 
-    def rehearsal_check(self, job: Job, rehearsal: "Rehearsal", folder: str, owner: "Command") -> "Command | Refusal":
+    def drill_check(self, job: Job, drill_plan: "DrillPlan", folder: str, owner: "Command") -> "Command | Refusal":
         """Build the command that runs the owner's own check on the restored data."""
-        from orchestrator.engines.zfs.drill.drill import check_command
+        from orchestrator.engines.zfs.drill.drill import user_check_command
 
-        return check_command(job, rehearsal, folder, owner)
+        return user_check_command(job, drill_plan, folder, owner)
 
-    def rehearsal_listing(self, job: Job, rehearsal: "Rehearsal", part: "Part", keeps: str) -> Step:
+    def drill_listing(self, job: Job, drill_plan: "DrillPlan", part: "DrillDataset", keeps: str) -> Step:
         """Build the step that lists the files of a part."""
         from orchestrator.engines.zfs.drill.drill import listing_step
 
-        return listing_step(job, rehearsal, part, keeps)
+        return listing_step(job, drill_plan, part, keeps)
 
-    def rehearsal_harm(self, job: Job, rehearsal: "Rehearsal", part: "Part", names: str) -> Step:
+    def drill_damage(self, job: Job, drill_plan: "DrillPlan", part: "DrillDataset", names: str) -> Step:
         """Build the step that damages files of a part."""
-        from orchestrator.engines.zfs.drill.drill import harming_step
+        from orchestrator.engines.zfs.drill.drill import damage_step
 
-        return harming_step(job, rehearsal, part, names)
+        return damage_step(job, drill_plan, part, names)
 
-    def plan_rehearsal_reading(
-        self, job: Job, seen: Any, rehearsal: "Rehearsal", names: Mapping[int, str], notes: str
-    ) -> Comparison:
+    def plan_drill_comparison(
+        self, job: Job, seen: Any, drill_plan: "DrillPlan", names: Mapping[int, str], notes: str
+    ) -> ComparisonPlan:
         """Plan the steps that read the chosen files on both sides."""
-        from orchestrator.engines.zfs.drill.drill import plan_reading
+        from orchestrator.engines.zfs.drill.drill import plan_drill_comparison
 
-        return plan_reading(job, seen, rehearsal, names, notes)
+        return plan_drill_comparison(job, seen, drill_plan, names, notes)
 
-    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "Kit":
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "KitContents":
         """Return the recovery kit: the data needed to build the source again. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.recovery.kit import survey_kit
 
@@ -280,20 +296,20 @@ class ZfsEngine:
 
         return store_pipeline(job, archive)
 
-    def survey_pool(self, pool: str, reader: Reader) -> "PoolSeen":
+    def survey_pool(self, pool: str, reader: Reader) -> "PoolContents":
         from orchestrator.engines.zfs.recovery.evacuation import survey_pool
 
         return survey_pool(pool, reader)
 
-    def survey_held(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
-        from orchestrator.engines.zfs.recovery.evacuation import survey_held
+    def survey_copy_guids(self, job: Job, run_request: RunRequest, reader: Reader) -> "Mapping[str, frozenset[int]]":
+        from orchestrator.engines.zfs.recovery.evacuation import survey_copy_guids
 
-        return survey_held(job, asked, reader)
+        return survey_copy_guids(job, run_request, reader)
 
-    def survey_home(self, job: Job, asked: Asked, reader: Reader) -> "Mapping[str, frozenset[int]]":
-        from orchestrator.engines.zfs.recovery.evacuation import survey_home
+    def survey_source_guids(self, job: Job, run_request: RunRequest, reader: Reader) -> "Mapping[str, frozenset[int]]":
+        from orchestrator.engines.zfs.recovery.evacuation import survey_source_guids
 
-        return survey_home(job, asked, reader)
+        return survey_source_guids(job, run_request, reader)
 
     def read_kit(self, content: str, pool: str) -> "KitFacts":
         from orchestrator.engines.zfs.recovery.kit_diff import read_kit
@@ -301,53 +317,53 @@ class ZfsEngine:
         return read_kit(content, pool)
 
     def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
-        from orchestrator.engines.zfs.recovery.kit_diff import compare
+        from orchestrator.engines.zfs.recovery.kit_diff import compare_kits
 
-        return compare(before, now)
+        return compare_kits(before, now)
 
-    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[Base, ...]":
-        from orchestrator.engines.zfs.space.forecast import bases
+    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[IncrementBase, ...]":
+        from orchestrator.engines.zfs.space.forecast import survey_bases
 
-        return bases(job, pool_guid, reader)
+        return survey_bases(job, pool_guid, reader)
 
-    def sendable(self, job: Job, reader: Reader) -> "tuple[Sendable, ...]":
-        from orchestrator.engines.zfs.verify.read_copy import sendable
+    def sendable(self, job: Job, reader: Reader) -> "tuple[ReadableDataset, ...]":
+        from orchestrator.engines.zfs.verify.read_copy import survey_readable_datasets
 
-        return sendable(job, reader)
+        return survey_readable_datasets(job, reader)
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
         from orchestrator.engines.zfs.holds import survey as pinned
-        from orchestrator.engines.zfs.survey.survey import run
+        from orchestrator.engines.zfs.survey.survey import run_read_command
 
-        seen, unseen = list[pinned.SeenPool](), list[tuple[Location, str]]()
-        for pool, job in pinned.pools_of(jobs).items():
+        seen, unseen = list[pinned.PoolPins](), list[tuple[Location, str]]()
+        for pool, job in pinned.pools_of_jobs(jobs).items():
             try:
-                told = run(reader(job), pinned.look_command(pool)).stdout.splitlines()
-                seen.append(pinned.parse_look(told, pool, job))
+                told = run_read_command(reader(job), pinned.holds_command(pool)).stdout.splitlines()
+                seen.append(pinned.parse_holds(told, pool, job))
             except (OrchestratorError, ValueError) as error:
                 unseen.append((pool, str(error)))
                 continue
             if pool.path not in seen[-1].pools.values():
                 unseen.append((pool, "the pool is not imported"))
-        return pinned.SeenPins(pools=tuple(seen), unseen=tuple(unseen))
+        return pinned.PinSurvey(pools=tuple(seen), unseen=tuple(unseen))
 
-    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> Pins:
-        from orchestrator.engines.zfs.holds.report import judge
+    def judge_pins(self, jobs: tuple[Job, ...], seen: Any, now: datetime) -> PinReport:
+        from orchestrator.engines.zfs.holds.report import judge_pins
 
-        return judge(jobs, seen, now)
+        return judge_pins(jobs, seen, now)
 
-    def plan_letting_go(self, seen: Any, pins: Pins) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
-        from orchestrator.engines.zfs.holds.report import plan_letting_go
+    def plan_release(self, seen: Any, pins: PinReport) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
+        from orchestrator.engines.zfs.holds.report import plan_release
 
-        return plan_letting_go(seen, pins)
+        return plan_release(seen, pins)
 
 
-def _no_trees(point: Point) -> NoReturn:
+def _no_trees(point: RestorePoint) -> NoReturn:
     """Raise an error, as a snapshot is not restored as a tree of files. Raises: OrchestratorError."""
     dataset, _, name = point.tree.path.partition("@")
     raise OrchestratorError(
         f"{point.tree} is a snapshot, and not brought back as a tree of files",
-        cure=f"files: `zfs get mountpoint {dataset}` there, then copy from .zfs/snapshot/{name}; "
+        hint=f"files: `zfs get mountpoint {dataset}` there, then copy from .zfs/snapshot/{name}; "
         f"whole: `zfs send -R {dataset}@{name} | zfs receive -u` into a new dataset",
     )
 

@@ -12,11 +12,11 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 
-FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `Flags` spells it
+FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `SendFlags` spells it
 PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
 
 
-class Kind(StrEnum):
+class DatasetType(StrEnum):
     """The type of a dataset."""
 
     FILESYSTEM = "filesystem"
@@ -52,7 +52,7 @@ class Bookmark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
+class SendFlags:
     """The flags of a chain: fixed with its first send, as ZFS refuses some changes later. `raw`: encrypted as stored.
 
     `backup`: a copy on its way back, with the properties that were its source's. A dataset with that flag is not whole yet.
@@ -69,11 +69,13 @@ class Flags:
         return "".join(letter for letter, told in letters if told) or "-"
 
 
-def parse_flags(text: str) -> Flags | None:
+def parse_flags(text: str) -> SendFlags | None:
     """Parse the flags of a dataset's property; None for a value that is not ours."""
     if text != "-" and (not text or set(text) - set("wLceb")):
         return None
-    return Flags(raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text, backup="b" in text)
+    return SendFlags(
+        raw="w" in text, large="L" in text, compressed="c" in text, embedded="e" in text, backup="b" in text
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class Dataset:
     """
 
     name: str
-    kind: Kind
+    kind: DatasetType
     guid: int
     createtxg: int
     snapshots: tuple[Snapshot, ...] = ()
@@ -100,7 +102,7 @@ class Dataset:
     partial: bool = False
     written: int | None = None
     mounted: bool = False
-    flags: Flags | None = None
+    flags: SendFlags | None = None
     placeholder: bool = False
     bare: bool = False
     used: int | None = None
@@ -112,7 +114,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class SshAddresses:
     """The addresses of an ssh connection, as its remote end sees them."""
 
     here: str
@@ -120,7 +122,7 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class MbufferConnection:
     """An mbuffer connection: from the sender, by the address that the receiver sees, to the receiver."""
 
     sender: str
@@ -129,7 +131,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class SideSurvey:
     """One side in a survey. `root`: the dataset that the job names; `datasets`: by name below it.
 
     `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
@@ -146,7 +148,7 @@ class Side:
     inherits_encryption: bool = False
     sudo: bool = False
     mbuffer: bool = True
-    wire: Wire | None = None
+    wire: SshAddresses | None = None
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
@@ -155,7 +157,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class ResumeToken:
     """The content of a resume token. `to_name`: the full name of the snapshot, as it was then."""
 
     text: str
@@ -165,11 +167,11 @@ class Token:
     object: int
     offset: int
     bytes: int
-    flags: Flags
+    flags: SendFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ZfsSurvey:
     """The input of a plan. `tokens`: the content of each token of the target; None: it could not be read.
 
     `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
@@ -179,9 +181,9 @@ class World:
     way back, or a part of one, and this is the copy's root.
     """
 
-    source: Side
-    target: Side
-    tokens: Mapping[str, Token | None] = field(default_factory=dict)
+    source: SideSurvey
+    target: SideSurvey
+    tokens: Mapping[str, ResumeToken | None] = field(default_factory=dict)
     receiving: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     held_older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -192,7 +194,7 @@ class World:
 # What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
 
 
-class Encryption(StrEnum):
+class ReceiveEncryption(StrEnum):
     """The encryption of a dataset that is not sent raw, below an encrypted one.
 
     Why: by itself it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
@@ -208,9 +210,9 @@ class FullSend:
 
     dataset: str
     snapshot: Snapshot
-    flags: Flags
+    flags: SendFlags
     why: str
-    encryption: Encryption | None = None
+    encryption: ReceiveEncryption | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +226,7 @@ class IncrementalSend:
     base: Snapshot | Bookmark
     snapshot: Snapshot
     between: bool
-    flags: Flags
+    flags: SendFlags
     why: str
     origin: str | None = None
 
@@ -234,7 +236,7 @@ class ResumedSend:
     """A send of the rest of an interrupted stream, with the token's flags. `vain`: what is recorded if it fails."""
 
     dataset: str
-    token: Token
+    token: ResumeToken
     snapshot: Snapshot
     first: bool  # the dataset had no whole snapshot before it
     why: str
@@ -242,7 +244,7 @@ class ResumedSend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abort:
+class AbortReceive:
     """An action that discards an unresumable partial receive (`zfs receive -A`). `told`: what is recorded then."""
 
     dataset: str
@@ -260,7 +262,7 @@ class EndReceive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollBack:
+class Rollback:
     """An action that rolls back to a snapshot on both sides; `dies`: the target's snapshots and bytes it destroys."""
 
     dataset: str
@@ -270,7 +272,7 @@ class RollBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class RenameAside:
     """An action that renames the target's dataset and all below it, to free its name. `to`: its full new name."""
 
     dataset: str
@@ -279,7 +281,7 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakePlaceholder:
+class CreatePlaceholder:
     """An action that creates a dataset that is never mounted, only so that others can lie below it.
 
     `above`: it lies above the root, and `dataset` is its whole name.
@@ -287,11 +289,11 @@ class MakePlaceholder:
 
     dataset: str
     above: bool = False
-    encryption: Encryption | None = None
+    encryption: ReceiveEncryption | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepBases:
+class HoldBases:
     """Actions before the sends: bookmarks of what is sent to this copy, and holds on what a resume would need.
 
     Each is (dataset, snapshot). `between`: held too, as part of one stream of several; the bookmarks around tell of them.
@@ -303,7 +305,7 @@ class KeepBases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGoBases:
+class ReleaseBases:
     """Actions after the confirmation: release of bookmarks that newer ones replace, and of holds that no token needs.
 
     `older`: those holds whose tag names the pool alone.
@@ -316,18 +318,18 @@ class LetGoBases:
 
 
 Send = FullSend | IncrementalSend | ResumedSend
-Deed = Send | Abort | EndReceive | RollBack | SetAside | MakePlaceholder | KeepBases | LetGoBases
+Action = Send | AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder | HoldBases | ReleaseBases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class ActionPlan:
     """The decision, in stages: actions of one dataset in order, those of different datasets in parallel.
 
     `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root, as the
     target has it afterwards. `again`: what comes next depends on what these deeds leave, so the same run looks again.
     """
 
-    stages: tuple[tuple[Deed, ...], ...]
+    stages: tuple[tuple[Action, ...], ...]
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     resumes: str | None = None

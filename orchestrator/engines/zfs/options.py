@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Job, Verify, key
+from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Seconds, parse_duration
 
@@ -16,41 +16,45 @@ CONSENTS = ("rollback",)
 class ZfsOptions:
     """The options for the replication of one job's datasets."""
 
-    name: str | None = key(
+    name: str | None = config_key(
         "what the copy is called below the place; the source's last part when not told", default=None, example="photos"
     )
-    recursive: bool = key("with all datasets below the source", default=True)
-    exclude: tuple[str, ...] = key(
+    recursive: bool = config_key("with all datasets below the source", default=True)
+    exclude: tuple[str, ...] = config_key(
         "datasets below the source that are left out, with all below them; * stands for any part of a name",
         default=(), example='["scratch", "vm/*-tmp"]',
     )  # fmt: skip
-    snapshots: tuple[str, ...] = key(
+    snapshots: tuple[str, ...] = config_key(
         "which snapshots are sent, by name; * stands for any part", default=("*",), example='["autosnap_*"]'
     )
-    skip_snapshots: tuple[str, ...] = key("and which of those are not", default=(), example='["autosnap_*_frequently"]')
-    catch_up: str = key(
+    skip_snapshots: tuple[str, ...] = config_key(
+        "and which of those are not", default=(), example='["autosnap_*_frequently"]'
+    )
+    catch_up: str = config_key(
         'far behind, send all snapshots between, only those that [keep] would keep on the target ("kept"), or the newest',
         default="all", choices=CATCH_UP,
     )  # fmt: skip
-    raw: str = key("send encrypted datasets as they lie, without their key; auto: yes", default="auto", choices=RAW)
-    may_decrypt: bool = key(
+    raw: str = config_key(
+        "send encrypted datasets as they lie, without their key; auto: yes", default="auto", choices=RAW
+    )
+    may_decrypt: bool = config_key(
         'consent: with raw = "no", encrypted datasets are stored readable on the target', default=False
     )
-    properties: bool = key(
+    properties: bool = config_key(
         "send properties too; mountpoints, quotas and the like are kept aside on the target", default=True
     )
-    protect: tuple[str, ...] = key(
+    protect: tuple[str, ...] = config_key(
         "further properties that the source's values must not change on the target",
         default=(),
         example='["compression"]',
     )
-    may_destroy: tuple[str, ...] = key(
+    may_destroy: tuple[str, ...] = config_key(
         'consent: "rollback" discards what was changed on the target since the newest common snapshot, its own snapshots included',
         default=(), choices=CONSENTS,
     )  # fmt: skip
-    sudo: bool = key("where we are not root, run zfs as `sudo -n zfs`", default=False)
-    parallel: int = key("datasets side by side", default=2, least=1)
-    hold_for: Seconds = key(
+    sudo: bool = config_key("where we are not root, run zfs as `sudo -n zfs`", default=False)
+    parallel: int = config_key("datasets side by side", default=2, least=1)
+    hold_for: Seconds = config_key(
         "how long a snapshot that a cut transfer needs is kept from pruning", default=Seconds(14 * 86400),
         parse=parse_duration, example="14d",
     )  # fmt: skip
@@ -61,7 +65,7 @@ def copy_location(options: ZfsOptions, source: Location, place: Location) -> Loc
     return place / (options.name or source.path.rpartition("/")[2])
 
 
-def mistakes(options: ZfsOptions, source: Location, target: Location, _: Verify) -> Iterator[tuple[str, str, str]]:
+def mistakes(options: ZfsOptions, source: Location, target: Location, _: VerifyRules) -> Iterator[tuple[str, str, str]]:
     """Yield keys that do not fit together: (key, what is wrong, what is expected)."""
     if options.raw == "yes" and options.may_decrypt:
         yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'

@@ -6,13 +6,13 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import Advice
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.survey import parse
-from orchestrator.engines.zfs.survey.parse import ABSENT, Look, May
-from orchestrator.engines.zfs.survey.survey import HEALTHY, run
+from orchestrator.engines.zfs.survey.parse import ABSENT, DelegatedRights, SideListing
+from orchestrator.engines.zfs.survey.survey import HEALTHY, run_read_command
 from orchestrator.process.executor import Reader
 
 _LEAST = (2, 1)
@@ -23,41 +23,41 @@ RECEIVING = tuple(
 )
 
 
-def advise(job: Job, reader: Reader) -> tuple[Advice, ...]:
+def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     """Return one line for each thing that a run needs; the first failure on a side ends the lines of that side."""
-    found: list[Advice] = []
+    found: list[SystemCheckResult] = []
     versions = [
         _side(found, job, job.source, reader, target=False),
         _side(found, job, job.target.location, reader, target=True),
     ]
     source, target = versions
     if source and target and target < source:
-        text = f"ZFS {_told(target)} receives from {_told(source)}: fine while no newer feature is used"
-        found.append(Advice(good=False, subject="versions", text=text, hinders=False))
+        text = f"ZFS {_run_check(target)} receives from {_run_check(source)}: fine while no newer feature is used"
+        found.append(SystemCheckResult(good=False, subject="versions", text=text, hinders=False))
     return tuple(dict.fromkeys(found))  # both sides may be this machine
 
 
-def _side(found: list[Advice], job: Job, root: Location, reader: Reader, *, target: bool) -> tuple[int, ...]:
+def _side(found: list[SystemCheckResult], job: Job, root: Location, reader: Reader, *, target: bool) -> tuple[int, ...]:
     """Append the advice lines of one side to `found`, and return its ZFS version."""
     subject = f"{'target' if target else 'source'} {root}"
     try:
-        command = commands.look_command(
+        command = commands.survey_command(
             root, target=target, recursive=False, sudo=options_of(job).sudo, above=False, created=False
         )
-        look = parse.parse_look(run(reader, command).stdout.split(b"\n"))
+        look = parse.parse_survey(run_read_command(reader, command).stdout.split(b"\n"))
         found += [
             _version(look, root),
             _mbuffer(look, root, job),
-            *_wire(look, root, job),
+            *_ssh_addresses(look, root, job),
             _pool(look, root, target=target),
         ]
         if look.health in HEALTHY:
             found += _rights(look, root, reader, target=target)
         return look.version
     except OrchestratorError as error:
-        found.append(Advice(good=False, subject=subject, text=f"{error.why}: {error.cure}"))
-    except parse.Unreadable as error:
-        found.append(Advice(good=False, subject=subject, text=str(error)))
+        found.append(SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"))
+    except parse.UnreadableListing as error:
+        found.append(SystemCheckResult(good=False, subject=subject, text=str(error)))
     return ()
 
 
@@ -65,74 +65,84 @@ def _at(root: Location) -> str:
     return f"on {root.host}" if root.host else "here"
 
 
-def _told(version: Sequence[int]) -> str:
+def _run_check(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
 
 
-def _version(look: Look, root: Location) -> Advice:
+def _version(look: SideListing, root: Location) -> SystemCheckResult:
     subject = f"zfs {_at(root)}"
     if look.version >= _LEAST:
-        return Advice(good=True, subject=subject, text=f"version {_told(look.version)}")
-    text = f"version {_told(look.version) or 'unknown'}; 2.1 is the oldest that is tested"
-    return Advice(good=False, subject=subject, text=text, hinders=False)
+        return SystemCheckResult(good=True, subject=subject, text=f"version {_run_check(look.version)}")
+    text = f"version {_run_check(look.version) or 'unknown'}; 2.1 is the oldest that is tested"
+    return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)
 
 
-def _wire(look: Look, root: Location, job: Job) -> tuple[Advice, ...]:
+def _ssh_addresses(look: SideListing, root: Location, job: Job) -> tuple[SystemCheckResult, ...]:
     """Return advice on whether mbuffer may make its own connection, and between which addresses."""
-    if root.host is None or not transport.is_open(job):
+    if root.host is None or not transport.uses_own_connection(job):
         return ()
     subject = f"transport to {root.host}"
-    if refusal := transport.refuse_wire(job, root.host, look.wire):
-        return (Advice(good=False, subject=subject, text=f"{refusal.why}: {refusal.cure}"),)
+    if refusal := transport.refuse_addresses(job, root.host, look.wire):
+        return (SystemCheckResult(good=False, subject=subject, text=f"{refusal.why}: {refusal.hint}"),)
     ends = f"between {look.wire.here} and {look.wire.there}" if look.wire else ""
-    return (Advice(good=True, subject=subject, text=f"mbuffer, in the clear {ends}, ports {transport.PORTS}"),)
+    return (
+        SystemCheckResult(good=True, subject=subject, text=f"mbuffer, in the clear {ends}, ports {transport.PORTS}"),
+    )
 
 
-def _mbuffer(look: Look, root: Location, job: Job) -> Advice:
+def _mbuffer(look: SideListing, root: Location, job: Job) -> SystemCheckResult:
     subject = f"mbuffer {_at(root)}"
     if look.mbuffer:
-        return Advice(good=True, subject=subject, text="is there")
-    limited = transport.is_open(job) or (job.pipe.rate_limit is not None and root.host is None)
+        return SystemCheckResult(good=True, subject=subject, text="is there")
+    limited = transport.uses_own_connection(job) or (job.pipe.rate_limit is not None and root.host is None)
     why = "[pipe] asks for it" if limited else "without it disk and network wait for each other"
-    return Advice(good=False, subject=subject, text=f"is not installed: {why}; apt install mbuffer", hinders=limited)
+    return SystemCheckResult(
+        good=False, subject=subject, text=f"is not installed: {why}; apt install mbuffer", hinders=limited
+    )
 
 
-def _pool(look: Look, root: Location, *, target: bool) -> Advice:
+def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResult:
     subject, pool = f"{'target' if target else 'source'} {root}", root.path.partition("/")[0]
     if look.health == ABSENT:
-        return Advice(good=False, subject=subject, text=f"the pool {pool} is not imported: zpool import {pool}")
+        return SystemCheckResult(
+            good=False, subject=subject, text=f"the pool {pool} is not imported: zpool import {pool}"
+        )
     if look.health not in HEALTHY:
         text = f"the pool {pool} is {look.health.lower()}: see zpool status {pool}"
-        return Advice(good=False, subject=subject, text=text)
+        return SystemCheckResult(good=False, subject=subject, text=text)
     if look.there:
         snapshots = show_count(len(look.snapshots.get(root.path, ())), "snapshot")
         poor = "" if look.health == "ONLINE" else f"; the pool is {look.health.lower()}: see zpool status {pool}"
-        return Advice(good=not poor, subject=subject, text=f"is there, with {snapshots}{poor}", hinders=False)
+        return SystemCheckResult(
+            good=not poor, subject=subject, text=f"is there, with {snapshots}{poor}", hinders=False
+        )
     text = "will be made by the first run" if target else "is not there: correct `source` in the job file"
-    return Advice(good=target, subject=subject, text=text)
+    return SystemCheckResult(good=target, subject=subject, text=text)
 
 
-def _rights(look: Look, root: Location, reader: Reader, *, target: bool) -> list[Advice]:
+def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) -> list[SystemCheckResult]:
     pool = root.path.partition("/")[0]
-    may = parse.parse_may(run(reader, commands.may_command(root)).stdout.decode(errors="replace").splitlines())
+    may = parse.parse_rights(
+        run_read_command(reader, commands.rights_command(root)).stdout.decode(errors="replace").splitlines()
+    )
     found = []
     if target and may.resumable in ("disabled", "-"):
         text = f"a transfer that is cut begins anew: zpool set feature@extensible_dataset=enabled {pool}"
-        found.append(Advice(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
+        found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
     if not look.root:
         found.append(_sudo(root, reader) if look.sudo else _delegated(may, root, RECEIVING if target else SENDING))
     return found
 
 
-def _sudo(root: Location, reader: Reader) -> Advice:
-    run(reader, commands.sudo_command(root))
-    return Advice(good=True, subject=f"sudo {_at(root)}", text="runs zfs without a password")
+def _sudo(root: Location, reader: Reader) -> SystemCheckResult:
+    run_read_command(reader, commands.sudo_command(root))
+    return SystemCheckResult(good=True, subject=f"sudo {_at(root)}", text="runs zfs without a password")
 
 
-def _delegated(may: May, root: Location, needed: Sequence[str]) -> Advice:
+def _delegated(may: DelegatedRights, root: Location, needed: Sequence[str]) -> SystemCheckResult:
     subject = f"rights on {root}"
     lacking = [right for right in needed if right not in may.rights]
     if not lacking:
-        return Advice(good=True, subject=subject, text=f"{may.user} may do what is needed")
+        return SystemCheckResult(good=True, subject=subject, text=f"{may.user} may do what is needed")
     text = f"zfs allow {may.user} {','.join(lacking)} {may.dataset}; or sudo = true in [zfs]"
-    return Advice(good=False, subject=subject, text=text, hinders=False)
+    return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 from orchestrator.domain.place import Place
-from orchestrator.process.stop import Stop
+from orchestrator.process.stop import StopRequest
 
 DEVICES = "/sys/class/block"
 _OFTEN = 0.5
 
 
 @contextmanager
-def watched(place: Place, stop: Stop, devices: str = DEVICES) -> Iterator[None]:
+def watch_removal(place: Place, stop: StopRequest, devices: str = DEVICES) -> Iterator[None]:
     """Request the run's stop as soon as the kernel no longer knows the device.
 
     Why by its name: while something is mounted or imported from it, no other device gets the same.

@@ -4,38 +4,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from orchestrator.domain.events import Event, Moved, StepBegun
+from orchestrator.domain.events import RunEvent, StepStarted, TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.units import Seconds, show_duration, show_size
-from orchestrator.planners.throughput import Count, Pace
-from orchestrator.runner.run_recorder import Journal
+from orchestrator.planners.throughput import Throughput, ThroughputCounter
+from orchestrator.runner.run_recorder import RunRecorder
 
 # Seconds from its first byte. Why not sooner: many small files, or a disk that puts itself in order, are slow for a while.
 MEASURED = 300.0
 
 
 @contextmanager
-def paced(journal: Journal, within: Seconds) -> Iterator[None]:
+def warn_when_slow(journal: RunRecorder, within: Seconds) -> Iterator[None]:
     """Warn once when a copy takes longer than `within` from now: in the run, and in the record of the disk's visit."""
     tools = journal.tools
-    journal.tools = replace(tools, tell=_Alarm(journal, within).tell)
+    journal.tools = replace(tools, notify=_TimeWarning(journal, within).notify)
     try:
         yield
     finally:
         journal.tools = tools
 
 
-class _Alarm:
+class _TimeWarning:
     """A subscriber to a run's events, which come from worker threads; it passes them on."""
 
-    def __init__(self, journal: Journal, within: Seconds) -> None:
+    def __init__(self, journal: RunRecorder, within: Seconds) -> None:
         self._journal, self._within = journal, within
-        self._tell, self._monotonic = journal.tools.tell, journal.tools.monotonic
-        self._long, self._now = Count(self._monotonic, window=MEASURED), Count(self._monotonic)
+        self._tell, self._monotonic = journal.tools.notify, journal.tools.monotonic
+        self._long, self._now = ThroughputCounter(self._monotonic, window=MEASURED), ThroughputCounter(self._monotonic)
         self._guard = threading.Lock()
         self._told = False
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: RunEvent) -> None:
         """Pass the event on, and warn when it shows that the copy takes too long."""
         self._tell(event)
         if told := self._slow(event):
@@ -43,22 +43,22 @@ class _Alarm:
             self._journal.warn(f"disk {disk}: {told}")
             self._journal.tools.history.disks.visit_is_slow(disk, told)
 
-    def _slow(self, event: Event) -> str:
+    def _slow(self, event: RunEvent) -> str:
         with self._guard:
             match event:
-                case StepBegun():
+                case StepStarted():
                     self._long.step_begun()
                     self._now.step_begun()
-                case Moved(done=0):
+                case TransferProgress(done=0):
                     self._long.restart()
                     self._now.restart()
-                case Moved() if not self._told:
+                case TransferProgress() if not self._told:
                     told = self._judged(self._long.moved(event), self._now.moved(event))
                     self._told = bool(told)
                     return told
         return ""
 
-    def _judged(self, pace: Pace, now: Pace) -> str:
+    def _judged(self, pace: Throughput, now: Throughput) -> str:
         """Return the warning; empty when the average or the present speed is enough: a slow copy may get faster."""
         left, rate = pace.left_s, pace.rate
         measured = self._monotonic() - pace.begun >= MEASURED

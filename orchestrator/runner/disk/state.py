@@ -6,22 +6,22 @@ from datetime import datetime
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import POOL, ROOM, Disk, Known, RotationSet, Standing, Visit
+from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskRecord, DiskState, DiskVisit, RotationSet
 from orchestrator.domain.units import show_duration
-from orchestrator.history.views import Views
-from orchestrator.planners.read_order import Unit
-from orchestrator.planners.rotation import Member
+from orchestrator.history.views import HistoryReader
+from orchestrator.planners.read_order import ReadItem
+from orchestrator.planners.rotation import SetMember
 
 _LOOKED_AT = 50
 READING = "reading on "  # before a disk's name, and a dataset's behind it: a small fact of a job
 
 
-def of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:
+def jobs_of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Return the jobs whose copies go to the set."""
     return tuple(job for job in jobs if job.target.rotates and job.target.name == rotation.name)
 
 
-def in_turn(jobs: Iterable[Job]) -> tuple[Job, ...]:
+def order_jobs(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Sort the jobs, each after those of them that it runs after; no job runs after itself, so this ends."""
     left, turn = list(jobs), list[Job]()
     while left:
@@ -32,12 +32,12 @@ def in_turn(jobs: Iterable[Job]) -> tuple[Job, ...]:
     return tuple(turn)
 
 
-def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
+def job_on_disk(job: Job, disk: Disk, device: str = "") -> Job:
     """Return the job with its place on one disk of its set, which must be attached."""
     path = job.target.location.path
-    for room in (f"{ROOM}/", POOL):
-        if path.startswith(room + disk.set):
-            path = room + disk.name + path.removeprefix(room + disk.set)
+    for space in (f"{MOUNT_ROOT}/", POOL_PREFIX):
+        if path.startswith(space + disk.set):
+            path = space + disk.name + path.removeprefix(space + disk.set)
             break
     rotation = job.target.rotation
     placed = Place(
@@ -47,12 +47,14 @@ def on_disk(job: Job, disk: Disk, device: str = "") -> Job:
     return replace(job, target=placed)
 
 
-def find_known(known: Iterable[Known], disk: Disk) -> Known | None:
+def find_disk_record(known: Iterable[DiskRecord], disk: Disk) -> DiskRecord | None:
     """Return what history remembers of a declared disk, by its identity."""
     return next((each for each in known if each.identity == disk.identity), None)
 
 
-def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iterable[str] = ()) -> tuple[Member, ...]:
+def survey_set_members(
+    rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader, here: Iterable[str] = ()
+) -> tuple[SetMember, ...]:
     """Return the disks of the set with their remembered facts. `here`: names of those that are plugged in."""
     known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
     visits, healths = views.disks.last_visits(), views.disks.last_healths()
@@ -60,12 +62,12 @@ def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iter
     plugged = set(here)
     found = []
     for disk in rotation.disks:
-        own = find_known(known, disk)
+        own = find_disk_record(known, disk)
         where = places.get(own.disk) if own else None
         found.append(
-            Member(
+            SetMember(
                 disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
-                standing=own.standing if own else Standing.ACTIVE, here=disk.name in plugged,
+                standing=own.standing if own else DiskState.ACTIVE, here=disk.name in plugged,
                 place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
                 ails=_ails(visits.get(own.disk), healths.get(own.disk)) if own else None,
             )
@@ -73,7 +75,7 @@ def members(rotation: RotationSet, jobs: Sequence[Job], views: Views, here: Iter
     return tuple(found)
 
 
-def _ails(last: Visit | None, said: Visit | None) -> dict[str, str] | None:
+def _ails(last: DiskVisit | None, said: DiskVisit | None) -> dict[str, str] | None:
     """Return problems from `last`, the last visit, and `said`, the last one with health. A slow copy that ended is solved."""
     slow = last.slow if last else ""
     if said is None and not slow:
@@ -88,29 +90,31 @@ def _filled(disk: Disk, copies: Iterable[dict[str, datetime]]) -> datetime | Non
     return None if not instants or None in instants else min(filter(None, instants))
 
 
-def owes(job: Job, disk: Disk, views: Views, now: datetime) -> str:
+def explain_not_due(job: Job, disk: Disk, views: HistoryReader, now: datetime) -> str:
     """Return why a job of the set does not run on a disk that was plugged in; empty: it runs."""
-    pause = views.owing.pauses().get(job.name)
+    pause = views.due_runs.pauses().get(job.name)
     if pause is not None and (pause.until is None or pause.until > now):
         return "it is paused"
     if job.min_interval is None:
         return ""
-    place = str(on_disk(job, disk).target.location)
+    place = str(job_on_disk(job, disk).target.location)
     begun = next((run.begun_at for run in views.runs(job.name, _LOOKED_AT) if run.target == place), None)
     if begun is None or begun > now or (now - begun).total_seconds() >= job.min_interval:
         return ""
     return f"its last run on this disk began {show_duration((now - begun).total_seconds())} ago, and min-interval is {show_duration(job.min_interval)}"
 
 
-def readings(jobs: Iterable[Job], disk: Disk, views: Views) -> tuple[Unit, ...]:
+def readings_on_disk(jobs: Iterable[Job], disk: Disk, views: HistoryReader) -> tuple[ReadItem, ...]:
     """Return the data of these jobs on the disk, each with the time of its last reading."""
-    units = list[Unit]()
+    units = list[ReadItem]()
     for job in jobs:
         datasets = READING + disk.name + " "
         if disk.content == "zfs":
             told = ((key, at) for key, at in views.memory(job.name).items() if key.startswith(datasets))
-            units += [Unit(name=key.removeprefix(datasets), read_at=datetime.fromisoformat(at)) for key, at in told]
+            units += [ReadItem(name=key.removeprefix(datasets), read_at=datetime.fromisoformat(at)) for key, at in told]
         else:
             there = (point for point in views.points(job.name) if point.place == disk.name)
-            units += [Unit(name=point.name, read_at=point.whole_at, suspect=point.sound is False) for point in there]
+            units += [
+                ReadItem(name=point.name, read_at=point.whole_at, suspect=point.sound is False) for point in there
+            ]
     return tuple(units)

@@ -1,18 +1,18 @@
 """The data collected during a restore test: the evidence at its end, whatever its outcome."""
 
-from orchestrator.domain.drill_result import Checked, Drilled
+from orchestrator.domain.drill_result import DrillResult, UserCheckResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import Finding, Reading
+from orchestrator.domain.point import Finding, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.planners.drill import estimate_whole
-from orchestrator.runner.run_recorder import Journal
+from orchestrator.runner.run_recorder import RunRecorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrillWish:
+class DrillRequest:
     """The request for a restore test. `proves`: the scratch copy is damaged on purpose and the test must detect it; `seed`: of the choice."""
 
     whole: bool = False
@@ -20,13 +20,13 @@ class DrillWish:
     seed: int | None = None
 
 
-class Sheet:
+class DrillEvidence:
     """The record of one restore test. A value of None is unknown, or was not reached."""
 
-    def __init__(self, journal: Journal, wish: DrillWish) -> None:
+    def __init__(self, journal: RunRecorder, drill_request: DrillRequest) -> None:
         self.journal = journal
-        self.wish = wish
-        self.seed = int(journal.tools.chance() * 2**31) if wish.seed is None else wish.seed
+        self.drill_request = drill_request
+        self.seed = int(journal.tools.chance() * 2**31) if drill_request.seed is None else drill_request.seed
         self.point: str | None = None
         self.files = self.bytes = 0
         self.of_files: int | None = None
@@ -34,20 +34,22 @@ class Sheet:
         self.restore_s: float | None = None
         self.differences: tuple[str, ...] = ()
         self.findings: tuple[Finding, ...] = ()  # damage of the copy itself
-        self.checked: Checked | None = None
+        self.checked: UserCheckResult | None = None
 
-    def evidence(self, outcome: Outcome, why: str) -> Drilled:
+    def evidence(self, outcome: Outcome, why: str) -> DrillResult:
         """Return the complete evidence."""
-        return Drilled(
-            place=self.journal.job.target.name, point=self.point, outcome=outcome, why=why, whole=self.wish.whole,
-            proves=self.wish.proves, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
+        return DrillResult(
+            place=self.journal.job.target.name, point=self.point, outcome=outcome, why=why, whole=self.drill_request.whole,
+            proves=self.drill_request.proves, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
             of_bytes=self.of_bytes, restore_s=self.restore_s, differences=self.differences, checked=self.checked,
         )  # fmt: skip
 
     def estimate(self) -> str:
         """Return the estimated time of a whole restore as text; empty: unknown."""
         took = estimate_whole(self.evidence(Outcome.DONE, ""))
-        return f"; a whole restore would take about {show_duration(took)}" if took and not self.wish.whole else ""
+        return (
+            f"; a whole restore would take about {show_duration(took)}" if took and not self.drill_request.whole else ""
+        )
 
     def told_files(self) -> str:
         """ "100 of 2345 files", "all 3 files"."""
@@ -66,14 +68,14 @@ class Sheet:
         """Return the report of a refusal: nothing was tested."""
         self.journal.decided(refusal)
         return self.journal.ended(
-            Outcome.REFUSED, f"no drill: {refusal.why}", cure=refusal.cure, evidence=refusal.evidence
+            Outcome.REFUSED, f"no drill: {refusal.why}", hint=refusal.hint, evidence=refusal.evidence
         )
 
-    def fail(self, why: str, cure: str) -> RunReport:
+    def fail(self, why: str, hint: str) -> RunReport:
         """Return the report of a failed restore test."""
-        return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", cure=cure, evidence=self.differences)
+        return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", hint=hint, evidence=self.differences)
 
-    def prove(self, harmed: tuple[bytes, ...], reading: Reading) -> RunReport:
+    def prove(self, harmed: tuple[bytes, ...], reading: VerificationResult) -> RunReport:
         """Return the report on the deliberate damage: success only when all of it was found."""
         self.note(reading.findings)
         found = {each.path for each in reading.findings}
@@ -81,7 +83,7 @@ class Sheet:
         if missed or not harmed:
             what = ", ".join(map(show_name, missed)) or "anything: there is no file with contents"
             why = f"the scratch copy was damaged on purpose, and that was not found in {what}: such a drill proves nothing"
-            return self.journal.ended(Outcome.FAILED, why, cure="report this; until then trust `poolferry verify`")
+            return self.journal.ended(Outcome.FAILED, why, hint="report this; until then trust `poolferry verify`")
         why = f"a drill of point {self.point} can fail: its scratch copy was damaged on purpose, and found to be so: "
         named = ", ".join(f"{show_name(each.path)} {each.verdict.value}" for each in reading.findings)
         return self.journal.ended(Outcome.DONE, f"{why}{named}")

@@ -5,27 +5,27 @@ from itertools import chain
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Plan, Refusal, Rereading
-from orchestrator.domain.point import Point, Reading
+from orchestrator.domain.plan import Plan, Refusal, TreeVerification
+from orchestrator.domain.point import RestorePoint, VerificationResult
 from orchestrator.domain.units import Bytes, show_size
-from orchestrator.engines.contract import Wanted
-from orchestrator.planners.drill import Piece, choose_sample
+from orchestrator.engines.contract import RestoreRequest
+from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
-from orchestrator.runner.drill.scratch_dir import refuse_room
-from orchestrator.runner.run_recorder import Journal, fetched
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.drill.scratch_dir import refuse_space
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file
+from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import read_part, read_tree
-from orchestrator.verify.entry import UNREAD, Entry
+from orchestrator.verify.entry import UNREAD, ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lot:
+class FileSample:
     """The files of a point to restore, and the local manifest that lists them."""
 
-    point: Point
+    point: RestorePoint
     manifest: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SampleFile, ...]
     of_files: int
     of_bytes: int
     whole: bool
@@ -36,7 +36,7 @@ class Lot:
         return sum(piece.size for piece in self.pieces)
 
 
-def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, seed: int) -> Lot | Refusal:
+def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: bool, seed: int) -> FileSample | Refusal:
     """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
@@ -44,11 +44,11 @@ def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, see
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:
         why = "there is no restore point with a manifest, so nothing that comes back could be proved"
-        return Refusal(why=why, evidence=(), cure=f"poolferry run {job.name}")
-    manifest = fetched(point.manifest, journal, writer, notes)
-    files, size, held = 0, 0, list[Piece]()
+        return Refusal(why=why, evidence=(), hint=f"poolferry run {job.name}")
+    manifest = fetch_file(point.manifest, journal, writer, notes)
+    files, size, held = 0, 0, list[SampleFile]()
 
-    def pieces() -> "chain[Piece]":
+    def pieces() -> "chain[SampleFile]":
         return chain.from_iterable(map(_piece, read_manifest(manifest)[1]))
 
     for piece in pieces():
@@ -58,19 +58,19 @@ def choose_lot(journal: Journal, writer: Writer, notes: str, *, whole: bool, see
     taken = tuple(held) if whole else choose_sample(pieces(), files=job.drill.files, size=job.drill.size, seed=seed)
     if not taken:
         why = f"point {point.name} holds no file that could be brought back and proved"
-        return Refusal(why=why, evidence=(), cure="look what the source holds")
-    promised = manifest if whole else _promise(manifest, taken, f"{notes}/drill.manifest.gz")
-    return Lot(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)
+        return Refusal(why=why, evidence=(), hint="look what the source holds")
+    promised = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
+    return FileSample(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)
 
 
-def _piece(entry: Entry) -> tuple[Piece, ...]:
+def _piece(entry: ManifestEntry) -> tuple[SampleFile, ...]:
     """Return the entry as a piece if it can be verified after a restore: a file with known contents."""
     if entry.kind != "f" or entry.digest == UNREAD:
         return ()
-    return (Piece(path=entry.path, size=entry.size),)
+    return (SampleFile(path=entry.path, size=entry.size),)
 
 
-def _promise(manifest: str, pieces: tuple[Piece, ...], path: str) -> str:
+def _write_manifest(manifest: str, pieces: tuple[SampleFile, ...], path: str) -> str:
     """Write a manifest of these files and of the folders above them; return its path."""
     wanted = {b""}
     for piece in pieces:
@@ -81,18 +81,18 @@ def _promise(manifest: str, pieces: tuple[Piece, ...], path: str) -> str:
     return path
 
 
-def bring(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> float | Refusal:
+def restore_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: str, notes: str) -> float | Refusal:
     """Restore the files to an empty folder, as a restore does; return the time it took. Raises: OrchestratorError."""
     job, tools, to = journal.job, journal.tools, Location(path=tree)
-    refused = refuse_room(os.path.dirname(tree), lot.size, job)
+    refused = refuse_space(os.path.dirname(tree), lot.size, job)
     if refused:
         return refused
     what = "all" if lot.whole else f"{len(lot.pieces)} of {lot.of_files}"
     summary = f"drill: bring {what} files of point {lot.point.name} back to {tree}, {show_size(lot.size)}"
     if lot.whole:
-        wanted = Wanted(point=lot.point, path=b"", to=to)
+        wanted = RestoreRequest(point=lot.point, path=b"", to=to)
         plan = tools.engine.plan_restore(job, wanted, tools.engine.survey_restore(job, wanted, writer), aside=None)
-        own = [stage for stage in plan.stages if not any(isinstance(step.work, Rereading) for step in stage)]
+        own = [stage for stage in plan.stages if not any(isinstance(step.work, TreeVerification) for step in stage)]
         plan = replace(plan, summary=summary, stages=tuple(own))
     else:
         paths = tuple(piece.path for piece in lot.pieces)
@@ -101,25 +101,27 @@ def bring(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> 
     journal.decided(plan)
     began = tools.monotonic()
     for stage in plan.stages:
-        Hands(journal, writer, notes).do(stage)
+        StepExecutor(journal, writer, notes).do(stage)
     return tools.monotonic() - began
 
 
-def compare(lot: Lot, journal: Journal, writer: Writer, tree: str, notes: str) -> Reading:
+def compare_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: str, notes: str) -> VerificationResult:
     """Compare the restored data with the manifest. Raises: OrchestratorError."""
-    work = Rereading(point=lot.point, tree=Location(path=tree), workers=journal.job.verify.workers, restored=True)
+    work = TreeVerification(
+        point=lot.point, tree=Location(path=tree), workers=journal.job.verify.workers, restored=True
+    )
     return read_tree(work, lot.manifest, journal, writer, notes)
 
 
-def compare_copy(lot: Lot, journal: Journal, writer: Writer, notes: str) -> Reading:
+def compare_copy(lot: FileSample, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the same files in the point itself, to see whether the copy is damaged; damage is recorded."""
     journal.say(f"the same files are read in point {lot.point.name} itself")
     point = lot.point
-    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
+    work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
     return read_part(work, lot.manifest, journal, writer, notes)
 
 
-def harm(lot: Lot, tree: str, seed: int) -> tuple[bytes, ...]:
+def damage_files(lot: FileSample, tree: str, seed: int) -> tuple[bytes, ...]:
     """Damage the restored data, never the copy: one bit, one missing file, one cut short; return the files."""
     full = [piece for piece in lot.pieces if piece.size]
     first = seed % max(len(full), 1)

@@ -10,8 +10,8 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
-from orchestrator.process.stop import Stop
-from orchestrator.runner.locks import bringing_back
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.locks import lock_destination
 
 MARKER = "poolferry-drill"
 _SPARE = 64 << 20
@@ -23,30 +23,30 @@ def folder_of(job: Job, state: str) -> str:
 
 
 @contextlib.contextmanager
-def scratch_folder(folder: str, state: str, *, stop: Stop, patience: float) -> Iterator[tuple[int, ...]]:
+def scratch_folder(folder: str, state: str, *, stop: StopRequest, patience: float) -> Iterator[tuple[int, ...]]:
     """Make the folder, empty except our marker; remove it at the end. Yields lock descriptors for children.
 
     Raises: NotNow while another drill goes on there; OrchestratorError for a folder that is not ours.
     """
-    with bringing_back(Location(path=folder), state, wait=stop.wait, patience=patience) as inherit:
-        sweep(folder)
+    with lock_destination(Location(path=folder), state, wait=stop.wait, patience=patience) as inherit:
+        sweep_scratch(folder)
         os.makedirs(folder, mode=0o700)
         with open(f"{folder}/{MARKER}", "x", encoding="utf-8") as file:
             file.write("poolferry drills here, and removes this folder afterwards\n")
         try:
             yield inherit
         finally:
-            sweep(folder)
+            sweep_scratch(folder)
 
 
-def sweep(folder: str) -> None:
+def sweep_scratch(folder: str) -> None:
     """Remove what a restore test left, also a killed one. Raises: OrchestratorError for a folder that is not ours."""
     if not os.path.isdir(folder) or os.path.islink(folder):
         return
     if os.listdir(folder) and not os.path.isfile(f"{folder}/{MARKER}"):
         raise OrchestratorError(
             f"{folder} was not made by a drill, so it is not touched",
-            cure="move it away, or name another [drill] scratch",
+            hint="move it away, or name another [drill] scratch",
         )
     if os.geteuid() != 0:  # what came back may forbid even its owner to remove it
         for path, _, _ in os.walk(folder):
@@ -68,16 +68,16 @@ def refuse_place(job: Job, folder: str) -> Refusal | None:
     """Refuse a folder within the source, where it would be copied, or within the copies, where it would be one."""
     if not folder.startswith("/"):
         why = f"[drill] scratch is {job.drill.scratch}, a dataset, and {job.name} copies files"
-        return Refusal(why=why, evidence=(), cure='name a folder: [drill] scratch = "/srv/scratch"')
+        return Refusal(why=why, evidence=(), hint='name a folder: [drill] scratch = "/srv/scratch"')
     real = os.path.realpath(folder)
     for called, place in (("the source", job.source), ("the copies", job.target.location)):
         if place.host is None and f"{real}/".startswith(f"{os.path.realpath(place.path).rstrip('/')}/"):
             why = f"the scratch folder {folder} lies within {called} of {job.name}, {place}"
-            return Refusal(why=why, evidence=(), cure='name another: [drill] scratch = "/srv/scratch"')
+            return Refusal(why=why, evidence=(), hint='name another: [drill] scratch = "/srv/scratch"')
     return None
 
 
-def refuse_room(folder: str, needed: int, job: Job) -> Refusal | None:
+def refuse_space(folder: str, needed: int, job: Job) -> Refusal | None:
     """Refuse a restore test when the folder has not enough free space."""
     free = shutil.disk_usage(folder).free
     if needed + needed // 50 + _SPARE <= free:
@@ -85,5 +85,5 @@ def refuse_room(folder: str, needed: int, job: Job) -> Refusal | None:
     return Refusal(
         why=f"the drill brings back {show_size(needed)}, and {folder} has room for {show_size(max(free - _SPARE, 0))}",
         evidence=(f"[drill] size = {show_size(job.drill.size)}",),
-        cure="name a folder with more room as [drill] scratch, or make [drill] size smaller",
+        hint="name a folder with more room as [drill] scratch, or make [drill] size smaller",
     )

@@ -8,7 +8,7 @@ from orchestrator.domain.place import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RestoreOptions:
     """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
     `owners`: accounts that have other numbers than they had are warned of; whoever compares with the kit tells them himself.

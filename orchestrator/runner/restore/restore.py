@@ -5,91 +5,90 @@ import os
 from collections.abc import Iterator
 from typing import assert_never
 
-from orchestrator.domain.dataset_restore import Shown
+from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
-from orchestrator.domain.point import Point
-from orchestrator.domain.run import Kind, Outcome, RunReport
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Seconds, show_size
-from orchestrator.engines.contract import DestinationSeen, Wanted
+from orchestrator.engines.contract import DestinationSurvey, RestoreRequest
 from orchestrator.planners.restore import (
-    Absent,
-    Found,
-    Fresh,
-    Holds,
+    DestinationAbsent,
+    DestinationNotDirectory,
+    DestinationOccupied,
+    DestinationState,
+    DestinationUnfinished,
     MoveAside,
-    NotDirectory,
-    Resume,
-    Unfinished,
+    ResumeRestore,
+    StartFresh,
     choose_point,
     decide_destination,
     refuse_mounts,
 )
-from orchestrator.planners.retry import Again, decide_retry
+from orchestrator.planners.retry import RetryAfter, decide_retry
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import Tools
-from orchestrator.runner.locks import bringing_back, locked
-from orchestrator.runner.locks import reading as held
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.restore import snapshot_files as showing
-from orchestrator.runner.restore.datasets import attempt, comes_as_datasets, plan_return
-from orchestrator.runner.restore.request import Wish, restore_reason
-from orchestrator.runner.run_recorder import Journal, begin, evidence_of
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.restore.datasets import plan_dataset_restore, restore_datasets, wants_datasets
+from orchestrator.runner.restore.request import RestoreOptions, restore_reason
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.steps import StepExecutor
 
 
-def plan_restore(job: Job, tools: Tools, wish: Wish) -> Plan | Refusal:
+def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Plan | Refusal:
     """Return the plan of `restore run`; nothing is changed."""
-    if comes_as_datasets(tools, wish):
-        return plan_return(job, tools, wish, tools.writer(()))
+    if wants_datasets(tools, restore_request):
+        return plan_dataset_restore(job, tools, restore_request, tools.writer(()))
     if tools.engine.wants_datasets:
-        shown = showing.look(job, tools, wish, tools.writer(()))
-        return shown if isinstance(shown, Refusal) else showing.plan_files(shown, wish)
-    decided = _decide(job, tools, wish, tools.writer(()))
+        shown = showing.find_snapshot_view(job, tools, restore_request, tools.writer(()))
+        return shown if isinstance(shown, Refusal) else showing.plan_files(shown, restore_request)
+    decided = _decide(job, tools, restore_request, tools.writer(()))
     return decided if isinstance(decided, Refusal) else decided[1]
 
 
-def run_restore(job: Job, tools: Tools, wish: Wish) -> RunReport:
+def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> RunReport:
     """Restore data and verify them. Resumable: the same command continues after an interruption."""
-    journal = begin(job, tools, restore_reason(wish.path, wish.to), Kind.RESTORE)
+    journal = begin_run(job, tools, restore_reason(restore_request.path, restore_request.to), RunType.RESTORE)
     journal.attempt_begun()
     try:
-        with _locked(job, tools, wish) as inherit:
-            report = _attempts(journal, tools.writer(inherit), wish)
+        with _locked(job, tools, restore_request) as inherit:
+            report = _attempts(journal, tools.writer(inherit), restore_request)
     except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
         report = journal.ended(
-            Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="the same command goes on from here"
+            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command goes on from here"
         )
     except OrchestratorError as error:
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
+        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
     return report
 
 
 @contextlib.contextmanager
-def _locked(job: Job, tools: Tools, wish: Wish) -> Iterator[tuple[int, ...]]:
+def _locked(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Iterator[tuple[int, ...]]:
     """Hold the lock of the destination; for datasets also of the copy, or a run would use an incomplete source."""
     with contextlib.ExitStack() as held:
         wait, patience = tools.stop.wait, tools.lock_wait
-        inherit = held.enter_context(bringing_back(wish.to, tools.state, wait=wait, patience=patience))
-        if comes_as_datasets(tools, wish):
-            inherit += held.enter_context(locked(job, tools.state, wait=wait, patience=patience))
+        inherit = held.enter_context(lock_destination(restore_request.to, tools.state, wait=wait, patience=patience))
+        if wants_datasets(tools, restore_request):
+            inherit += held.enter_context(lock_job(job, tools.state, wait=wait, patience=patience))
         yield inherit
 
 
-def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
+def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     once = _files_attempt if journal.tools.engine.wants_datasets else _attempt
-    if comes_as_datasets(journal.tools, wish):
-        once = attempt
+    if wants_datasets(journal.tools, restore_request):
+        once = restore_datasets
     fruitless, seen = 0, set[str]()
     while True:
         moved = journal.moved
         try:
-            return once(journal, writer, wish)
+            return once(journal, writer, restore_request)
         except OrchestratorError as error:
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
@@ -102,7 +101,7 @@ def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
                 seen_before=error.why in seen,
                 least=Seconds(0),
             )
-            if not isinstance(again, Again):
+            if not isinstance(again, RetryAfter):
                 raise
             seen.add(error.why)
             journal.warn(f"attempt {journal.attempt}: {error.why}; again ({again.why})")
@@ -111,9 +110,9 @@ def _attempts(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
         journal.attempt_begun()
 
 
-def _attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
+def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     job, tools = journal.job, journal.tools
-    decided = _decide(job, tools, wish, writer)
+    decided = _decide(job, tools, restore_request, writer)
     if isinstance(decided, Refusal):
         return _refused(journal, decided)
     point, plan, _ = decided
@@ -121,49 +120,52 @@ def _attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
     return _done(journal, point, plan)
 
 
-def _files_attempt(journal: Journal, writer: Writer, wish: Wish) -> RunReport:
+def _files_attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     """Run one attempt to restore files from a snapshot that is mounted for it."""
-    shown = showing.look(journal.job, journal.tools, wish, writer)
+    shown = showing.find_snapshot_view(journal.job, journal.tools, restore_request, writer)
     if isinstance(shown, Refusal):
         return _refused(journal, shown)
-    with showing.showing(journal, writer, shown) as tools:
-        wanted = showing.as_point(journal, writer, shown, wish)
-        decided = _decide_for(journal.job, tools, wanted, wish)
+    with showing.mount_snapshot(journal, writer, shown) as tools:
+        wanted = showing.make_point(journal, writer, shown, restore_request)
+        decided = _decide_for(journal.job, tools, wanted, restore_request)
         if not isinstance(decided, Refusal):
-            point, plan = _with_comparison(decided, wanted, shown, wish)
+            point, plan = _with_comparison(decided, wanted, shown, restore_request)
             _do(journal, writer, point, plan)
     return _refused(journal, decided) if isinstance(decided, Refusal) else _done(journal, point, plan)
 
 
 def _with_comparison(
-    decided: tuple[Point, Plan, Location], wanted: Wanted, shown: Shown, wish: Wish
-) -> tuple[Point, Plan]:
+    decided: tuple[RestorePoint, Plan, Location],
+    wanted: RestoreRequest,
+    shown: SnapshotView,
+    restore_request: RestoreOptions,
+) -> tuple[RestorePoint, Plan]:
     """Return the plan with our own summary; a single file without a manifest entry is compared at its end."""
     point, plan, to = decided
-    compared = showing.compared(wanted, to)
-    plan = replace(plan, summary=showing.plan_files(shown, wish).summary)
+    compared = showing.comparison_steps(wanted, to)
+    plan = replace(plan, summary=showing.plan_files(shown, restore_request).summary)
     if not compared:
         return point, plan
     stages = (*plan.stages, *((step,) for step in compared))
     return replace(point, manifest=point.tree), replace(plan, stages=stages, warnings=())
 
 
-def _refused(journal: Journal, refusal: Refusal) -> RunReport:
+def _refused(journal: RunRecorder, refusal: Refusal) -> RunReport:
     journal.decided(refusal)
-    return journal.ended(Outcome.REFUSED, refusal.why, cure=refusal.cure, evidence=refusal.evidence)
+    return journal.ended(Outcome.REFUSED, refusal.why, hint=refusal.hint, evidence=refusal.evidence)
 
 
-def _do(journal: Journal, writer: Writer, point: Point, plan: Plan) -> None:
+def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -> None:
     job, tools = journal.job, journal.tools
     journal.decided(plan)
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    with held(job, tools.state, point.name):
+    with lock_point(job, tools.state, point.name):
         for stage in plan.stages:
-            Hands(journal, writer, notes).do(stage)
+            StepExecutor(journal, writer, notes).do(stage)
 
 
-def _done(journal: Journal, point: Point, plan: Plan) -> RunReport:
+def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
     return journal.ended(
         Outcome.DONE,
         f"{plan.summary}: done and proved, {show_size(journal.moved)} moved"
@@ -172,46 +174,57 @@ def _done(journal: Journal, point: Point, plan: Plan) -> RunReport:
     )
 
 
-def _decide(job: Job, tools: Tools, wish: Wish, writer: Writer) -> tuple[Point, Plan, Location] | Refusal:
-    point = choose_point(tools.engine.points(job, writer), point=wish.point, at=wish.at)
+def _decide(
+    job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer
+) -> tuple[RestorePoint, Plan, Location] | Refusal:
+    point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
         return point
-    if point.tree.host is not None and wish.to.host is not None:
+    if point.tree.host is not None and restore_request.to.host is not None:
         return Refusal(
             why="the point lies on a host, and so does the destination: nothing is carried between two hosts",
-            evidence=(str(point.tree), str(wish.to)),
-            cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
+            evidence=(str(point.tree), str(restore_request.to)),
+            hint=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    return _decide_for(job, tools, Wanted(point=point, path=wish.path, to=wish.to), wish)
+    return _decide_for(
+        job, tools, RestoreRequest(point=point, path=restore_request.path, to=restore_request.to), restore_request
+    )
 
 
-def _decide_for(job: Job, tools: Tools, wanted: Wanted, wish: Wish) -> tuple[Point, Plan, Location] | Refusal:
+def _decide_for(
+    job: Job, tools: RunContext, wanted: RestoreRequest, restore_request: RestoreOptions
+) -> tuple[RestorePoint, Plan, Location] | Refusal:
     """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
     point = wanted.point
-    seen = _without_stays(tools.engine.survey_restore(job, wanted, tools.writer(())), wish.stays)
+    seen = _without_excluded(tools.engine.survey_restore(job, wanted, tools.writer(())), restore_request.stays)
     if seen.wanted == "absent":
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",
             evidence=(),
-            cure=f"look below {point.tree}, or choose another --point",
+            hint=f"look below {point.tree}, or choose another --point",
         )
     beginning = decide_destination(
-        _found(seen), job=job.name, point=point.name, destination=seen.to.path, aside=wish.aside, now=tools.clock()
+        _destination_state(seen),
+        job=job.name,
+        point=point.name,
+        destination=seen.to.path,
+        aside=restore_request.aside,
+        now=tools.clock(),
     )
     match beginning:
         case Refusal():
             return beginning
         case MoveAside():
             return point, tools.engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
-        case Fresh() | Resume():
-            filling = seen.filling if isinstance(beginning, Resume) else ()
+        case StartFresh() | ResumeRestore():
+            filling = seen.filling if isinstance(beginning, ResumeRestore) else ()
             if refusal := refuse_mounts(seen.mounts, filling, destination=seen.to.path):
                 return refusal
             return point, tools.engine.plan_restore(job, wanted, seen, aside=None), seen.to
     assert_never(beginning)
 
 
-def _without_stays(seen: DestinationSeen, stays: tuple[str, ...]) -> DestinationSeen:
+def _without_excluded(seen: DestinationSurvey, stays: tuple[str, ...]) -> DestinationSurvey:
     """Return the same survey, as if the point had no data for mounts that stay unchanged."""
     if not stays:
         return seen
@@ -221,12 +234,12 @@ def _without_stays(seen: DestinationSeen, stays: tuple[str, ...]) -> Destination
     return replace(seen, mounts=tuple(mounts))
 
 
-def _found(seen: DestinationSeen) -> Found:
+def _destination_state(seen: DestinationSurvey) -> DestinationState:
     """Convert the survey to the planner's type. An empty folder counts as absent; our marker shows an unfinished restore."""
     if seen.kind == "absent":
-        return Absent()
+        return DestinationAbsent()
     if seen.kind != "folder":
-        return NotDirectory(kind="a file")
+        return DestinationNotDirectory(kind="a file")
     if seen.unfinished:
-        return Unfinished(job=seen.unfinished[0], point=seen.unfinished[1])
-    return Holds(entries=seen.entries, examples=seen.examples) if seen.entries else Absent()
+        return DestinationUnfinished(job=seen.unfinished[0], point=seen.unfinished[1])
+    return DestinationOccupied(entries=seen.entries, examples=seen.examples) if seen.entries else DestinationAbsent()

@@ -4,61 +4,63 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from orchestrator.domain.dataset_restore import Shown
+from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Effect, Plan, Recording, Refusal, Step, alone
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Engine, Wanted
+from orchestrator.domain.plan import Effect, ManifestRecording, Plan, Refusal, Step, single_command
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import Engine, RestoreRequest
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import Tools
-from orchestrator.runner.contract_restore import Returner
-from orchestrator.runner.restore.request import Wish
-from orchestrator.runner.run_recorder import Journal
-from orchestrator.runner.steps import Hands
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.contract_restore import DatasetRestorer
+from orchestrator.runner.restore.request import RestoreOptions
+from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.steps import StepExecutor
 
 
-def look(job: Job, tools: Tools, wish: Wish, writer: Writer) -> Shown | Refusal:
+def find_snapshot_view(
+    job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer
+) -> SnapshotView | Refusal:
     """Return the snapshot that holds the requested files."""
     engine = tools.engine
-    point = choose_point(engine.points(job, writer), point=wish.point, at=wish.at)
-    if isinstance(point, Refusal) or not isinstance(engine, Returner):
+    point = choose_point(engine.points(job, writer), point=restore_request.point, at=restore_request.at)
+    if isinstance(point, Refusal) or not isinstance(engine, DatasetRestorer):
         return point if isinstance(point, Refusal) else _no_files(engine)
-    if point.tree.host is not None and wish.to.host is not None:
+    if point.tree.host is not None and restore_request.to.host is not None:
         return Refusal(
             why="the copy lies on a host, and so does the destination: nothing is carried between two hosts",
-            evidence=(str(point.tree), str(wish.to)),
-            cure=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
+            evidence=(str(point.tree), str(restore_request.to)),
+            hint=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    return engine.survey_files(job, wish.path, point, writer)
+    return engine.survey_files(job, restore_request.path, point, writer)
 
 
 def _no_files(engine: Engine) -> Refusal:
-    return Refusal(why=f"the engine {engine.name} holds no files", evidence=(), cure="tell a dataset in --to")
+    return Refusal(why=f"the engine {engine.name} holds no files", evidence=(), hint="tell a dataset in --to")
 
 
-def files_of(tools: Tools) -> Engine:
+def file_engine(tools: RunContext) -> Engine:
     """Return the engine that copies files. Raises: TypeError when compose gave none, a mistake of our own."""
     if tools.files is None:
         raise TypeError("nobody carries files here")
     return tools.files()
 
 
-def plan_files(shown: Shown, wish: Wish) -> Plan:
+def plan_files(shown: SnapshotView, restore_request: RestoreOptions) -> Plan:
     """Return the plan as far as it is known without mounting: the rest depends on the snapshot's contents."""
-    what = f"{show_name(wish.path)} of {shown.point.tree}" if wish.path else str(shown.point.tree)
+    what = f"{show_name(restore_request.path)} of {shown.point.tree}" if restore_request.path else str(shown.point.tree)
     return Plan(
-        summary=f"bring {what} back to {wish.to}: mount it read-only, copy with rsync, compare digests, unmount",
+        summary=f"bring {what} back to {restore_request.to}: mount it read-only, copy with rsync, compare digests, unmount",
         stages=((shown.show,), (shown.hide,)),
         warnings=_warnings(shown),
     )
 
 
-def _warnings(shown: Shown) -> tuple[str, ...]:
+def _warnings(shown: SnapshotView) -> tuple[str, ...]:
     if not shown.left_out:
         return ()
     names = ", ".join(shown.left_out[:5]) + (" …" if len(shown.left_out) > 5 else "")
@@ -66,7 +68,7 @@ def _warnings(shown: Shown) -> tuple[str, ...]:
 
 
 @contextmanager
-def showing(journal: Journal, writer: Writer, shown: Shown) -> Iterator[Tools]:
+def mount_snapshot(journal: RunRecorder, writer: Writer, shown: SnapshotView) -> Iterator[RunContext]:
     """Mount the snapshot, and unmount it in every case; meanwhile the journal's engine is the one for files."""
     tools, job = journal.tools, journal.job
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
@@ -75,49 +77,53 @@ def showing(journal: Journal, writer: Writer, shown: Shown) -> Iterator[Tools]:
         journal.warn(warning)
     explain = tools.engine.explain
     try:
-        Hands(journal, writer, notes, explain=explain).do((shown.show,))
-        engine = files_of(tools)
+        StepExecutor(journal, writer, notes, explain=explain).do((shown.show,))
+        engine = file_engine(tools)
         journal.tools = replace(tools, engine=engine)
         journal.job = replace(job, engine=engine.name, options=engine.options())
         yield journal.tools
     finally:
         journal.tools, journal.job = tools, job
         try:
-            Hands(journal, writer, notes, explain=explain).do((shown.hide,))
+            StepExecutor(journal, writer, notes, explain=explain).do((shown.hide,))
         except OrchestratorError as error:
             journal.warn(f"{shown.tree} stays mounted: {error.why}")
 
 
-def as_point(journal: Journal, writer: Writer, shown: Shown, wish: Wish) -> Wanted:
+def make_point(
+    journal: RunRecorder, writer: Writer, shown: SnapshotView, restore_request: RestoreOptions
+) -> RestoreRequest:
     """Return the request as a point with a new manifest. A single file has none: it is compared by itself."""
     tools, name = journal.tools, shown.point.name
-    point = Point(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
-    wanted = Wanted(point=point, path=shown.rest, to=wish.to)
+    point = RestorePoint(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
+    wanted = RestoreRequest(point=point, path=shown.rest, to=restore_request.to)
     if tools.engine.survey_restore(journal.job, wanted, writer).wanted != "folder":
         return wanted
     notes = f"{tools.state}/notes/restore-{journal.job.name}-{journal.run}"
     tree = shown.tree / os.fsdecode(shown.rest) if shown.rest else shown.tree
     manifest = Location(path=f"{notes}/shown.manifest.gz")
-    recording = Recording(
+    recording = ManifestRecording(
         tree=tree, manifest=manifest, point=name, moved=notes, linked=None, digest=journal.job.verify.digest
     )
     step = Step(
         does=f"read {tree}", why="what comes back is compared with it", lane="main", work=recording, expected=None
     )
-    Hands(journal, writer, notes).do((step,))
-    return replace(wanted, point=replace(point, name=_called(shown, wish), tree=tree, manifest=manifest), path=b"")
+    StepExecutor(journal, writer, notes).do((step,))
+    return replace(
+        wanted, point=replace(point, name=_called(shown, restore_request), tree=tree, manifest=manifest), path=b""
+    )
 
 
-def _called(shown: Shown, wish: Wish) -> str:
+def _called(shown: SnapshotView, restore_request: RestoreOptions) -> str:
     """Return a name with the part in it, so that only the same request resumes an interrupted restore."""
-    part = show_name(wish.path).replace("/", "%")
+    part = show_name(restore_request.path).replace("/", "%")
     return f"{shown.point.name}%{part}" if part else shown.point.name
 
 
-def compared(wanted: Wanted, to: Location) -> tuple[Step, ...]:
+def comparison_steps(wanted: RestoreRequest, to: Location) -> tuple[Step, ...]:
     """Return the step that compares a single file with its restored copy; none with a manifest or a host."""
     if wanted.point.manifest is not None or wanted.point.tree.host or to.host:
         return ()
     source = wanted.point.tree / os.fsdecode(wanted.path)
-    work = alone("cmp", "--", source.path, to.path, effect=Effect.READS)
+    work = single_command("cmp", "--", source.path, to.path, effect=Effect.READS)
     return (Step(does=f"compare {to} with {source}", why="byte by byte", lane="main", work=work, expected=None),)

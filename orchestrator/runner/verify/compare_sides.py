@@ -10,16 +10,16 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Pipeline, Refusal, Step
-from orchestrator.domain.point import Finding, Reading, Verdict
+from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract import Asked, Comparer, Comparison, Pair
+from orchestrator.engines.contract import ComparisonPlan, CopyComparer, RunRequest, SnapshotPair
 from orchestrator.process.executor import Writer
-from orchestrator.runner.run_recorder import Journal
-from orchestrator.runner.steps import Hands
-from orchestrator.runner.verify.read_files import WHOLE, tell_counts, tell_first
+from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.steps import StepExecutor
+from orchestrator.runner.verify.read_files import WHOLE, describe_counts, describe_first_findings
 from orchestrator.verify.build import sorted_records
-from orchestrator.verify.compare_sides import Side, compare_sides
+from orchestrator.verify.compare_sides import SortedListing, compare_sides
 from orchestrator.verify.entry import split_records
 
 LOOK = "look"  # the scope of a reading that read no contents
@@ -28,91 +28,93 @@ _PIECE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparisonResult:
     """A finished comparison. `source`: what could not be read there; None: contents were not compared.
 
     `of_point`: the reading as far as the point itself is concerned. `heals`: what heals it, as lines.
     """
 
-    comparison: Comparison
-    reading: Reading
-    of_point: Reading
-    source: Reading | None
+    comparison: ComparisonPlan
+    reading: VerificationResult
+    of_point: VerificationResult
+    source: VerificationResult | None
     heals: tuple[str, ...] = ()
 
 
 @runtime_checkable
-class Healer(Protocol):
+class RepairPlanner(Protocol):
     """An engine that can repair one side with good data of the other."""
 
     def heal(
-        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+        self, job: Job, seen: Any, request: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
         """Return lines with the exact commands. `copy`, `source`: the findings on each side."""
         ...
 
 
-def heals(journal: Journal, seen: Any, asked: Asked, compared: Compared) -> tuple[str, ...]:
+def repair_commands(
+    journal: RunRecorder, seen: Any, request: RunRequest, compared: ComparisonResult
+) -> tuple[str, ...]:
     """Return the commands that repair the damage that was found."""
     source = compared.source.findings if compared.source else ()
     engine = journal.tools.engine
-    if not isinstance(engine, Healer) or (compared.reading.sound and not source):
+    if not isinstance(engine, RepairPlanner) or (compared.reading.sound and not source):
         return ()
-    return engine.heal(journal.job, seen, asked, compared.reading.findings, source)
+    return engine.heal(journal.job, seen, request, compared.reading.findings, source)
 
 
 def compare_copy(
-    journal: Journal, writer: Writer, engine: Comparer, notes: str, *, point: str | None, content: bool
-) -> Compared | Refusal:
+    journal: RunRecorder, writer: Writer, engine: CopyComparer, notes: str, *, point: str | None, content: bool
+) -> ComparisonResult | Refusal:
     """Survey both sides, compare them, and record the verdict. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     began = tools.monotonic()
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    asked = Asked(now=journal.now, notes=notes)
-    seen = engine.survey_both(job, asked, writer, content=content)
-    comparison = engine.plan_comparison(job, seen, asked, point=point, content=content)
+    request = RunRequest(now=journal.now, notes=notes)
+    seen = engine.survey_both(job, request, writer, content=content)
+    comparison = engine.plan_comparison(job, seen, request, point=point, content=content)
     if isinstance(comparison, Refusal):
         return comparison
-    compared = compare(comparison, journal, writer, notes)
+    compared = run_comparison(comparison, journal, writer, notes)
     if comparison.point is not None:
         # All that can be read counts as whole; where nothing can, it was only a look.
         scope = WHOLE if comparison.stages else LOOK
         told = replace(compared.of_point, took_s=tools.monotonic() - began)
         tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
     compared = replace(compared, source=compared.source if content else None)
-    return replace(compared, heals=heals(journal, seen, asked, compared))
+    return replace(compared, heals=repair_commands(journal, seen, request, compared))
 
 
-def compare(comparison: Comparison, journal: Journal, writer: Writer, notes: str) -> Compared:
+def run_comparison(comparison: ComparisonPlan, journal: RunRecorder, writer: Writer, notes: str) -> ComparisonResult:
     """Carry out a comparison; record no verdict. Raises: OrchestratorError."""
     began = journal.tools.monotonic()
     for warning in comparison.warnings:
         journal.warn(warning)
-    tally = _Tally(comparison)
-    hands = Hands(journal, writer, notes)
+    tally = _ComparisonTally(comparison)
+    executor = StepExecutor(journal, writer, notes)
     for stage in comparison.stages:
-        _read(stage, hands, tally)
+        _read(stage, executor, tally)
     took = journal.tools.monotonic() - began
-    return Compared(
+    return ComparisonResult(
         comparison=comparison, reading=tally.reading(took), of_point=tally.of_point(took),
         source=tally.unreadable(took),
     )  # fmt: skip
 
 
-def _read(stage: tuple[Pair, ...], hands: Hands, tally: "_Tally") -> None:
+def _read(stage: tuple[SnapshotPair, ...], executor: StepExecutor, tally: "_ComparisonTally") -> None:
     """List a stage's snapshots on both sides, and compare them."""
     steps = [step for pair in stage for step in (pair.source, pair.target)]
-    files = [kept_by(step) for step in steps]
+    files = [output_file(step) for step in steps]
     _remove(files)
     try:
-        hands.do(steps)
+        executor.do(steps)
         for pair in stage:
-            tally.compare(pair, hands.notes)
+            tally.compare(pair, executor.notes)
     finally:
         _remove(files)
 
 
-def kept_by(step: Step) -> str:
+def output_file(step: Step) -> str:
     """Return the local file that collects a step's output."""
     if not isinstance(step.work, Pipeline) or step.work.keeps is None:
         raise TypeError(f"a listing that is kept nowhere: {step.does}")
@@ -125,10 +127,10 @@ def _remove(files: list[str]) -> None:
             os.unlink(file)
 
 
-class _Tally:
+class _ComparisonTally:
     """The findings of a comparison, pair by pair: all are counted, the first ones are kept."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: ComparisonPlan) -> None:
         self._entries, self._files, self._bytes = comparison.checked, 0, 0
         self._point = (comparison.point or "").encode()
         self._copy, self._source, self._of_point = _Findings(), _Findings(), _Findings()
@@ -141,9 +143,9 @@ class _Tally:
         if at and rest.partition(b"/")[0] == self._point:
             self._of_point.add(finding)
 
-    def compare(self, pair: Pair, folder: str) -> None:
+    def compare(self, pair: SnapshotPair, folder: str) -> None:
         """Compare the two listings of a pair. Raises: ProofFailed when a listing is incomplete."""
-        source, target = (Side(_sorted(kept_by(step), folder)) for step in (pair.source, pair.target))
+        source, target = (SortedListing(_sorted(output_file(step), folder)) for step in (pair.source, pair.target))
         try:
             for finding, at_source in compare_sides(source, target):
                 path = pair.name + (b"/" + finding.path if finding.path else b"")
@@ -154,15 +156,15 @@ class _Tally:
         self._files += target.files
         self._bytes += target.bytes
 
-    def reading(self, took_s: float) -> Reading:
+    def reading(self, took_s: float) -> VerificationResult:
         """Return the verdict on the copy."""
         return self._copy.reading(took_s, self._entries, self._files, self._bytes)
 
-    def of_point(self, took_s: float) -> Reading:
+    def of_point(self, took_s: float) -> VerificationResult:
         """Return the verdict on the point itself: data written after it do not harm it."""
         return self._of_point.reading(took_s, self._entries, self._files, self._bytes)
 
-    def unreadable(self, took_s: float) -> Reading:
+    def unreadable(self, took_s: float) -> VerificationResult:
         """Return the entries that could not be read on the source."""
         return self._source.reading(took_s, self._entries, self._files, self._bytes)
 
@@ -177,9 +179,9 @@ class _Findings:
         if len(self._first) < _FEW:
             self._first.append(finding)
 
-    def reading(self, took_s: float, entries: int, files: int, size: int) -> Reading:
+    def reading(self, took_s: float, entries: int, files: int, size: int) -> VerificationResult:
         counts = tuple((verdict, self._counts[verdict]) for verdict in Verdict if self._counts[verdict])
-        return Reading(
+        return VerificationResult(
             entries=entries,
             files_read=files,
             bytes_read=size,
@@ -194,14 +196,14 @@ def _sorted(file: str, folder: str) -> Iterator[bytes]:
         yield from sorted_records(split_records(iter(lambda: kept.read(_PIECE), b"")), folder=folder)
 
 
-def require_same(compared: Compared, journal: Journal) -> None:
+def require_same(compared: ComparisonResult, journal: RunRecorder) -> None:
     """Check that the comparison found no difference. Raises: ProofFailed, with the first findings."""
     if not compared.reading.sound:
-        told = f"{tell_counts(compared.reading)}: {tell_first(compared.reading)}"
-        raise ProofFailed(f"the copy is not as the source: {told}", cure=_cure(journal.job, compared))
+        told = f"{describe_counts(compared.reading)}: {describe_first_findings(compared.reading)}"
+        raise ProofFailed(f"the copy is not as the source: {told}", hint=_hint(journal.job, compared))
 
 
-def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
+def comparison_report(journal: RunRecorder, compared: ComparisonResult, *, content: bool) -> RunReport:
     """Return the report of a verification."""
     reading, source = compared.reading, compared.source
     unreadable = source.findings if source else ()
@@ -216,13 +218,13 @@ def judged(journal: Journal, compared: Compared, *, content: bool) -> RunReport:
     evidence = (*evidence, *(f"to heal {line}" for line in compared.heals))
     if reading.sound:
         why = f"{show_count(len(unreadable), 'entry', 'entries')} cannot be read on the source; the copy can"
-        cure = f"`zpool status -v` on the source; good contents are in the copy: {journal.job.target.location}"
-        return journal.ended(Outcome.FAILED, why, cure=cure, evidence=evidence)
-    why = f"the copy is not as the source: {tell_counts(reading)}"
-    return journal.ended(Outcome.FAILED, why, cure=_cure(journal.job, compared), evidence=evidence)
+        hint = f"`zpool status -v` on the source; good contents are in the copy: {journal.job.target.location}"
+        return journal.ended(Outcome.FAILED, why, hint=hint, evidence=evidence)
+    why = f"the copy is not as the source: {describe_counts(reading)}"
+    return journal.ended(Outcome.FAILED, why, hint=_hint(journal.job, compared), evidence=evidence)
 
 
-def _good(compared: Compared, *, content: bool) -> str:
+def _good(compared: ComparisonResult, *, content: bool) -> str:
     comparison, reading = compared.comparison, compared.reading
     held = f"{show_count(comparison.checked, 'snapshot')} of {show_count(comparison.datasets, 'dataset')}"
     where = f"point {comparison.point}: " if comparison.point else ""
@@ -237,7 +239,7 @@ def _good(compared: Compared, *, content: bool) -> str:
     return f"{told}, and the same contents: {read}{left}"
 
 
-def _cure(job: Job, compared: Compared) -> str:
+def _hint(job: Job, compared: ComparisonResult) -> str:
     """Return the hint for the gravest finding.
 
     Why not a run with --aside: that sends anew what does not fit, and a damaged copy fits by its guids.

@@ -14,33 +14,39 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Rereading
-from orchestrator.domain.point import Finding, Point, Reading, Verdict
-from orchestrator.domain.readable_stream import Sendable
-from orchestrator.domain.run import Kind, Outcome, RunReport
+from orchestrator.domain.plan import TreeVerification
+from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.domain.readable_stream import ReadableDataset
+from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size
-from orchestrator.planners.read_order import Unit, next_to_read, oldest
+from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.context import Tools
+from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
-from orchestrator.runner.disk.visit import Reread
-from orchestrator.runner.locks import reading as held
-from orchestrator.runner.run_recorder import Journal, begin, evidence_of, fetched, run
-from orchestrator.runner.verify.read_files import WHOLE, read_again, read_part, tell_counts, tell_first
-from orchestrator.verify.entry import Entry
+from orchestrator.runner.disk.visit import BudgetReadResult
+from orchestrator.runner.locks import lock_point
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
+from orchestrator.runner.verify.read_files import (
+    WHOLE,
+    describe_counts,
+    describe_first_findings,
+    read_part,
+    verify_tree,
+)
+from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
 
 
 @runtime_checkable
-class Sender(Protocol):
+class StreamReader(Protocol):
     """An engine whose copies have no manifest, and are read by sending them."""
 
-    def sendable(self, job: Job, reader: Reader) -> tuple[Sendable, ...]:
+    def sendable(self, job: Job, reader: Reader) -> tuple[ReadableDataset, ...]:
         """Return the datasets of a copy. Raises: OrchestratorError."""
         ...
 
 
-class _Tally:
+class _ReadBudget:
     """The progress of a reading: what was read, and the remaining budget."""
 
     def __init__(self, budget: int) -> None:
@@ -53,38 +59,38 @@ class _Tally:
         return self.budget - self.read
 
 
-def reread_job(job: Job, tools: Tools, *, budget: Bytes) -> Reread:
+def read_within_budget(job: Job, tools: RunContext, *, budget: Bytes) -> BudgetReadResult:
     """Read again the points or datasets of the job at its place, those with the oldest reading first."""
-    journal = begin(job, tools, f"read {show_size(budget)} of the copies again", Kind.VERIFY)
+    journal = begin_run(job, tools, f"read {show_size(budget)} of the copies again", RunType.VERIFY)
     journal.attempt_begun()
-    tally = _Tally(budget)
-    return Reread(report=_reread(journal, tally), read=tally.read)
+    tally = _ReadBudget(budget)
+    return BudgetReadResult(report=_reread(journal, tally), read=tally.read)
 
 
-def _reread(journal: Journal, tally: _Tally) -> RunReport:
+def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
     tools = journal.tools
     try:
         writer = tools.writer(())
-        if isinstance(tools.engine, Sender):
+        if isinstance(tools.engine, StreamReader):
             return _ended(journal, tally, _send(journal, writer, tools.engine, tally), "dataset")
         return _ended(journal, tally, _points(journal, writer, tally), "point")
     except NotNow as error:
-        return journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        return journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
         why = tools.stop.reason or error.why
-        return journal.ended(Outcome.INTERRUPTED, why, cure="it goes on with the next visit")
+        return journal.ended(Outcome.INTERRUPTED, why, hint="it goes on with the next visit")
     except OrchestratorError as error:
         journal.attempt_ended(error)
-        return journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
+        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
 
 
-def _ended(journal: Journal, tally: _Tally, units: Sequence[Unit], what: str) -> RunReport:
+def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], what: str) -> RunReport:
     if tally.bad:
-        cure = f"`poolferry run {journal.job.name}` copies damaged files again; look at the disk's health (smartctl -a)"
-        return journal.ended(Outcome.FAILED, "; ".join(tally.bad), cure=cure, evidence=tally.evidence[:50])
+        hint = f"`poolferry run {journal.job.name}` copies damaged files again; look at the disk's health (smartctl -a)"
+        return journal.ended(Outcome.FAILED, "; ".join(tally.bad), hint=hint, evidence=tally.evidence[:50])
     if not units:
         return journal.ended(Outcome.NOTHING, "there is nothing to read again")
-    since = oldest(units)
+    since = oldest_read(units)
     age = show_duration((journal.now - since).total_seconds()) if since else ""
     reach = f"the oldest reading is {age} old" if since else "some of it was never read"
     whole = show_count(tally.whole, what)
@@ -96,7 +102,7 @@ def _ended(journal: Journal, tally: _Tally, units: Sequence[Unit], what: str) ->
 # -- points with manifests
 
 
-def _points(journal: Journal, writer: Writer, tally: _Tally) -> Sequence[Unit]:
+def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequence[ReadItem]:
     job, tools, since = journal.job, journal.tools, journal.now
     there = tools.engine.points(job, writer)
     tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in there}, since)
@@ -104,30 +110,32 @@ def _points(journal: Journal, writer: Writer, tally: _Tally) -> Sequence[Unit]:
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
     while tally.left > 0:
-        began = _Began.of(journal)
-        units = _units(journal, points)
-        unit = next_to_read(units, since)
+        began = _PartialRead.of(journal)
+        units = _read_items(journal, points)
+        unit = choose_next_read(units, since)
         name = began.point if began.point in points else unit.name if unit else None
         if name is None:
             break
-        with held(job, tools.state, name):
-            if not _read(points[name], began if began.point == name else _Began(), tally, journal, writer, notes):
+        with lock_point(job, tools.state, name):
+            if not _read(points[name], began if began.point == name else _PartialRead(), tally, journal, writer, notes):
                 break
-    return _units(journal, points)
+    return _read_items(journal, points)
 
 
-def _units(journal: Journal, points: Mapping[str, Point]) -> list[Unit]:
+def _read_items(journal: RunRecorder, points: Mapping[str, RestorePoint]) -> list[ReadItem]:
     job = journal.job
     known = {each.name: each for each in journal.tools.history.views.points(job.name) if each.place == job.target.name}
     units = []
     for name in points:
         own = known.get(name)
-        units.append(Unit(name=name, read_at=own.whole_at if own else None, suspect=bool(own and own.sound is False)))
+        units.append(
+            ReadItem(name=name, read_at=own.whole_at if own else None, suspect=bool(own and own.sound is False))
+        )
     return units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Began:
+class _PartialRead:
     """A point that was read in part: its last file, and the findings so far."""
 
     point: str = ""
@@ -139,20 +147,20 @@ class _Began:
     counts: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, journal: Journal) -> "_Began":
+    def of(cls, journal: RunRecorder) -> "_PartialRead":
         text = journal.tools.history.memory(journal.job.name).get(_key(journal.job), "")
         told = json.loads(text) if text else {}
         return cls(**{**told, "counts": tuple(map(tuple, told.get("counts", ())))})
 
-    def keep(self, journal: Journal) -> None:
+    def keep(self, journal: RunRecorder) -> None:
         told = {
             name: getattr(self, name) for name in ("point", "after", "entries", "files", "bytes", "took_s", "counts")
         }
         journal.tools.history.remember(journal.job.name, _key(journal.job), json.dumps(told if self.point else {}))
 
-    def and_then(self, point: str, last: Entry, reading: Reading) -> "_Began":
+    def and_then(self, point: str, last: ManifestEntry, reading: VerificationResult) -> "_PartialRead":
         counts = Counter(dict(self.counts)) + Counter({verdict.value: number for verdict, number in reading.counts})
-        return _Began(
+        return _PartialRead(
             point=point, after=last.path.hex(), entries=self.entries + reading.entries, files=self.files + reading.files_read,
             bytes=self.bytes + reading.bytes_read, took_s=self.took_s + reading.took_s, counts=tuple(sorted(counts.items())),
         )  # fmt: skip
@@ -162,10 +170,12 @@ def _key(job: Job) -> str:
     return READING + job.target.name
 
 
-def _read(point: Point, began: _Began, tally: _Tally, journal: Journal, writer: Writer, notes: str) -> bool:
+def _read(
+    point: RestorePoint, began: _PartialRead, tally: _ReadBudget, journal: RunRecorder, writer: Writer, notes: str
+) -> bool:
     """Read as much of a point as the budget allows; return False when it is used up."""
-    work = Rereading(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
-    manifest = fetched(_manifest(point), journal, writer, notes)
+    work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
+    manifest = fetch_file(_manifest(point), journal, writer, notes)
     header, entries = read_manifest(manifest)
     after = bytes.fromhex(began.after) if began.point else None
     part, whole = _part(entries, after, tally.left, any_size=not tally.read)
@@ -173,34 +183,36 @@ def _read(point: Point, began: _Began, tally: _Tally, journal: Journal, writer: 
         return False
     if (whole or point.damaged) and not began.point:  # only a reading of all of it takes a note of damage away
         whole = True
-        reading = read_again(work, journal, writer, notes)
+        reading = verify_tree(work, journal, writer, notes)
     else:
         write_manifest(f"{notes}/part.gz", header, part)
         reading = read_part(work, f"{notes}/part.gz", journal, writer, notes)
         began = began.and_then(point.name, part[-1], reading) if part else began
     tally.read += max(reading.bytes_read, 1)
     if not reading.sound:
-        tally.bad.append(f"point {point.name} is not as its manifest promises: {tell_counts(reading)}")
-        tally.evidence.append(tell_first(reading))
+        tally.bad.append(f"point {point.name} is not as its manifest promises: {describe_counts(reading)}")
+        tally.evidence.append(describe_first_findings(reading))
     if not whole:
         began.keep(journal)
         return True
     tally.whole += 1
     if began.point:
         _whole(point, began, reading.findings, journal)
-        _Began().keep(journal)
+        _PartialRead().keep(journal)
     return True
 
 
-def _manifest(point: Point) -> Location:
+def _manifest(point: RestorePoint) -> Location:
     if point.manifest is None:
         raise ValueError(point.name)
     return point.manifest
 
 
-def _part(entries: Iterator[Entry], after: bytes | None, allowed: int, *, any_size: bool) -> tuple[list[Entry], bool]:
+def _part(
+    entries: Iterator[ManifestEntry], after: bytes | None, allowed: int, *, any_size: bool
+) -> tuple[list[ManifestEntry], bool]:
     """Return the next entries in the budget, and whether they are the last. `any_size`: at least one, of any size."""
-    part, size, passed = list[Entry](), 0, after is None
+    part, size, passed = list[ManifestEntry](), 0, after is None
     for entry in entries:
         if passed:
             if size + entry.size > allowed and not (any_size and not size):
@@ -212,10 +224,10 @@ def _part(entries: Iterator[Entry], after: bytes | None, allowed: int, *, any_si
     return part, True
 
 
-def _whole(point: Point, began: _Began, findings: tuple[Finding, ...], journal: Journal) -> None:
+def _whole(point: RestorePoint, began: _PartialRead, findings: tuple[Finding, ...], journal: RunRecorder) -> None:
     """Record the verdict on the whole point, after its last part was read."""
     counts = tuple((Verdict(name), number) for name, number in began.counts)
-    reading = Reading(
+    reading = VerificationResult(
         entries=began.entries, files_read=began.files, bytes_read=began.bytes, took_s=began.took_s, counts=counts,
         findings=findings,
     )  # fmt: skip
@@ -226,15 +238,15 @@ def _whole(point: Point, began: _Began, findings: tuple[Finding, ...], journal: 
 # -- datasets
 
 
-def _send(journal: Journal, writer: Writer, engine: Sender, tally: _Tally) -> Sequence[Unit]:
+def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _ReadBudget) -> Sequence[ReadItem]:
     since = journal.now
     found = {each.name: each for each in engine.sendable(journal.job, writer)}
     read = _sent(journal, found)
-    while tally.left > 0 and (unit := next_to_read(read.values(), since)) is not None:
+    while tally.left > 0 and (unit := choose_next_read(read.values(), since)) is not None:
         if tally.read and found[unit.name].size > tally.left:
             break
         for pipeline in found[unit.name].reads:
-            run(pipeline, journal, writer)
+            run_small(pipeline, journal, writer)
         now = journal.now
         journal.tools.history.remember(journal.job.name, f"{_key(journal.job)} {unit.name}", now.isoformat())
         read[unit.name] = replace(unit, read_at=now)
@@ -243,7 +255,7 @@ def _send(journal: Journal, writer: Writer, engine: Sender, tally: _Tally) -> Se
     return tuple(read.values())
 
 
-def _sent(journal: Journal, found: Mapping[str, Sendable]) -> dict[str, Unit]:
+def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:
     memory = journal.tools.history.memory(journal.job.name)
     told = {name: memory.get(f"{_key(journal.job)} {name}") for name in found}
-    return {name: Unit(name=name, read_at=datetime.fromisoformat(at) if at else None) for name, at in told.items()}
+    return {name: ReadItem(name=name, read_at=datetime.fromisoformat(at) if at else None) for name, at in told.items()}

@@ -8,44 +8,46 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from orchestrator.domain.errors import ProofFailed
-from orchestrator.domain.events import Moved
+from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.mounts import leads_to
+from orchestrator.domain.mounts import leads_to_mount
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline, Rereading
-from orchestrator.domain.point import Finding, Point, Reading, Verdict
-from orchestrator.process.executor import Broken, Writer
+from orchestrator.domain.plan import Pipeline, TreeVerification
+from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
-from orchestrator.runner.run_recorder import Journal, fetched, run
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.build import sorted_moves, sorted_records
-from orchestrator.verify.compare import compare, extras
-from orchestrator.verify.entry import EXACT, Entry, Tolerance, listing_command, parse_listing
+from orchestrator.verify.compare import compare, find_extras
+from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing
 from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
-from orchestrator.verify.results import Collector
+from orchestrator.verify.results import ResultCollector
 
 WHOLE, PART = "whole", "part"
 _FEW = 100_000  # findings that are held; more are only counted
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
-def read_again(work: Rereading, journal: Journal, writer: Writer, notes: str) -> Reading:
+def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
         raise ProofFailed(
             f"point {work.point.name} has no manifest, so nothing can be proved of it",
-            cure="the next run makes a point with one",
+            hint="the next run makes a point with one",
         )
     began = journal.tools.monotonic()
-    manifest = fetched(work.point.manifest, journal, writer, notes)
+    manifest = fetch_file(work.point.manifest, journal, writer, notes)
     reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
     if not work.restored:
         _note_verdict(work.point, reading, manifest, journal, writer, notes)
     return reading
 
 
-def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+def read_tree(
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> VerificationResult:
     """Read a tree on its own machine. One restored file is read in its folder, against a manifest of its own."""
     read = _here if work.tree.host is None else _there
     if work.left_out:
@@ -57,7 +59,7 @@ def read_tree(work: Rereading, manifest: str, journal: Journal, writer: Writer, 
     return read(work, manifest, journal, writer, notes)
 
 
-def _without(work: Rereading, manifest: str, notes: str) -> str:
+def _without(work: TreeVerification, manifest: str, notes: str) -> str:
     """Write a manifest without the entries at and below mounts; return its path."""
     front = work.prefix + b"/" if work.prefix else b""
     gone = tuple(front + path for path in work.left_out)
@@ -67,7 +69,9 @@ def _without(work: Rereading, manifest: str, notes: str) -> str:
     return f"{notes}/left.gz"
 
 
-def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> Reading:
+def read_part(
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> VerificationResult:
     """Read only the entries of a point that another manifest names; damage is recorded as after a whole reading."""
     began = journal.tools.monotonic()
     read = _here if work.tree.host is None else _there
@@ -78,7 +82,7 @@ def read_part(work: Rereading, manifest: str, journal: Journal, writer: Writer, 
     return reading
 
 
-def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
+def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerification, str]:
     """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
     header, entries = read_manifest(manifest)
@@ -86,13 +90,13 @@ def _alone(work: Rereading, manifest: str, notes: str) -> tuple[Rereading, str]:
     if not promised:
         raise ProofFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
-            cure="restore another point, or verify this one",
+            hint="restore another point, or verify this one",
         )
     write_manifest(f"{notes}/one.gz", header, promised)
     return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
 
 
-def require_sound(reading: Reading, work: Rereading, journal: Journal) -> None:
+def require_sound(reading: VerificationResult, work: TreeVerification, journal: RunRecorder) -> None:
     """Check that a reading found no damage. Raises: ProofFailed, with the first findings."""
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
@@ -101,22 +105,23 @@ def require_sound(reading: Reading, work: Rereading, journal: Journal) -> None:
         )
     if reading.sound:
         return
-    cure = (
+    hint = (
         "run the command again: it goes on and mends"
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
     raise ProofFailed(
-        f"{work.tree} is not as its manifest promises: {tell_counts(reading)}: {tell_first(reading)}", cure=cure
+        f"{work.tree} is not as its manifest promises: {describe_counts(reading)}: {describe_first_findings(reading)}",
+        hint=hint,
     )
 
 
-def tell_counts(reading: Reading) -> str:
+def describe_counts(reading: VerificationResult) -> str:
     """ "2 rotten, 1 missing"."""
     return ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
 
 
-def tell_first(reading: Reading, most: int = 5) -> str:
+def describe_first_findings(reading: VerificationResult, most: int = 5) -> str:
     """Return the first findings as one line."""
     return "; ".join(
         f"{show_name(found.path) or '.'} is {found.verdict.value} ({found.detail})" for found in reading.findings[:most]
@@ -124,46 +129,48 @@ def tell_first(reading: Reading, most: int = 5) -> str:
 
 
 def _here(
-    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
-) -> Reading:
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str, *, others: bool = False
+) -> VerificationResult:
     """Read the files with workers, bypassing the page cache, while a listing is checked for extra names.
 
     `others`: more may lie there.
     """
-    run(settle_pipeline(work.tree), journal, writer)
+    run_small(settle_pipeline(work.tree), journal, writer)
     pipelines = worker_pipelines(
         work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
     )
-    collector = Collector(work.workers, few=_FEW)
+    collector = ResultCollector(work.workers, few=_FEW)
 
     def tick() -> None:
-        journal.tools.tell(Moved(done=collector.bytes_read, expected=None))
+        journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
 
     with ThreadPoolExecutor(1) as pool:
-        unpromised = None if others else pool.submit(_unpromised, work, manifest, journal, writer, notes)
+        unpromised = None if others else pool.submit(_without_manifest, work, manifest, journal, writer, notes)
         run_workers(pipelines, collector, journal, writer, tick=tick)
         collector.add(unpromised.result() if unpromised else ())
     return collector.reading(took_s=0)
 
 
-def _unpromised(work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str) -> tuple[Finding, ...]:
+def _without_manifest(
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> tuple[Finding, ...]:
     with _listed(work, journal, writer, notes, names=True) as records:
         found = (record.removesuffix(b"//") for record in records)
-        return tuple(_of_tree(work, extras(read_names(manifest, prefix=work.prefix), found)))
+        return tuple(_of_tree(work, find_extras(read_names(manifest, prefix=work.prefix), found)))
 
 
-def _of_tree(work: Rereading, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _of_tree(work: TreeVerification, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings, without folders that exist only because of a mount in them."""
     for found in findings:
-        if found.verdict is not Verdict.EXTRA or not leads_to(found.path, work.left_out):
+        if found.verdict is not Verdict.EXTRA or not leads_to_mount(found.path, work.left_out):
             yield found
 
 
 def _there(
-    work: Rereading, manifest: str, journal: Journal, writer: Writer, notes: str, *, others: bool = False
-) -> Reading:
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str, *, others: bool = False
+) -> VerificationResult:
     """Read digests on the remote side; names and times are compared here."""
-    run(settle_pipeline(work.tree), journal, writer)
+    run_small(settle_pipeline(work.tree), journal, writer)
     promised = partial(read_manifest, manifest, prefix=work.prefix)
     algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
     digests: list[Iterator[tuple[bytes, str]]] = []
@@ -176,10 +183,10 @@ def _there(
                 digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
             )
         )
-    collector = Collector(0, few=_FEW)
+    collector = ResultCollector(0, few=_FEW)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
-        counted = _Counted(map(parse_listing, records))
+        counted = _EntryCounter(map(parse_listing, records))
         findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
@@ -187,14 +194,14 @@ def _there(
     )
 
 
-class _Counted:
+class _EntryCounter:
     """A counter of the entries that pass through it."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[ManifestEntry]) -> None:
         self._of = entries
         self.entries = self.files = self.bytes = 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ManifestEntry]:
         for entry in self._of:
             self.entries += 1
             if entry.kind == "f":
@@ -205,7 +212,7 @@ class _Counted:
 
 @contextlib.contextmanager
 def _listed(
-    work: Rereading, journal: Journal, writer: Writer, notes: str, *, names: bool = False
+    work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str, *, names: bool = False
 ) -> Iterator[Iterator[bytes]]:
     """Yield the sorted records of a listing of the tree."""
     apart = (*work.apart, *work.left_out)
@@ -213,16 +220,23 @@ def _listed(
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
             yield sorted_records(records, folder=notes)
-    except Broken as failure:
+    except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
 
 
-def _tolerance(work: Rereading) -> Tolerance:
+def _tolerance(work: TreeVerification) -> Tolerance:
     return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
 
 
 def _note_verdict(
-    point: Point, reading: Reading, manifest: str, journal: Journal, writer: Writer, notes: str, *, scope: str = WHOLE
+    point: RestorePoint,
+    reading: VerificationResult,
+    manifest: str,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    *,
+    scope: str = WHOLE,
 ) -> None:
     """Record the verdict in history; note damaged files beside every point that shares them, against new links."""
     job, tools = journal.job, journal.tools
@@ -239,20 +253,20 @@ def _note_verdict(
 
 
 def _shared(
-    damaged: list[bytes], manifest: str, newest: Location, journal: Journal, writer: Writer, notes: str
+    damaged: list[bytes], manifest: str, newest: Location, journal: RunRecorder, writer: Writer, notes: str
 ) -> list[bytes]:
     """Return the files of the newest point that are the damaged ones: the same inodes, by any name."""
     wanted = set(damaged)
     inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
-    other = fetched(newest, journal, writer, f"{notes}/newest")
+    other = fetch_file(newest, journal, writer, f"{notes}/newest")
     return [entry.path for entry in read_manifest(other)[1] if entry.kind == "f" and entry.inode in inodes]
 
 
-def _store_note(point: Point, damaged: list[bytes], journal: Journal, writer: Writer, notes: str) -> None:
+def _store_note(point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str) -> None:
     note = journal.tools.trees.damage_note(point)
     if note is None:
         return
     local = f"{notes}/damage-note"
     with open(local, "wb") as file:
         file.writelines(show_name(path).encode() + b"\n" for path in damaged)
-    run(journal.tools.trees.store(local, note), journal, writer)
+    run_small(journal.tools.trees.store(local, note), journal, writer)

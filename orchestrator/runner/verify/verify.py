@@ -6,96 +6,102 @@ import os
 from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import Refusal, Rereading
-from orchestrator.domain.point import Point, Reading, Verdict, Verified
-from orchestrator.domain.run import Kind, Outcome, RunReport
+from orchestrator.domain.plan import Refusal, TreeVerification
+from orchestrator.domain.point import RestorePoint, Verdict, VerificationResult, VerifyJobResult
+from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract import Comparer
+from orchestrator.engines.contract import CopyComparer
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
-from orchestrator.runner.after_run import reading_due
-from orchestrator.runner.context import Tools
-from orchestrator.runner.locks import reading as held
-from orchestrator.runner.run_recorder import Journal, begin, evidence_of, fetched
-from orchestrator.runner.verify.compare_sides import compare_copy, judged
-from orchestrator.runner.verify.read_files import DAMAGE, read_again, read_tree, tell_counts
+from orchestrator.runner.after_run import is_verification_due
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.locks import lock_point
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file
+from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
+from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
 
 
 def verify_job(
-    job: Job, tools: Tools, *, point: str | None = None, against_source: bool = False, content: bool = False
-) -> Verified:
+    job: Job, tools: RunContext, *, point: str | None = None, against_source: bool = False, content: bool = False
+) -> VerifyJobResult:
     """Read one point (the newest, if none is named) and report all differences from its manifest.
 
     `content`: where a look at both sides is the usual proof, contents are compared too.
     """
-    journal = begin(job, tools, "verify" + (f" point {point}" if point else ""), Kind.VERIFY)
+    journal = begin_run(job, tools, "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
     journal.attempt_begun()
     try:
-        if isinstance(tools.engine, Comparer):
+        if isinstance(tools.engine, CopyComparer):
             return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
         return _verify(journal, tools.writer(()), point, against_source)
     except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, cure=error.cure)
+        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
-        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, cure="verify again; it begins anew")
+        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="verify again; it begins anew")
     except OrchestratorError as error:
         journal.attempt_ended(error)
-        report = journal.ended(Outcome.FAILED, error.why, cure=error.cure, evidence=evidence_of(error))
-    return Verified(report=report, point=point, reading=None)
+        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+    return VerifyJobResult(report=report, point=point, reading=None)
 
 
-def _verify(journal: Journal, writer: Writer, name: str | None, against_source: bool) -> Verified:
+def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
     tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
-        return Verified(
-            report=journal.ended(Outcome.REFUSED, chosen.why, cure=chosen.cure, evidence=chosen.evidence),
+        return VerifyJobResult(
+            report=journal.ended(Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence),
             point=name,
             reading=None,
         )
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    with held(job, tools.state, chosen.name):
-        work = Rereading(point=chosen, tree=chosen.tree, apart=chosen.apart, workers=job.verify.workers)
+    with lock_point(job, tools.state, chosen.name):
+        work = TreeVerification(point=chosen, tree=chosen.tree, apart=chosen.apart, workers=job.verify.workers)
         journal.say(f"reading point {chosen.name} at {chosen.tree}")
-        reading = read_again(work, journal, writer, notes)
+        reading = verify_tree(work, journal, writer, notes)
         source = _read_source(chosen, journal, writer, notes) if against_source else None
-    return Verified(report=_judge(journal, chosen, reading, source), point=chosen.name, reading=reading, source=source)
+    return VerifyJobResult(
+        report=_judge(journal, chosen, reading, source), point=chosen.name, reading=reading, source=source
+    )
 
 
-def _compare(journal: Journal, writer: Writer, engine: Comparer, name: str | None, content: bool) -> Verified:
+def _compare(
+    journal: RunRecorder, writer: Writer, engine: CopyComparer, name: str | None, content: bool
+) -> VerifyJobResult:
     """Verify a copy without a manifest. When [verify] every is due, its contents are compared too."""
     job, tools = journal.job, journal.tools
     chosen = choose_point(tools.engine.points(job, writer), point=name, at=None) if name else None
     if not isinstance(chosen, Refusal):
-        content = content or reading_due(journal)
-        with held(job, tools.state, chosen.name) if chosen else contextlib.nullcontext():
+        content = content or is_verification_due(journal)
+        with lock_point(job, tools.state, chosen.name) if chosen else contextlib.nullcontext():
             compared = compare_copy(
                 journal, writer, engine, f"{tools.state}/notes/verify-{job.name}",
                 point=chosen.name if chosen else None, content=content,
             )  # fmt: skip
         if not isinstance(compared, Refusal):
-            report = judged(journal, compared, content=content)
+            report = comparison_report(journal, compared, content=content)
             point = compared.comparison.point
-            return Verified(report=report, point=point, reading=compared.reading, source=compared.source)
+            return VerifyJobResult(report=report, point=point, reading=compared.reading, source=compared.source)
         chosen = compared
-    report = journal.ended(Outcome.REFUSED, chosen.why, cure=chosen.cure, evidence=chosen.evidence)
-    return Verified(report=report, point=name, reading=None)
+    report = journal.ended(Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence)
+    return VerifyJobResult(report=report, point=name, reading=None)
 
 
-def _read_source(point: Point, journal: Journal, writer: Writer, notes: str) -> Reading:
+def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the source against the same manifest: new or edited files there are no fault, rotten ones are."""
     if point.manifest is None:
-        raise ProofFailed(f"point {point.name} has no manifest", cure="choose another point")
+        raise ProofFailed(f"point {point.name} has no manifest", hint="choose another point")
     journal.say(f"reading the source {journal.job.source}")
-    manifest = fetched(point.manifest, journal, writer, notes)
-    work = Rereading(point=point, tree=journal.job.source, workers=journal.job.verify.workers)
+    manifest = fetch_file(point.manifest, journal, writer, notes)
+    work = TreeVerification(point=point, tree=journal.job.source, workers=journal.job.verify.workers)
     return read_tree(work, manifest, journal, writer, notes)
 
 
-def _judge(journal: Journal, point: Point, reading: Reading, source: Reading | None) -> RunReport:
+def _judge(
+    journal: RunRecorder, point: RestorePoint, reading: VerificationResult, source: VerificationResult | None
+) -> RunReport:
     rotten = tuple(found for found in source.findings if found.verdict is Verdict.ROTTEN) if source else ()
     for found in rotten:
         journal.warn(
@@ -113,22 +119,22 @@ def _judge(journal: Journal, point: Point, reading: Reading, source: Reading | N
         for found in (*reading.findings, *rotten)[:50]
     )
     if reading.sound:
-        cure = f"bring the good copy back: poolferry restore run {journal.job.name} --point {point.name} --path {show_name(rotten[0].path)} --to …"
+        hint = f"bring the good copy back: poolferry restore run {journal.job.name} --point {point.name} --path {show_name(rotten[0].path)} --to …"
         return journal.ended(
             Outcome.FAILED,
             f"rotten at the source: {show_count(len(rotten), 'file')}; point {point.name} is sound",
-            cure=cure,
+            hint=hint,
             evidence=evidence,
         )
     damaged = any(found.verdict in DAMAGE for found in reading.findings)
-    cure = (
+    hint = (
         f"`poolferry run {journal.job.name}` copies damaged files again from the source; look at the disk's health (smartctl -a)"
         if damaged
         else "somebody changed the copy; its bytes are sound"
     )
     return journal.ended(
         Outcome.FAILED,
-        f"point {point.name} is not as its manifest promises: {tell_counts(reading)}",
-        cure=cure,
+        f"point {point.name} is not as its manifest promises: {describe_counts(reading)}",
+        hint=hint,
         evidence=evidence,
     )

@@ -2,22 +2,22 @@
 
 import pytest
 
-from orchestrator.config.migrate.crontab import Call, parse_calls, parse_when
+from orchestrator.config.migrate.crontab import CrontabCall, parse_calls, parse_when
 
 
-def calls(text: str) -> list[Call | tuple[int, str]]:
+def calls(text: str) -> list[CrontabCall | tuple[int, str]]:
     return list(parse_calls(text, "syncoid"))
 
 
-def one(text: str) -> Call:
+def one(text: str) -> CrontabCall:
     (found,) = calls(text)
-    assert isinstance(found, Call)
+    assert isinstance(found, CrontabCall)
     return found
 
 
 def test_a_persons_line_and_one_of_cron_d() -> None:
     own = one("# m h\n30 2 * * * /usr/sbin/syncoid -r a/b c/d\n")
-    assert own == Call(line=2, when="30 2 * * *", schedule="30 2 * * *", before=(), words=("-r", "a/b", "c/d"))
+    assert own == CrontabCall(line=2, when="30 2 * * *", schedule="30 2 * * *", before=(), words=("-r", "a/b", "c/d"))
     assert one("30 2 * * * root syncoid a/b c/d").before == ("root",)
     assert one("@daily root nice -n 19 syncoid a/b c/d").before == ("root", "nice", "-n", "19")
 
@@ -53,7 +53,7 @@ def test_what_is_no_call(line: str) -> None:
 
 def test_several_calls_in_one_line() -> None:
     text = "0 1 * * * syncoid a b >/dev/null 2>&1 && syncoid c d; syncoid e f | logger -t syncoid"
-    found = [call for call in calls(text) if isinstance(call, Call)]
+    found = [call for call in calls(text) if isinstance(call, CrontabCall)]
     assert [(call.words, call.waits) for call in found[:3]] == [
         (("a", "b"), False),
         (("c", "d"), True),

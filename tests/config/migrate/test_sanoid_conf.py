@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.config.migrate.sanoid_conf import Policy, parse_sanoid_conf
+from orchestrator.config.migrate.sanoid_conf import SanoidPolicy, parse_sanoid_conf
 
 TEMPLATES = """
 [template_production]
@@ -17,7 +17,7 @@ monthly = 0
 """
 
 
-def parsed(text: str) -> dict[str, Policy]:
+def parsed(text: str) -> dict[str, SanoidPolicy]:
     return {policy.dataset: policy for policy in parse_sanoid_conf(text + TEMPLATES)}
 
 

@@ -3,17 +3,17 @@
 import pytest
 
 from orchestrator.config.migrate.job_text import Value
-from orchestrator.config.migrate.map_syncoid import carry_options
-from orchestrator.config.migrate.syncoid import Replication, parse_pattern, parse_special, parse_syncoid
+from orchestrator.config.migrate.map_syncoid import map_options
+from orchestrator.config.migrate.syncoid import SyncoidCall, parse_pattern, parse_special, parse_syncoid
 from orchestrator.domain.place import Host, Location
 
 
-def parsed(line: str) -> Replication:
+def parsed(line: str) -> SyncoidCall:
     return parse_syncoid(tuple(line.split("|")))
 
 
 def carried(options: str, source: str = "tank/photos") -> tuple[dict[str, dict[str, Value]], list[str]]:
-    return carry_options(parsed("|".join(filter(None, ("--no-rollback", options, source, "backup/photos")))))
+    return map_options(parsed("|".join(filter(None, ("--no-rollback", options, source, "backup/photos")))))
 
 
 def test_places() -> None:
@@ -125,7 +125,7 @@ def test_what_does_not_is_told(options: str, word: str) -> None:
 
 
 def test_the_consent_to_roll_back_is_only_proposed() -> None:
-    keys, notes = carry_options(parsed("tank/photos|backup/photos"))
+    keys, notes = map_options(parsed("tank/photos|backup/photos"))
     assert keys["zfs"]["# may-destroy"] == ("rollback",)
     assert "may-destroy" not in keys["zfs"]
     assert "take the # away" in notes[0]

@@ -18,27 +18,27 @@ from orchestrator.domain.errors import (
     Stopped,
     Unexplained,
 )
-from orchestrator.domain.job import Limit, Verify
+from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import Engine, OfTrees
+from orchestrator.engines.contract import Engine, TreeEngine
 from orchestrator.engines.pool import ENGINE
-from orchestrator.engines.pool.model import Scrubbing
+from orchestrator.engines.pool.model import ScrubState
 from orchestrator.engines.pool.options import PoolOptions, parse_share
 from orchestrator.process.pipeline import StopReason
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.pool.builders import ASKED, DAY, FAR, ROOT, failed, job, sample
 
 SOUND_AT = datetime.fromtimestamp(1795200392, UTC)
-ABSENT = answer(exits=(1,), words="cannot open 'tank': no such pool")
+ABSENT = scripted_result(exits=(1,), words="cannot open 'tank': no such pool")
 
 
-def reader(output: bytes) -> Scripted:
-    return Scripted([(lambda _: True, answer(output))])
+def reader(output: bytes) -> ScriptedExecutor:
+    return ScriptedExecutor([(lambda _: True, scripted_result(output))])
 
 
 def test_it_keeps_the_contract() -> None:
     engine: Engine = ENGINE
-    assert (engine.name, engine.stays, isinstance(engine, OfTrees)) == ("pool", True, False)
+    assert (engine.name, engine.stays, isinstance(engine, TreeEngine)) == ("pool", True, False)
 
 
 def test_the_look_is_one_command_here_or_there() -> None:
@@ -52,9 +52,9 @@ def test_the_look_is_one_command_here_or_there() -> None:
 
 def test_a_pool_that_is_not_there() -> None:
     with pytest.raises(SourceMissing):
-        ENGINE.survey(job(), ASKED, Scripted([(lambda _: True, ABSENT)]))
+        ENGINE.survey(job(), ASKED, ScriptedExecutor([(lambda _: True, ABSENT)]))
     with pytest.raises(NotNow):
-        ENGINE.survey(job(may_be_away=True), ASKED, Scripted([(lambda _: True, ABSENT)]))
+        ENGINE.survey(job(may_be_away=True), ASKED, ScriptedExecutor([(lambda _: True, ABSENT)]))
 
 
 @pytest.mark.parametrize("output", [b"", b"1795187460\n2.3.2\n=list\n", sample("sound-2.3").replace(b"=end", b"")])
@@ -65,7 +65,7 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(output: bytes) -> None:
 
 def test_a_scrub_is_proved_by_looking() -> None:
     def confirm(name: str, *, paused: bool = False, ago: float = 0) -> None:
-        proof = Scrubbing(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
+        proof = ScrubState(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
         ENGINE.confirm((proof,), (), (), None, reader(sample(name)))
 
     confirm("sound-2.3", ago=DAY)  # it has ended meanwhile
@@ -83,7 +83,7 @@ def test_a_scrub_is_proved_by_looking() -> None:
 
 def test_keys_that_do_not_fit_together() -> None:
     def wrong(path: str = "tank", **options: object) -> list[str]:
-        found = ENGINE.mistakes(PoolOptions(**options), Location(path=path), ROOT, Verify())  # type: ignore[arg-type]
+        found = ENGINE.mistakes(PoolOptions(**options), Location(path=path), ROOT, VerifyRules())  # type: ignore[arg-type]
         return [key for key, _, _ in found]
 
     assert wrong() == []
@@ -115,7 +115,7 @@ def test_what_fails_says_why(words: str, code: int, kind: type[OutsideError]) ->
     error = ENGINE.explain(failed(words, code))
     assert type(error) is kind
     assert words.splitlines()[0] in error.why
-    assert error.cure
+    assert error.hint
 
 
 def test_what_was_ended() -> None:
@@ -140,5 +140,5 @@ def test_advice_of_check() -> None:
     assert (version.good, pool.good) == (True, True)
     _, *found = ENGINE.advise(job(), reader(sample("unavail-2.3")))
     assert {(each.good, each.hinders) for each in found} == {(False, False)}
-    (away,) = ENGINE.advise(job(), Scripted([(lambda _: True, ABSENT)]))
+    (away,) = ENGINE.advise(job(), ScriptedExecutor([(lambda _: True, ABSENT)]))
     assert (away.good, away.hinders) == (False, True)

@@ -5,25 +5,25 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.job import Limit
-from orchestrator.engines.pool.health_checks import judge
-from orchestrator.engines.pool.model import ADVICE, Device, Finding, Memory, Setting, World
+from orchestrator.engines.pool.health_checks import judge_health
+from orchestrator.engines.pool.model import ADVICE, DatasetProperty, MemoryUsage, PoolFinding, PoolSurvey, Vdev
 from orchestrator.engines.pool.options import PoolOptions
 from tests.engines.pool.builders import DAY, GIB, MIRROR, disk, group, scan, status, usage, world
 
 RAID = group("raidz2-0", *(disk(f"d{number}") for number in range(5)), state="DEGRADED")
 
 
-def judged(seen: World, **options: object) -> tuple[Finding, ...]:
-    return judge(seen, PoolOptions(**options))  # type: ignore[arg-type]
+def judged(seen: PoolSurvey, **options: object) -> tuple[PoolFinding, ...]:
+    return judge_health(seen, PoolOptions(**options))  # type: ignore[arg-type]
 
 
-def only(seen: World, **options: object) -> Finding:
+def only(seen: PoolSurvey, **options: object) -> PoolFinding:
     """The one finding."""
     (finding,) = judged(seen, **options)
     return finding
 
 
-def gone(*devices: Device, **more: object) -> World:
+def gone(*devices: Vdev, **more: object) -> PoolSurvey:
     return world(status(*devices, **{"state": "DEGRADED", **more}))
 
 
@@ -32,7 +32,7 @@ def test_a_sound_pool_is_not_spoken_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "meaning", "cure"),
+    ("state", "meaning", "hint"),
     [
         ("FAULTED", "no longer uses it", "zpool replace tank /dev/disk/by-id/red NEW-DEVICE"),
         ("DEGRADED", "too many errors", "zpool replace tank /dev/disk/by-id/red NEW-DEVICE"),
@@ -42,13 +42,13 @@ def test_a_sound_pool_is_not_spoken_of() -> None:
         ("STRANGE", "is STRANGE", "zpool status -v tank"),
     ],
 )
-def test_a_device_that_is_not_in_use(state: str, meaning: str, cure: str) -> None:
+def test_a_device_that_is_not_in_use(state: str, meaning: str, hint: str) -> None:
     found = only(gone(group("mirror-0", disk("red", state), disk("blue"), state="DEGRADED")))
     assert found.grave
     assert found.says.startswith("/dev/disk/by-id/red in mirror-0 of tank")
     assert meaning in found.says
     assert found.says.endswith("mirror-0 has no redundancy left")
-    assert cure in found.cure
+    assert hint in found.hint
     assert "{" not in str(found)
 
 
@@ -81,7 +81,7 @@ def test_a_spare_or_a_cache_that_is_gone_loses_nothing() -> None:
 def test_errors_that_were_counted() -> None:
     found = only(world(status(group("mirror-0", disk("red", reads=1, checksums=12), disk("blue")))))
     assert (found.grave, found.says) == (True, "/dev/disk/by-id/red of tank gave 1 read error and 12 checksum errors")
-    assert "zpool clear tank" in found.cure
+    assert "zpool clear tank" in found.hint
     above = only(world(status(replace(MIRROR, checksums=3))))
     assert above.says == "mirror-0 of tank gave 3 checksum errors"
 
@@ -97,7 +97,7 @@ def test_lost_files_are_named_the_first_of_them() -> None:
 
 def test_a_pool_that_lost_all_its_disks() -> None:
     assert "hangs" in only(world(status(state="SUSPENDED"))).says
-    assert only(world(status(state="FAULTED", says="no label", action="Restore it."))).cure == "Restore it."
+    assert only(world(status(state="FAULTED", says="no label", action="Restore it."))).hint == "Restore it."
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_scans() -> None:
     assert "was cancelled 1 d ago" in only(world(status(scan=scan("canceled")))).says
     assert "repaired 4.0 MiB" in only(world(status(scan=scan(repaired=4 << 20)))).says
     assert "3 errors that it could not repair" in only(world(status(scan=scan(errors=3)))).says
-    assert "this job" in only(world(status(scan=None)), scrub_every=DAY).cure
+    assert "this job" in only(world(status(scan=None)), scrub_every=DAY).hint
 
 
 def test_slow_answers() -> None:
@@ -134,7 +134,7 @@ def test_slow_answers() -> None:
 def test_vdevs_that_do_not_fit_together() -> None:
     alone = only(world(status(MIRROR, disk("lonely"))))
     assert alone.says.startswith("/dev/disk/by-id/lonely stands alone in tank")
-    assert alone.cure.startswith("`zpool attach tank /dev/disk/by-id/lonely NEW-DEVICE`")
+    assert alone.hint.startswith("`zpool attach tank /dev/disk/by-id/lonely NEW-DEVICE`")
     triple = group("mirror-1", disk("a"), disk("b"), disk("c"))
     assert "mirror-0 of 2, mirror-1 of 3" in only(world(status(MIRROR, triple))).says
     assert "holds metadata of tank alone" in only(world(status(MIRROR, disk("fast", role="special")))).says
@@ -153,7 +153,7 @@ def test_unevenly_filled_vdevs() -> None:
 def test_names_that_change(name: str) -> None:
     found = only(world(status(disk(name))))
     assert found.says.startswith(f"{name} in tank is named in the order")
-    assert found.cure == "`zpool export tank && zpool import -d /dev/disk/by-id tank`"
+    assert found.hint == "`zpool export tank && zpool import -d /dev/disk/by-id tank`"
     assert judged(world(status(disk(name))), accept=("device-names",)) == ()
 
 
@@ -167,24 +167,24 @@ def test_names_that_stay(name: str) -> None:
 def test_properties_that_risk_data() -> None:
     settings = [("tank/db", "sync", "disabled"), ("tank/vm", "sync", "disabled"), ("tank/x", "checksum", "off")]
     others = [("tank", "sync", "standard"), ("tank", "checksum", "sha256"), ("tank", "dedup", "on")]
-    told = tuple(Setting(dataset=where, name=name, value=value) for where, name, value in (*settings, *others))
+    told = tuple(DatasetProperty(dataset=where, name=name, value=value) for where, name, value in (*settings, *others))
     sync, checksum = judged(world(settings=told))
     assert sync.says.startswith("sync=disabled is set on tank/db, tank/vm: ")
-    assert sync.cure == "`zfs inherit sync tank/db`, and so for the others"
+    assert sync.hint == "`zfs inherit sync tank/db`, and so for the others"
     assert checksum.says.startswith("checksum=off is set on tank/x: ")
 
 
 def test_memory() -> None:
     assert (
         "may grow to 63.0 GiB of 64.0 GiB: 1.0 GiB are left"
-        in only(world(memory=Memory(total=64 * GIB, arc_most=63 * GIB))).says
+        in only(world(memory=MemoryUsage(total=64 * GIB, arc_most=63 * GIB))).says
     )
-    assert judged(world(memory=Memory(total=2 * GIB, arc_most=GIB))) == ()
-    assert judged(world(memory=Memory())) == ()
-    tables = Memory(total=16 * GIB, arc_most=8 * GIB, dedup=3 * GIB)
-    found = only(world(memory=tables, settings=(Setting(dataset="tank", name="dedup", value="on"),)))
+    assert judged(world(memory=MemoryUsage(total=2 * GIB, arc_most=GIB))) == ()
+    assert judged(world(memory=MemoryUsage())) == ()
+    tables = MemoryUsage(total=16 * GIB, arc_most=8 * GIB, dedup=3 * GIB)
+    found = only(world(memory=tables, settings=(DatasetProperty(dataset="tank", name="dedup", value="on"),)))
     assert found.says.startswith("the dedup tables of tank take 3.0 GiB, and the ARC may have 8.0 GiB")
-    assert "zfs set dedup=off tank" in found.cure
+    assert "zfs set dedup=off tank" in found.hint
     assert judged(world(memory=replace(tables, dedup=GIB))) == ()
 
 

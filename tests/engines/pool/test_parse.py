@@ -6,27 +6,27 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines.pool import status_json, status_text
-from orchestrator.engines.pool.health_checks import judge
-from orchestrator.engines.pool.model import Memory, Setting, World
+from orchestrator.engines.pool.health_checks import judge_health
+from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolSurvey
 from orchestrator.engines.pool.options import PoolOptions
-from orchestrator.engines.pool.parse import _memory, at_work, parse_look, parse_version
-from orchestrator.engines.pool.status_text import Unreadable
+from orchestrator.engines.pool.parse import _memory, active_processes, parse_survey, parse_version
+from orchestrator.engines.pool.status_text import UnreadableStatus
 from tests.engines.pool.builders import RECORDED, ROOT, sample
 
 BOTH = ("2.1", "2.3")
 BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_d"
 
 
-def seen(name: str) -> World:
-    return parse_look(sample(name), ROOT)
+def seen(name: str) -> PoolSurvey:
+    return parse_survey(sample(name), ROOT)
 
 
 def grave(name: str) -> list[str]:
-    return [finding.says for finding in judge(seen(name), PoolOptions()) if finding.grave]
+    return [finding.says for finding in judge_health(seen(name), PoolOptions()) if finding.grave]
 
 
 def advice(name: str) -> list[str]:
-    return [finding.word for finding in judge(seen(name), PoolOptions()) if not finding.grave]
+    return [finding.word for finding in judge_health(seen(name), PoolOptions()) if not finding.grave]
 
 
 @pytest.mark.parametrize("version", BOTH)
@@ -120,8 +120,8 @@ def test_every_kind_of_vdev_has_its_role(version: str) -> None:
     ]  # fmt: skip
     assert [vdev.name for vdev in world.vdevs] == ["/dev/sda1", "mirror-1"]
     assert set(world.settings) == {
-        Setting(dataset="tank/d", name="checksum", value="off"), Setting(dataset="tank/d", name="dedup", value="on"),
-        Setting(dataset="tank/dd", name="dedup", value="on"), Setting(dataset="tank/photos", name="sync", value="disabled"),
+        DatasetProperty(dataset="tank/d", name="checksum", value="off"), DatasetProperty(dataset="tank/d", name="dedup", value="on"),
+        DatasetProperty(dataset="tank/dd", name="dedup", value="on"), DatasetProperty(dataset="tank/photos", name="sync", value="disabled"),
     }  # fmt: skip
     assert world.memory.dedup == {"2.1": 160 * 358, "2.3": 163840}[version]
     assert advice(f"advice-{version}") == ["old-scrub", "mixed", "device-names", "sync-disabled", "checksum-off"]
@@ -209,9 +209,9 @@ def test_numbers_in_quotes_mean_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"pools": {}}', '{"pools": {"a": {}}}', "no pools available"])
 def test_what_is_no_status_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStatus):
         status_json.parse_status(text)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStatus):
         status_text.parse_status(text)
 
 
@@ -220,9 +220,9 @@ def test_no_part_of_an_answer_is_taken_for_all_of_it(name: str) -> None:
     whole = sample(name)
     lines = whole.splitlines(keepends=True)
     for at in range(len(lines)):
-        with pytest.raises((Unreadable, ValueError, IndexError)):
-            parse_look(b"".join(lines[:at]), ROOT)
-    assert parse_look(whole, ROOT).status.name == "tank"
+        with pytest.raises((UnreadableStatus, ValueError, IndexError)):
+            parse_survey(b"".join(lines[:at]), ROOT)
+    assert parse_survey(whole, ROOT).status.name == "tank"
 
 
 @pytest.mark.parametrize("version", BOTH)
@@ -248,17 +248,17 @@ def test_what_is_at_work(version: str) -> None:
 )
 def test_whose_work_it_is(line: str, told: str) -> None:
     mounts = ["tank\t/tank", "tank/my own\t/tank/my\\040own"]
-    assert at_work("tank", mounts, [line]) == ((told,) if told else ())
+    assert active_processes("tank", mounts, [line]) == ((told,) if told else ())
 
 
 def test_versions() -> None:
     assert parse_version("zfs-2.2.0-rc3") == (2, 2, 0)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStatus):
         parse_version("unknown")
     assert replace(seen("sound-2.3"), version=()).version == ()
 
 
 def test_lines_of_memory_that_nobody_knows_are_passed_over() -> None:
-    assert _memory(["MemFree: 1 kB", "MemTotal: 2 kB", "", "c_max 4 7"], None) == Memory(
+    assert _memory(["MemFree: 1 kB", "MemTotal: 2 kB", "", "c_max 4 7"], None) == MemoryUsage(
         total=2048, arc_most=7, dedup=None
     )

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Refusal
+from orchestrator.domain.plan import Decision, Effect, NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.pool.model import Scan, Scrubbing
+from orchestrator.engines.pool.model import PoolScan, ScrubState
 from orchestrator.engines.pool.plan import plan
 from tests.engines.pool.builders import ASKED, DAY, FAR, MIRROR, NOW, ROOT, disk, group, job, scan, status, world
 
@@ -14,7 +14,7 @@ MONTH = 30 * DAY
 SEND = ("zfs send of tank/photos",)
 
 
-def decided(last: Scan | None, *, every: float | None = MONTH, **more: Any) -> Decision:
+def decided(last: PoolScan | None, *, every: float | None = MONTH, **more: Any) -> Decision:
     return plan(job(scrub_every=every), world(status(scan=last), **more), ASKED)
 
 
@@ -28,12 +28,12 @@ def line(decision: Decision) -> str:
 
 def test_a_sound_pool_is_nothing_to_do_and_proved() -> None:
     found = decided(scan())
-    assert found == Nothing(why="tank is sound, 40% full; the last scrub ended 1 d ago", current="tank")
+    assert found == NothingToDo(why="tank is sound, 40% full; the last scrub ended 1 d ago", current="tank")
 
 
 def test_advice_is_a_warning() -> None:
     found = plan(job(), world(status(disk("/dev/sda"))), ASKED)
-    assert isinstance(found, Nothing)
+    assert isinstance(found, NothingToDo)
     assert len(found.warnings) == 1
     assert found.warnings[0].startswith("/dev/sda in tank is named")
 
@@ -45,7 +45,7 @@ def test_what_loses_data_is_a_failure_with_all_findings() -> None:
     assert found.outcome is Outcome.FAILED
     assert found.why.startswith("/dev/disk/by-id/red in mirror-0 of tank is FAULTED")
     assert found.why.endswith("; and 1 more finding")
-    assert "zpool replace" in found.cure
+    assert "zpool replace" in found.hint
     errors, advice = found.evidence
     assert errors.startswith("/dev/sdb of tank gave 1 read error: ")
     assert advice.startswith("advice: /dev/sdb in tank is named")
@@ -60,31 +60,31 @@ def test_what_loses_data_is_a_failure_with_all_findings() -> None:
         (scan(kind="resilver"), "the last scan was a resilver"),
     ],
 )
-def test_a_scrub_is_started_when_one_is_due(last: Scan | None, why: str) -> None:
+def test_a_scrub_is_started_when_one_is_due(last: PoolScan | None, why: str) -> None:
     found = decided(last)
     assert line(found) == "zpool scrub tank"
     assert isinstance(found, Plan)
     assert why in found.steps[0].why
-    assert found.steps[0].proof == Scrubbing(root=ROOT, since=NOW, paused=False)
-    assert isinstance(decided(last, every=None), Nothing)
+    assert found.steps[0].proof == ScrubState(root=ROOT, since=NOW, paused=False)
+    assert isinstance(decided(last, every=None), NothingToDo)
 
 
 def test_none_is_started_before_its_time_or_beside_another() -> None:
     for last in (scan(ago=29 * DAY), scan("running"), scan("running", kind="resilver")):
-        assert isinstance(decided(last), Nothing)
+        assert isinstance(decided(last), NothingToDo)
     goes = decided(scan("running", share=0.43, left=7200))
-    assert isinstance(goes, Nothing)
+    assert isinstance(goes, NothingToDo)
     assert goes.why.endswith("a scrub goes on, 43% done, about 2 h left")
     guessed = decided(scan("running", share=0.25, ago=3600))
-    assert isinstance(guessed, Nothing)
+    assert isinstance(guessed, NothingToDo)
     assert guessed.why.endswith("a scrub goes on, 25% done, about 3 h left")
     begun = decided(scan("running", share=0.0))
-    assert isinstance(begun, Nothing)
+    assert isinstance(begun, NothingToDo)
     assert begun.why.endswith("a scrub goes on, 0% done")
 
 
 @pytest.mark.parametrize("last", [scan(ago=31 * DAY), scan("paused")])
-def test_a_backup_goes_before_a_scrub(last: Scan) -> None:
+def test_a_backup_goes_before_a_scrub(last: PoolScan) -> None:
     found = decided(last, at_work=SEND)
     assert isinstance(found, Refusal)
     assert found.outcome is Outcome.WAITING
@@ -96,18 +96,18 @@ def test_a_scrub_that_goes_on_is_paused_for_a_backup_and_goes_on_after_it() -> N
     assert line(decided(scan("running"), at_work=SEND)) == "zpool scrub -p tank"
     assert line(decided(scan("paused"))) == "zpool scrub tank"
     for last in (scan("running"), scan("paused")):
-        assert isinstance(decided(last, every=None, at_work=SEND), Nothing)
-        assert isinstance(decided(last, every=None), Nothing)
+        assert isinstance(decided(last, every=None, at_work=SEND), NothingToDo)
+        assert isinstance(decided(last, every=None), NothingToDo)
 
 
 def test_a_resilver_is_not_paused() -> None:
-    assert isinstance(decided(scan("running", kind="resilver"), at_work=SEND), Nothing)
+    assert isinstance(decided(scan("running", kind="resilver"), at_work=SEND), NothingToDo)
 
 
 @pytest.mark.parametrize("last", [scan(ago=41 * DAY), scan("paused", ago=41 * DAY)])
-def test_a_scrub_that_is_very_late_waits_for_nobody(last: Scan) -> None:
+def test_a_scrub_that_is_very_late_waits_for_nobody(last: PoolScan) -> None:
     assert line(decided(last, at_work=SEND)) == "zpool scrub tank"
-    assert isinstance(decided(scan("running", ago=41 * DAY), at_work=SEND), Nothing)
+    assert isinstance(decided(scan("running", ago=41 * DAY), at_work=SEND), NothingToDo)
 
 
 def test_on_a_host_the_scrub_finds_its_program() -> None:

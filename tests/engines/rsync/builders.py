@@ -8,12 +8,12 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.domain.plan import Effect, alone
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync.model import HalfCopied, Program, SourceSeen, TargetSeen, World
+from orchestrator.domain.plan import Effect, single_command
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.rsync.model import PartialFile, RsyncProgram, RsyncSurvey, SourceSurvey, TargetSurvey
 from orchestrator.engines.rsync.options import RsyncOptions
-from orchestrator.process.pipeline import Broken, Result, StopReason, broken
+from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 NAME = "2026-03-04T050607Z"
@@ -21,15 +21,17 @@ OLD = "2026-03-03T050607Z"
 HOST = Host(name="backup", user="root")
 ROOT = Location(path="/backup/photos")
 THERE = Location(path="/backup/photos", host=HOST)
-NEW = Program(
+NEW = RsyncProgram(
     version=(3, 5, 0), protocol=32, checksums=("xxh128", "xxh3", "md5"), compressions=("zstd", "lz4", "zlibx", "zlib")
 )
 
 
-def program(*version: int, checksums: str = "xxh128 xxh3 md5", compressions: str = "zstd lz4 zlibx zlib") -> Program:
+def program(
+    *version: int, checksums: str = "xxh128 xxh3 md5", compressions: str = "zstd lz4 zlibx zlib"
+) -> RsyncProgram:
     """An rsync of that version; before 3.2 nothing can be chosen."""
     young = version >= (3, 2)
-    return Program(
+    return RsyncProgram(
         version=version,
         protocol=31,
         checksums=tuple(checksums.split()) if young else (),
@@ -54,48 +56,48 @@ def mirror(**options: Any) -> Job:
     return job(points=False, **options)
 
 
-ASKED = Asked(now=NOW, notes="/notes")
-SOURCE = SourceSeen(exists=True, directory=True, device=1, mounted=False, empty=False)
+ASKED = RunRequest(now=NOW, notes="/notes")
+SOURCE = SourceSurvey(exists=True, directory=True, device=1, mounted=False, empty=False)
 UNCHANGED = Changes(entries_before=9, files_before=7, entries_now=9, deleted=0, changed=0, created=0, moving=0)
 CHANGED = replace(UNCHANGED, changed=1, created=2, deleted=3, moving=2048)
 FIRST = Changes(
     entries_before=None, files_before=None, entries_now=9, deleted=0, changed=0, created=9, moving=4096
 )  # fmt: skip
-EMPTY = TargetSeen(
+EMPTY = TargetSurvey(
     exists=True, parent=True, mounted=True, owner=None, coarse=False, points=(), damaged=(), work=False, half=(),
     litter=(), foreign=(), free_bytes=1 << 40, free_inodes=1 << 20, latest=None,
 )  # fmt: skip
 
 
-def point(name: str = OLD, root: Location = ROOT) -> Point:
+def point(name: str = OLD, root: Location = ROOT) -> RestorePoint:
     """A whole point."""
     manifest = root / f"points/{name}.manifest.gz"
-    return Point(name=name, taken=parse_point_name(name), tree=root / f"points/{name}", manifest=manifest)
+    return RestorePoint(name=name, taken=parse_point_name(name), tree=root / f"points/{name}", manifest=manifest)
 
 
 USED = replace(EMPTY, owner="photos", points=(point(),), latest=OLD)
 MIRRORED = replace(EMPTY, owner="photos", mirrored=NOW, foreign=("a",))
 
 
-def world(target: TargetSeen = USED, changes: Changes | None = CHANGED, **more: Any) -> World:
+def world(target: TargetSurvey = USED, changes: Changes | None = CHANGED, **more: Any) -> RsyncSurvey:
     """What was seen; both sides are this machine."""
-    return World(**{"here": None, "there": None, "source": SOURCE, "target": target, "changes": changes, **more})
+    return RsyncSurvey(**{"here": None, "there": None, "source": SOURCE, "target": target, "changes": changes, **more})
 
 
-def half(path: str, have: int, wanted: int | None, *, orphan: bool = False) -> HalfCopied:
+def half(path: str, have: int, wanted: int | None, *, orphan: bool = False) -> PartialFile:
     """A half-copied file, in a partial directory or as an orphaned temporary."""
     folder, slash, name = path.rpartition("/")
     lies = f"{folder}{slash}.{name}.AbCdEf" if orphan else f"{folder}{slash}.~poolferry-partial~/{name}"
-    return HalfCopied(path=path.encode(), lies=lies.encode(), orphan=orphan, have=have, wanted=wanted)
+    return PartialFile(path=path.encode(), lies=lies.encode(), orphan=orphan, have=have, wanted=wanted)
 
 
-def failed(words: str = "", code: int | None = 23, *, stopped: StopReason | None = None) -> Broken:
+def failed(words: str = "", code: int | None = 23, *, stopped: StopReason | None = None) -> PipelineFailed:
     """A copy that ended so."""
-    pipeline = alone("rsync", "--archive", "/a/", "/b/", effect=Effect.WRITES)
-    return broken(pipeline, Result(exits=(code,), last_words=(words,), stopped=stopped))
+    pipeline = single_command("rsync", "--archive", "/a/", "/b/", effect=Effect.WRITES)
+    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_words=(words,), stopped=stopped))
 
 
-def cut_world(cut: tuple[HalfCopied, ...]) -> World:
+def cut_world(cut: tuple[PartialFile, ...]) -> RsyncSurvey:
     """What an interrupted run left."""
     return world(replace(USED, work=True, half=cut))
 

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.job import Job, Pipe
+from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.rsync.commands import (
     append_command,
+    both_support_xxh128,
     choose_compression,
     copy_command,
     digests_command,
-    look_command,
-    renew_command,
-    renewing,
+    dry_run_command,
+    path_filter,
+    recopy_command,
     restore_command,
     rsync_version_command,
-    shares_xxh128,
 )
-from orchestrator.engines.rsync.model import Program, World
+from orchestrator.engines.rsync.model import RsyncProgram, RsyncSurvey
 from tests.engines.rsync.builders import EMPTY, HOST, NEW, ROOT, THERE, job, mirror, point, program, world
 
 SOURCE_THERE = Location(path="/srv/photos", host=HOST)
@@ -58,14 +58,14 @@ def test_a_copy_to_a_host_word_for_word() -> None:
     assert command.host is None  # rsync runs here and reaches over by itself
 
 
-def copy(told: Job, seen: World, **more: Any) -> Command:
+def copy(told: Job, seen: RsyncSurvey, **more: Any) -> Command:
     return copy_command(told, told.target.location / ".poolferry/work", seen, **{"base": None, **more})
 
 
 COARSE = replace(EMPTY, coarse=True)
 
 # (what is special, the job, what was seen, further arguments, flags that are there, flags that are not)
-FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
+FLAGS: list[tuple[str, Job, RsyncSurvey, dict[str, Any], str, str]] = [
     ("local", job(), world(EMPTY), {}, "--whole-file --sparse --modify-window=-1", "-e --compress --link-dest --delete"),
     ("to a host", job(target=THERE), FAR, {}, "-e --rsync-path --compress", "--whole-file --protect-args"),
     ("from a host", job(source=SOURCE_THERE), FAR, {}, "-e --compress", "--whole-file --rsync-path"),
@@ -87,10 +87,10 @@ FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
     ("little", job(acls=False, xattrs=False, hard_links=False, devices=False, numeric_ids=False, one_file_system=False),
      world(), {}, "--archive --no-D", "--acls --xattrs --hard-links --numeric-ids --one-file-system"),
     ("excludes", job(excludes=("*.tmp", "- /a b")), world(), {}, "--exclude=*.tmp", ""),
-    ("rate", replace(job(), pipe=Pipe(rate_limit=Bytes(5 << 20))), world(), {}, "--bwlimit=5120", ""),
-    ("least rate", replace(job(), pipe=Pipe(rate_limit=Bytes(1))), world(), {}, "--bwlimit=1", ""),
-    ("least patience", replace(job(), pipe=Pipe(stall_after=Seconds(0.1))), world(), {}, "--timeout=1", ""),
-    ("lane", job(), world(), {"lane": True}, "--from0 --files-from=- --recursive", "--dirs --no-implied-dirs"),
+    ("rate", replace(job(), pipe=PipeOptions(rate_limit=Bytes(5 << 20))), world(), {}, "--bwlimit=5120", ""),
+    ("least rate", replace(job(), pipe=PipeOptions(rate_limit=Bytes(1))), world(), {}, "--bwlimit=1", ""),
+    ("least patience", replace(job(), pipe=PipeOptions(stall_after=Seconds(0.1))), world(), {}, "--timeout=1", ""),
+    ("lane", job(), world(), {"parallel_copy": True}, "--from0 --files-from=- --recursive", "--dirs --no-implied-dirs"),
     ("tidying a work tree", job(), world(), {"tidy": True}, "--delete-before", "--delete-delay"),
     ("a mirror with consent", mirror(), world(), {"tidy": True}, "--delete-delay", "--delete-before --link-dest"),
     ("a mirror without", mirror(), world(), {}, "--whole-file", "--delete-delay --delete-before"),
@@ -107,7 +107,7 @@ FLAGS: list[tuple[str, Job, World, dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(
     ("told", "seen", "more", "there", "absent"), [row[1:] for row in FLAGS], ids=[row[0] for row in FLAGS]
 )
-def test_flags(told: Job, seen: World, more: dict[str, Any], there: str, absent: str) -> None:
+def test_flags(told: Job, seen: RsyncSurvey, more: dict[str, Any], there: str, absent: str) -> None:
     argv = copy(told, seen, **more).argv
     names = {word.partition("=")[0] for word in argv}
     assert set(there.split()) <= set(argv) | names
@@ -131,8 +131,10 @@ def test_only_a_tidied_mirror_destroys() -> None:
         (program(3, 1, 3), NEW, False),
     ],
 )
-def test_a_digest_is_told_only_where_it_is_xxh128(here: Program | None, there: Program | None, digest: bool) -> None:
-    assert shares_xxh128(here, there) is digest
+def test_a_digest_is_told_only_where_it_is_xxh128(
+    here: RsyncProgram | None, there: RsyncProgram | None, digest: bool
+) -> None:
+    assert both_support_xxh128(here, there) is digest
     argv = copy(job(target=THERE), world(here=here, there=there)).argv
     assert ("--checksum-choice=xxh128" in argv) is digest
     assert any("%C" in word for word in argv) is digest
@@ -155,15 +157,15 @@ BY_OLDER: dict[str, dict[tuple[int, ...], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("wish", BY_OLDER)
+@pytest.mark.parametrize("preference", BY_OLDER)
 @pytest.mark.parametrize("one", VERSIONS)
 @pytest.mark.parametrize("other", VERSIONS)
-def test_compression_of_every_pair(wish: str, one: tuple[int, ...], other: tuple[int, ...]) -> None:
-    assert choose_compression(wish, program(*one), program(*other)) == BY_OLDER[wish][min(one, other)]
+def test_compression_of_every_pair(preference: str, one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    assert choose_compression(preference, program(*one), program(*other)) == BY_OLDER[preference][min(one, other)]
 
 
 @pytest.mark.parametrize(
-    ("wish", "there", "flags"),
+    ("preference", "there", "flags"),
     [
         ("auto", "zstd zlibx zlib", ZSTD),
         ("auto", "zlibx zlib", ZLIB),
@@ -172,12 +174,12 @@ def test_compression_of_every_pair(wish: str, one: tuple[int, ...], other: tuple
         ("zstd", "zlibx", []),
     ],
 )
-def test_compression_that_only_one_side_was_built_with(wish: str, there: str, flags: list[str]) -> None:
-    assert choose_compression(wish, NEW, program(3, 2, 7, compressions=there)) == flags
+def test_compression_that_only_one_side_was_built_with(preference: str, there: str, flags: list[str]) -> None:
+    assert choose_compression(preference, NEW, program(3, 2, 7, compressions=there)) == flags
 
 
 def test_the_look_changes_nothing_and_tells_all() -> None:
-    command = look_command(job(excludes=("*.tmp",)), point().tree, there=None, coarse=False)
+    command = dry_run_command(job(excludes=("*.tmp",)), point().tree, there=None, coarse=False)
     assert command.effect is Effect.READS
     assert command.argv == (
         "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
@@ -188,7 +190,7 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
 
 
 def test_nobodys_pattern_lets_a_mirror_touch_our_own_folder() -> None:
-    argv = look_command(mirror(excludes=("+ /.*",)), ROOT, there=None, coarse=False).argv
+    argv = dry_run_command(mirror(excludes=("+ /.*",)), ROOT, there=None, coarse=False).argv
     assert argv.index("--exclude=/.poolferry") < argv.index("--exclude=+ /.*")
 
 
@@ -235,7 +237,7 @@ def test_digests_there() -> None:
 
 def test_another_user_port_and_address() -> None:
     six = Host(name="fe80::1", port=2222)
-    told = replace(job(target=Location(path="/b", host=six)), pipe=Pipe(ssh_options=("-i", "/k e y")))
+    told = replace(job(target=Location(path="/b", host=six)), pipe=PipeOptions(ssh_options=("-i", "/k e y")))
     argv = copy(told, FAR).argv
     assert argv[argv.index("-e") + 1].split() == [
         "ssh", "-oBatchMode=yes", "-i", "'/k", "e", "y'", *SSH.split()[2:], "-p", "2222",
@@ -321,8 +323,8 @@ def test_only_the_named_files_are_copied_again(tmp_path: Path) -> None:
                 file.write(b"good" if root is source else b"evil")
             os.utime(place, (1, 1))
     (source / "gone").unlink()
-    rules.write_bytes(renewing(wanted))
-    command = renew_command(job(source=Location(path=str(source))), Location(path=str(target)), world(), str(rules))
+    rules.write_bytes(path_filter(wanted))
+    command = recopy_command(job(source=Location(path=str(source))), Location(path=str(target)), world(), str(rules))
     done = subprocess.run(command.argv, capture_output=True, check=True)
     places = [os.path.join(folder, name) for folder, _, names in os.walk(os.fsencode(target)) for name in names]
     found = {
@@ -337,7 +339,7 @@ def test_only_the_named_files_are_copied_again(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters="\0/", codec="utf-8"), min_size=1), min_size=1, max_size=4))
 def test_rules_name_each_folder_once_and_before_what_lies_in_it(parts: list[str]) -> None:
     path = "/".join(parts).encode()
-    rules = renewing((path, path)).split(b"\0")[:-1]
+    rules = path_filter((path, path)).split(b"\0")[:-1]
     assert len(rules) == len(parts)
     assert all(rule.endswith(b"/") for rule in rules[:-1])
     assert all(rule.startswith(b"/") for rule in rules)

@@ -15,7 +15,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    Retry,
+    RetryClass,
     SourceMissing,
     Stalled,
     Stopped,
@@ -23,8 +23,8 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.engines.contract import LeftOut
-from orchestrator.engines.rsync.errors import exit_code, explain, is_partial, left_out
+from orchestrator.engines.contract import SkippedEntries
+from orchestrator.engines.rsync.errors import exit_code, explain, find_skipped_entries, is_partial
 from orchestrator.process.pipeline import StopReason
 from tests.engines.rsync.builders import failed
 
@@ -125,7 +125,7 @@ def test_what_an_end_means(code: int, words: str, error: type[OrchestratorError]
     found = explain(failed(words, code))
     assert type(found) is error
     assert found.why.startswith(why)
-    assert found.cure
+    assert found.hint
     if isinstance(found, OutsideError):
         assert found.evidence.exits == (code,)
         assert found.evidence.lines == ("rsync --archive /a/ /b/",)
@@ -151,17 +151,17 @@ def test_a_name_that_sounds_like_a_failure_is_none(name: str, error: type[Outsid
 @pytest.mark.parametrize(
     ("stopped", "error", "retry"),
     [
-        (StopReason.STALLED, Stalled, Retry.LATER),
-        (StopReason.STOPPED, Stopped, Retry.WHEN_IT_CHANGES),
-        (StopReason.LET_GO, Stopped, Retry.WHEN_IT_CHANGES),
+        (StopReason.STALLED, Stalled, RetryClass.LATER),
+        (StopReason.STOPPED, Stopped, RetryClass.WHEN_IT_CHANGES),
+        (StopReason.LET_GO, Stopped, RetryClass.WHEN_IT_CHANGES),
     ],
 )
-def test_what_we_ended_ourselves_is_not_read(stopped: StopReason, error: type, retry: Retry) -> None:
+def test_what_we_ended_ourselves_is_not_read(stopped: StopReason, error: type, retry: RetryClass) -> None:
     broken = failed("rsync error: No space left on device", -15, stopped=stopped)
     found = explain(broken)
     assert (type(found), found.retry) == (error, retry)
     assert not is_partial(failed(PARTLY, 23, stopped=stopped))
-    assert left_out(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], "/s") is None
+    assert find_skipped_entries(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], "/s") is None
 
 
 @pytest.mark.parametrize(("code", "told"), [(23, 23), (-9, 137), (0, None), (None, None)])
@@ -177,25 +177,25 @@ EIO = b'rsync: [sender] read errors mapping "/s/f": Input/output error (5)'
 SHRANK = b'rsync: [sender] read errors mapping "/s/a": No data available (61)'
 AGAIN = b"WARNING: f failed verification -- update discarded (will try again)."
 TORN = b"ERROR: f failed verification -- update discarded."
-BOTH = LeftOut(unreadable=((b"d/f", "Permission denied"),), vanished=(b"a",))
+BOTH = SkippedEntries(unreadable=((b"d/f", "Permission denied"),), vanished=(b"a",))
 
 # (exit code, what rsync said, what was left out)
-LEFT: list[tuple[int, list[bytes], LeftOut | None]] = [
-    (24, [GONE, END_24], LeftOut(vanished=(b"a",))),
-    (24, [b'directory has vanished: "/s/d/e"', b"", END_24], LeftOut(vanished=(b"d/e",))),
+LEFT: list[tuple[int, list[bytes], SkippedEntries | None]] = [
+    (24, [GONE, END_24], SkippedEntries(vanished=(b"a",))),
+    (24, [b'directory has vanished: "/s/d/e"', b"", END_24], SkippedEntries(vanished=(b"d/e",))),
     (23, [GONE, DENIED, END_23], BOTH),
     (23, [b'rsync: send_files failed to open "/s/d/f": Permission denied (13)', END_23],  # before 3.2
-     LeftOut(unreadable=((b"d/f", "Permission denied"),))),
+     SkippedEntries(unreadable=((b"d/f", "Permission denied"),))),
     (23, [b'rsync: [sender] opendir "/s/d" failed: Permission denied (13)',
-          b"IO error encountered -- skipping file deletion", END_23], LeftOut(unreadable=((b"d", "Permission denied"),))),
+          b"IO error encountered -- skipping file deletion", END_23], SkippedEntries(unreadable=((b"d", "Permission denied"),))),
     (23, [b'rsync: [sender] readlink_stat("/s/l") failed: Input/output error (5)', END_23],
-     LeftOut(unreadable=((b"l", "Input/output error"),))),
-    (23, [EIO, AGAIN, EIO, TORN, END_23], LeftOut(unreadable=((b"f", "Input/output error"),))),
-    (23, [SHRANK, AGAIN, END_23], LeftOut()),  # rsync copied it again by itself
+     SkippedEntries(unreadable=((b"l", "Input/output error"),))),
+    (23, [EIO, AGAIN, EIO, TORN, END_23], SkippedEntries(unreadable=((b"f", "Input/output error"),))),
+    (23, [SHRANK, AGAIN, END_23], SkippedEntries()),  # rsync copied it again by itself
     (23, [SHRANK, AGAIN, b"ERROR: a failed verification -- update retained.", END_23], None),  # torn
     (23, [rb'rsync: [sender] send_files failed to open "/s/ba\#012d "q" \\#134#012 \#377": Permission denied (13)'],
-     LeftOut(unreadable=((b'ba\nd "q" \\\\#012 \xff', "Permission denied"),))),
-    (23, [DENIED + b"\r", END_23], LeftOut(unreadable=((b"d/f", "Permission denied"),))),
+     SkippedEntries(unreadable=((b'ba\nd "q" \\\\#012 \xff', "Permission denied"),))),
+    (23, [DENIED + b"\r", END_23], SkippedEntries(unreadable=((b"d/f", "Permission denied"),))),
     (23, [END_23], None),  # nothing says why
     (23, [DENIED, b'rsync: [receiver] mkstemp "/t/.x.AbCdEf" failed: No space left on device (28)', END_23], None),
     (23, [DENIED, b'rsync: [generator] failed to set times on "/t/.": Operation not permitted (1)', END_23], None),
@@ -210,14 +210,18 @@ LEFT: list[tuple[int, list[bytes], LeftOut | None]] = [
 
 
 @pytest.mark.parametrize(("code", "errors", "expected"), LEFT)
-def test_what_a_copy_had_to_leave_out(code: int, errors: list[bytes], expected: LeftOut | None) -> None:
-    assert left_out(failed("", code), errors, "/s") == expected
+def test_what_a_copy_had_to_leave_out(code: int, errors: list[bytes], expected: SkippedEntries | None) -> None:
+    assert find_skipped_entries(failed("", code), errors, "/s") == expected
 
 
 def test_names_are_told_below_any_root() -> None:
-    assert left_out(failed("", 24), [b'file has vanished: "/etc/x"'], "/") == LeftOut(vanished=(b"etc/x",))
+    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/etc/x"'], "/") == SkippedEntries(
+        vanished=(b"etc/x",)
+    )
     raw = os.fsdecode(b"/r\xff")
-    assert left_out(failed("", 24), [b'file has vanished: "/r\\#377/x"'], raw) == LeftOut(vanished=(b"x",))
+    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/r\\#377/x"'], raw) == SkippedEntries(
+        vanished=(b"x",)
+    )
 
 
 # The same with the rsync of this machine.
@@ -335,7 +339,7 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
     (source / "f").chmod(0)
     (source / "e").mkdir(0)
     code, words = rsync(f"{source}/", "t/", cwd=open_tree, before=NOBODY)
-    found = left_out(failed(words, code), words.encode().splitlines(), str(source))
+    found = find_skipped_entries(failed(words, code), words.encode().splitlines(), str(source))
     assert found is not None
     assert dict(found.unreadable) == dict.fromkeys((b"f", b"e", b'ba\nd "q" \\#012 \xff'), "Permission denied")
     assert found.vanished == ()
@@ -345,7 +349,7 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
 def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
     os.chown(open_tree / "t", 0, 0)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert left_out(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
+    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
     assert meaning((code, words))[0] is PermissionDenied
 
 
@@ -353,5 +357,5 @@ def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
 def test_a_source_that_may_not_be_listed_is_a_failure(open_tree: Path) -> None:
     (open_tree / "s").chmod(0o711)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert left_out(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
+    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
     assert meaning((code, words))[0] is PermissionDenied

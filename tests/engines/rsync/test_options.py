@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.job import Verify
+from orchestrator.domain.job import VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 from tests.engines.rsync.builders import HOST, job
@@ -27,15 +27,15 @@ HERE, THERE = Location(path="/a"), Location(path="/a", host=HOST)
     ],
 )
 def test_keys_that_do_not_fit_together(options: dict[str, Any], keys: list[str]) -> None:
-    found = list(mistakes(RsyncOptions(**options), HERE, THERE, Verify()))
+    found = list(mistakes(RsyncOptions(**options), HERE, THERE, VerifyRules()))
     assert [key for key, _, _ in found] == keys
     assert all(what and expected for _, what, expected in found)
 
 
 def test_one_side_must_be_here() -> None:
-    assert not list(mistakes(RsyncOptions(), HERE, HERE, Verify()))
-    assert not list(mistakes(RsyncOptions(), THERE, HERE, Verify()))
-    assert [key for key, _, _ in mistakes(RsyncOptions(), THERE, THERE, Verify())] == ["source"]
+    assert not list(mistakes(RsyncOptions(), HERE, HERE, VerifyRules()))
+    assert not list(mistakes(RsyncOptions(), THERE, HERE, VerifyRules()))
+    assert [key for key, _, _ in mistakes(RsyncOptions(), THERE, THERE, VerifyRules())] == ["source"]
 
 
 def test_only_our_own_section_is_taken() -> None:
@@ -45,6 +45,6 @@ def test_only_our_own_section_is_taken() -> None:
 
 
 def test_a_digest_that_the_far_side_cannot_make_is_a_mistake() -> None:
-    [(key, what, _)] = mistakes(RsyncOptions(), HERE, THERE, Verify(digest="blake3"))
+    [(key, what, _)] = mistakes(RsyncOptions(), HERE, THERE, VerifyRules(digest="blake3"))
     assert (key, "could never be proved" in what) == ("verify.digest", True)
-    assert not list(mistakes(RsyncOptions(), THERE, HERE, Verify(digest="blake3")))
+    assert not list(mistakes(RsyncOptions(), THERE, HERE, VerifyRules(digest="blake3")))

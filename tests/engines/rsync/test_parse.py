@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.changes import FolderChanges
 from orchestrator.engines.rsync.parse import (
-    LookReader,
-    Stats,
-    moved_line,
+    DryRunReader,
+    RsyncStats,
+    format_moved_line,
     parse_moved,
     parse_name,
     parse_progress,
@@ -115,8 +115,8 @@ def test_only_files_that_were_made_are_told_with_their_digest() -> None:
 
 @given(st.binary(min_size=1))
 def test_a_note_of_ours_reads_as_a_file_without_digest(path: bytes) -> None:
-    assert moved_line(path).count(b"\n") == 1
-    assert list(parse_moved([moved_line(path)])) == [(path, "")]
+    assert format_moved_line(path).count(b"\n") == 1
+    assert list(parse_moved([format_moved_line(path)])) == [(path, "")]
 
 
 def test_sums_are_read_back_from_sha256sum_itself(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_sums_are_read_back_from_sha256sum_itself(tmp_path: Path) -> None:
     assert list(parse_sums(done.stdout.splitlines(keepends=True))) == [(name, empty) for name in names]
 
 
-def look(text: bytes) -> LookReader:
-    reader = LookReader()
+def look(text: bytes) -> DryRunReader:
+    reader = DryRunReader()
     for line in text.split(b"\n"):
         reader.feed(line)
     return reader
@@ -187,7 +187,7 @@ def test_examples_and_memory_stay_few_and_the_account_is_found_behind_any_talk()
 
 
 def test_an_account_is_read_whole() -> None:
-    assert parse_stats(LOOK + ACCOUNT) == Stats(files=25, regular=16, transferred_size=19, literal=18)
+    assert parse_stats(LOOK + ACCOUNT) == RsyncStats(files=25, regular=16, transferred_size=19, literal=18)
 
 
 OLDER = b"""Number of files: 3
@@ -215,10 +215,10 @@ Literal data: 0 bytes
         (ACCOUNT[ACCOUNT.index(b"Total file") :], None),
         (OLDER, None),  # before 3.1: it does not tell how many of the entries are files
         (b"Number of files: 0\nLiteral data: 0 bytes\n", None),  # the source could not be entered
-        (NO_FILE, Stats(files=1, regular=0, transferred_size=0, literal=0)),
+        (NO_FILE, RsyncStats(files=1, regular=0, transferred_size=0, literal=0)),
     ],
 )
-def test_accounts_that_are_cut_old_or_empty(text: bytes, expected: Stats | None) -> None:
+def test_accounts_that_are_cut_old_or_empty(text: bytes, expected: RsyncStats | None) -> None:
     assert parse_stats(text) == expected
 
 

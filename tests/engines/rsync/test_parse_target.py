@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.rsync.parse import parse_half_copied, parse_program, parse_sizes, parse_source, parse_target
+from orchestrator.engines.rsync.parse import parse_partial_files, parse_program, parse_sizes, parse_source, parse_target
 from tests.engines.rsync.builders import NAME, OLD, ROOT
 
 
@@ -104,7 +104,7 @@ def test_a_room_that_is_not_told_is_unknown() -> None:
 
 
 def test_small_answers() -> None:
-    assert parse_half_copied(b"12 a b\x003 \n\x00") == ((12, b"a b"), (3, b"\n"))
+    assert parse_partial_files(b"12 a b\x003 \n\x00") == ((12, b"a b"), (3, b"\n"))
     assert parse_sizes(b"12\n-\n0\n") == (12, None, 0)
     assert parse_sizes(b"") == ()
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.changes import Changes
-from orchestrator.domain.job import Job, Verify
-from orchestrator.domain.plan import Decision, Effect, Nothing, Pipeline, Plan, Refusal
+from orchestrator.domain.job import Job, VerifyRules
+from orchestrator.domain.plan import Decision, Effect, NothingToDo, Pipeline, Plan, Refusal
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.rsync.model import World
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.parallel import Lane, Lanes
+from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
 from tests.engines.rsync.builders import (  # fmt: skip
     ASKED,
@@ -39,38 +39,38 @@ from tests.engines.rsync.builders import (  # fmt: skip
 )
 
 
-def planned(told: Job, seen: World, asked: Asked = ASKED) -> Plan:
+def planned(told: Job, seen: RsyncSurvey, asked: RunRequest = ASKED) -> Plan:
     decision = plan(told, seen, asked)
     assert isinstance(decision, Plan), decision
     return decision
 
 
-def refused(told: Job, seen: World, asked: Asked = ASKED) -> Refusal:
+def refused(told: Job, seen: RsyncSurvey, asked: RunRequest = ASKED) -> Refusal:
     decision = plan(told, seen, asked)
     assert isinstance(decision, Refusal), decision
     return decision
 
 
-def nothing(told: Job, seen: World) -> Nothing:
+def nothing(told: Job, seen: RsyncSurvey) -> NothingToDo:
     decision = plan(told, seen, ASKED)
-    assert isinstance(decision, Nothing), decision
+    assert isinstance(decision, NothingToDo), decision
     return decision
 
 
-def deeds(decision: Plan | Nothing) -> list[str]:
+def deeds(decision: Plan | NothingToDo) -> list[str]:
     return [step.does for stage in decision.stages for step in stage]
 
 
 ABSENT = replace(EMPTY, exists=False)
 LOST = replace(ASKED, remembered={"target-used": str(ROOT)})
-TIED = Refusal(why="hard links tie this tree together", evidence=("1 GiB tied",), cure="write parallel = 1")
+TIED = Refusal(why="hard links tie this tree together", evidence=("1 GiB tied",), hint="write parallel = 1")
 
-REFUSALS: list[tuple[str, Job, World, Asked, str, tuple[str, ...], str]] = [
+REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], str]] = [
     ("no source", job(), world(source=replace(SOURCE, exists=False, directory=False)), ASKED,
      "the source /srv/photos is not there", (), "mount it, or correct `source` in the job file"),
     ("a file", job(), world(source=replace(SOURCE, directory=False)), ASKED,
      "the source /srv/photos is not a folder", (), "name the folder that holds it; [rsync] excludes leaves the rest out"),
-    ("lanes", job(), world(lanes=TIED), ASKED, TIED.why, TIED.evidence, TIED.cure),
+    ("lanes", job(), world(parallel_copies=TIED), ASKED, TIED.why, TIED.evidence, TIED.hint),
     ("no folder above", job(), world(replace(ABSENT, parent=False)), ASKED,
      "the target /backup/photos is not there, and neither is the folder above it", (),
      "mount it, make the folder, or correct [place.backup]"),
@@ -89,7 +89,7 @@ REFUSALS: list[tuple[str, Job, World, Asked, str, tuple[str, ...], str]] = [
     ("a mirror over something", mirror(), world(replace(EMPTY, foreign=tuple("abcdefghijkl"))), ASKED,
      "the target /backup/photos holds something that is not this job's", tuple("abcdefghij"),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
-    ("blake3 there", replace(job(target=THERE), verify=Verify(digest="blake3")), world(EMPTY, here=NEW, there=NEW), ASKED,
+    ("blake3 there", replace(job(target=THERE), verify=VerifyRules(digest="blake3")), world(EMPTY, here=NEW, there=NEW), ASKED,
      "blake3 cannot be made on root@backup, so its points could never be proved", (),
      'write digest = "xxh128" or "sha256" in [verify]'),
     ("an old rsync there", job(target=THERE), world(EMPTY, here=NEW, there=program(3, 1, 3)), ASKED,
@@ -99,10 +99,12 @@ REFUSALS: list[tuple[str, Job, World, Asked, str, tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_refusals_say_what_they_saw_and_the_cure(row: tuple[str, Job, World, Asked, str, tuple[str, ...], str]) -> None:
-    _, told, seen, asked, why, evidence, cure = row
+def test_refusals_say_what_they_saw_and_the_cure(
+    row: tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], str],
+) -> None:
+    _, told, seen, asked, why, evidence, hint = row
     refusal = refused(told, seen, asked)
-    assert (refusal.why, refusal.evidence, refusal.cure) == (why, evidence, cure)
+    assert (refusal.why, refusal.evidence, refusal.hint) == (why, evidence, hint)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +115,9 @@ def test_refusals_say_what_they_saw_and_the_cure(row: tuple[str, Job, World, Ask
         (mirror(), world(replace(EMPTY, foreign=("a",))), ASKED, "target-in-use"),
     ],
 )
-def test_what_the_owner_may_allow(told: Job, seen: World, asked: Asked, guard: str) -> None:
+def test_what_the_owner_may_allow(told: Job, seen: RsyncSurvey, asked: RunRequest, guard: str) -> None:
     assert refused(told, seen, asked).guard == guard
-    assert f"--allow {guard}" in refused(told, seen, asked).cure
+    assert f"--allow {guard}" in refused(told, seen, asked).hint
     planned(told, seen, replace(asked, allowed=frozenset({guard})))
 
 
@@ -123,7 +125,7 @@ def test_other_things_beside_points_do_not_matter() -> None:
     planned(job(), world(replace(EMPTY, foreign=("lost+found",)), FIRST))
     planned(job(), world(EMPTY, FIRST), replace(ASKED, remembered={"target-used": "/elsewhere"}))
     planned(
-        replace(job(target=THERE), verify=Verify(digest="sha256")),
+        replace(job(target=THERE), verify=VerifyRules(digest="sha256")),
         world(EMPTY, FIRST, here=NEW, there=program(3, 1, 3)),
     )
 
@@ -148,7 +150,7 @@ def test_nothing_still_tidies() -> None:
         world(changes=replace(UNCHANGED, other=1)),
     ],
 )
-def test_what_looks_equal_and_is_not_enough(seen: World) -> None:
+def test_what_looks_equal_and_is_not_enough(seen: RsyncSurvey) -> None:
     assert planned(job(), seen).steps[-1].makes == NAME
 
 
@@ -216,13 +218,16 @@ def test_damaged_files_are_copied_again_and_never_linked() -> None:
     assert deeds(found).index("copy /srv/photos") < deeds(found).index("copy 2 damaged files again")
 
 
-LANES = Lanes(
-    lanes=(Lane(paths=(b"a", b"b"), size=Bytes(4096), entries=9), Lane(paths=(b"c",), size=Bytes(99), entries=1)),
+LANES = ParallelCopies(
+    parallel_copies=(
+        ParallelCopy(paths=(b"a", b"b"), size=Bytes(4096), entries=9),
+        ParallelCopy(paths=(b"c",), size=Bytes(99), entries=1),
+    ),
 )
 
 
 def test_lanes_side_by_side() -> None:
-    found = planned(job(parallel=2), world(lanes=LANES))
+    found = planned(job(parallel=2), world(parallel_copies=LANES))
     side_by_side = found.stages[1]
     assert [step.does for step in side_by_side] == ["copy /srv/photos, lane 1 of 2", "copy /srv/photos, lane 2 of 2"]
     assert [step.lane for step in side_by_side] == ["lane 1", "lane 2"]
@@ -236,14 +241,14 @@ def test_lanes_side_by_side() -> None:
 
 
 def test_after_a_cut_lanes_are_followed_by_one_over_all() -> None:
-    found = planned(job(parallel=2), world(replace(USED, work=True), lanes=LANES))
+    found = planned(job(parallel=2), world(replace(USED, work=True), parallel_copies=LANES))
     assert deeds(found)[3] == "copy /srv/photos"
     assert [step.accounts for step in found.steps[1:4]] == [False, False, True]  # each file is named once
 
 
 def test_one_lane_is_none() -> None:
-    single = replace(LANES, lanes=LANES.lanes[:1])
-    assert deeds(planned(job(parallel=2), world(lanes=single)))[1] == "copy /srv/photos"
+    single = replace(LANES, parallel_copies=LANES.parallel_copies[:1])
+    assert deeds(planned(job(parallel=2), world(parallel_copies=single)))[1] == "copy /srv/photos"
 
 
 def test_a_clock_that_was_set_back_makes_no_older_point() -> None:
@@ -314,14 +319,14 @@ JOBS = st.builds(job, points=st.booleans(), delete=st.booleans(), hard_links=st.
 @settings(max_examples=200, deadline=None)
 @given(JOBS, TARGETS, CHANGES, st.booleans(), st.sampled_from([None, LANES, TIED]))
 def test_every_decision_says_why_and_destroys_only_with_consent(
-    told: Job, target: object, changes: Changes | None, unread: bool, lanes: Lanes | Refusal | None
+    told: Job, target: object, changes: Changes | None, unread: bool, parallel_copies: ParallelCopies | Refusal | None
 ) -> None:
-    seen = world(target, changes, unread=unread, lanes=lanes)  # type: ignore[arg-type]
+    seen = world(target, changes, unread=unread, parallel_copies=parallel_copies)  # type: ignore[arg-type]
     decision: Decision = plan(told, seen, ASKED)
     if isinstance(decision, Refusal):
         assert decision.why
-        assert decision.cure
-        assert decision.guard is None or f"poolferry run photos --allow {decision.guard}" in decision.cure
+        assert decision.hint
+        assert decision.guard is None or f"poolferry run photos --allow {decision.guard}" in decision.hint
         return
     steps = [step for stage in decision.stages for step in stage]
     assert all(step.does and step.why for step in steps)

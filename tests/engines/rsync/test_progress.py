@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import LeftOut, Recorded
+from orchestrator.engines.contract import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import CountsEqual
 from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
 from tests.engines.rsync.builders import ACCOUNT
@@ -43,12 +43,12 @@ def meter(text: bytes = ACCOUNT) -> RsyncMeter:
     return fed
 
 
-def recorded(files: int) -> Recorded:
-    return Recorded(entries=99, files=files, bytes=1)
+def recorded(files: int) -> ManifestCounts:
+    return ManifestCounts(entries=99, files=files, bytes=1)
 
 
-VANISHED = LeftOut(vanished=(b"a", b"b"))
-UNREADABLE = LeftOut(unreadable=((b"c", "Permission denied"),))
+VANISHED = SkippedEntries(vanished=(b"a", b"b"))
+UNREADABLE = SkippedEntries(unreadable=((b"c", "Permission denied"),))
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ UNREADABLE = LeftOut(unreadable=((b"c", "Permission denied"),))
         ((), (), 5, True),  # nobody told anything, so nothing is compared
     ],
 )
-def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[LeftOut, ...], files: int, well: bool) -> None:
+def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, ...], files: int, well: bool) -> None:
     if well:
         confirm_counts(PROOF, meters, left_out, recorded(files))
         return
     with pytest.raises(ProofFailed, match=f"/t holds {files} files, and the source's list named") as failure:
         confirm_counts(PROOF, meters, left_out, recorded(files))
-    assert failure.value.cure
+    assert failure.value.hint
 
 
 @pytest.mark.parametrize("left_out", [(), (UNREADABLE,)])
-def test_without_an_account_nothing_is_proved(left_out: tuple[LeftOut, ...]) -> None:
+def test_without_an_account_nothing_is_proved(left_out: tuple[SkippedEntries, ...]) -> None:
     """Tried: on a full disk rsync drops what it prints, and ends with 0."""
     with pytest.raises(ProofFailed, match="without its closing account") as failure:
         confirm_counts(PROOF, (meter(), meter(b"")), left_out, recorded(16))
-    assert "room" in failure.value.cure
+    assert "room" in failure.value.hint
 
 
 def test_an_empty_list_is_an_account_too() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.engines.rsync.options import RsyncOptions
-from orchestrator.engines.rsync.recovery_page import page
+from orchestrator.engines.rsync.recovery_page import recovery_page
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 FAR = Host(name="nas.lan", user="backup", port=2222)
@@ -17,7 +17,7 @@ JOB = Job(
 
 
 def blocks(job: Job) -> str:
-    return "".join(block.partition("```")[0] for block in page(job, MADE).split("```sh\n")[1:])
+    return "".join(block.partition("```")[0] for block in recovery_page(job, MADE).split("```sh\n")[1:])
 
 
 def test_here() -> None:
@@ -25,7 +25,7 @@ def test_here() -> None:
         "copy=/backup/photos\nto='/srv/my photos'\n"
         'ls "$copy/points"\nmkdir -p "$to"\nrsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"\n'
     )
-    assert 'cp -a "$copy/latest/." "$to/"' in page(JOB, MADE)
+    assert 'cp -a "$copy/latest/." "$to/"' in recovery_page(JOB, MADE)
 
 
 def test_a_copy_elsewhere() -> None:
@@ -33,7 +33,7 @@ def test_a_copy_elsewhere() -> None:
     told = blocks(far)
     assert "copy='backup@nas.lan:/backup/my photos'\n" in told
     assert "ssh -p 2222 backup@nas.lan ls '" in told
-    assert "cp -a" not in page(far, MADE)
+    assert "cp -a" not in recovery_page(far, MADE)
 
 
 def test_a_source_elsewhere_and_a_mirror() -> None:
@@ -42,4 +42,4 @@ def test_a_source_elsewhere_and_a_mirror() -> None:
     assert "to=backup@nas.lan:/srv/photos\n" in told
     assert "mkdir" not in told
     assert 'rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/.poolferry "$copy/" "$to/"' in told
-    assert "points" not in page(job, MADE)
+    assert "points" not in recovery_page(job, MADE)

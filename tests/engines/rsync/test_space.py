@@ -6,18 +6,18 @@ import pytest
 
 from orchestrator.domain.plan import Plan
 from orchestrator.engines.rsync import ENGINE
-from orchestrator.engines.rsync.model import World
-from orchestrator.process.scripted import Scripted
-from orchestrator.runner.decide import Roomy
+from orchestrator.engines.rsync.model import RsyncSurvey
+from orchestrator.process.scripted import ScriptedExecutor
+from orchestrator.runner.decide import SpaceChecker
 from tests.engines.rsync.builders import ASKED, CHANGED, USED, job, mirror, world
 
 TIGHT = replace(USED, free_bytes=2047)
 
 
-def warned(seen: World, *, points: bool = True) -> tuple[str, ...]:
-    assert isinstance(ENGINE, Roomy)
+def warned(seen: RsyncSurvey, *, points: bool = True) -> tuple[str, ...]:
+    assert isinstance(ENGINE, SpaceChecker)
     plan = Plan(summary="", stages=(), warnings=("one",))
-    told = ENGINE.check_room(job() if points else mirror(), seen, plan, ASKED, Scripted({}))
+    told = ENGINE.check_space(job() if points else mirror(), seen, plan, ASKED, ScriptedExecutor({}))
     assert isinstance(told, Plan)
     assert told.warnings[0] == "one"
     return told.warnings[1:]
@@ -40,7 +40,7 @@ def test_what_may_not_fit_is_warned_of() -> None:
         world(TIGHT, changes=None),
     ],
 )
-def test_what_fits_or_cannot_be_known_is_not(seen: World) -> None:
+def test_what_fits_or_cannot_be_known_is_not(seen: RsyncSurvey) -> None:
     assert warned(seen) == ()
 
 

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.plan import Effect, Pipeline, Recording, Step
+from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step
 from orchestrator.engines.rsync import plan
-from orchestrator.engines.rsync.model import WORK, CountsEqual, HalfCopied, PointVisible
+from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
 from tests.engines.rsync.builders import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
 
 TREE = ROOT / WORK
 MIB = 1 << 20
 
 
-def going_on(*cut: HalfCopied) -> list[Step]:
-    return [step for stage in plan.resume(job(), cut_world(cut), TREE, ASKED) for step in stage]
+def going_on(*cut: PartialFile) -> list[Step]:
+    return [step for stage in plan.resume_files(job(), cut_world(cut), TREE, ASKED) for step in stage]
 
 
 def values(step: Step) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
 
 
 def test_points_are_removed_for_a_reason() -> None:
-    (step,) = plan.remove(job(), (OLD, NAME), ("older than 7 days", "too many"))
+    (step,) = plan.remove_points(job(), (OLD, NAME), ("older than 7 days", "too many"))
     assert (step.does, step.effect) == ("remove 2 points", Effect.DESTROYS)
     assert step.why == f"{OLD}: older than 7 days; {NAME}: too many"
     assert step.removes == f"{OLD} {NAME}"
@@ -74,37 +74,37 @@ def test_points_are_removed_for_a_reason() -> None:
 
 
 def test_publishing_is_proved_by_a_look() -> None:
-    (step,) = plan.publish(job(), NAME)
+    (step,) = plan.publish_point(job(), NAME)
     assert (step.makes, step.proof) == (NAME, PointVisible(root=ROOT, name=NAME))
     assert str(step.proof) == f"/backup/photos/points/{NAME} is there and latest"
     assert values(step) == (ROOT.path, NAME, ".poolferry/manifest.gz")
 
 
 def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
-    (step,) = plan.prepare(job(), WORK)
+    (step,) = plan.prepare_target(job(), WORK)
     assert values(step) == (ROOT.path, "photos", "330", "work")  # the job's patience, and some more
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
-    (step,) = plan.record(job(), TREE, NAME, point(), ASKED)
-    assert step.work == Recording(
+    (step,) = plan.record_manifest(job(), TREE, NAME, point(), ASKED)
+    assert step.work == ManifestRecording(
         tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point().manifest,
         digest="xxh128",
     )  # fmt: skip
     assert step.proof == CountsEqual(tree=TREE)
-    (first,) = plan.record(job(), TREE, NAME, None, ASKED)
-    assert isinstance(first.work, Recording)
+    (first,) = plan.record_manifest(job(), TREE, NAME, None, ASKED)
+    assert isinstance(first.work, ManifestRecording)
     assert first.work.linked is None
 
 
 def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
     (step,) = plan.record_mirror(mirror(), world(MIRRORED), ASKED)
-    assert isinstance(step.work, Recording)
+    assert isinstance(step.work, ManifestRecording)
     assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
     assert step.effect is Effect.WRITES
 
 
 def test_a_mirror_whose_first_copy_was_cut_has_no_manifest_to_take_from() -> None:
     (step,) = plan.record_mirror(mirror(), world(replace(MIRRORED, mirrored=None, work=True)), ASKED)
-    assert isinstance(step.work, Recording)
+    assert isinstance(step.work, ManifestRecording)
     assert step.work.linked is None

@@ -12,14 +12,14 @@ from orchestrator.domain.errors import HostUnreachable, OutsideError, Permission
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
-from orchestrator.engines.rsync.model import World
-from orchestrator.engines.rsync.parallel import Lanes
-from orchestrator.engines.rsync.survey import runner, survey, survey_points
+from orchestrator.engines.rsync.model import RsyncSurvey
+from orchestrator.engines.rsync.parallel import ParallelCopies
+from orchestrator.engines.rsync.survey import command_runner, survey, survey_points
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Result
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.rsync.builders import NAME, NOW, OLD, THERE, job
 
 
@@ -34,8 +34,8 @@ class Trees:
     def job(self, **options: Any) -> Job:
         return job(source=Location(path=str(self.source)), target=Location(path=str(self.target)), **options)
 
-    def look(self, reader: Reader | None = None, **options: Any) -> World:
-        return survey(self.job(**options), Asked(now=NOW, notes=str(self.notes)), reader or Reader())
+    def look(self, reader: Reader | None = None, **options: Any) -> RsyncSurvey:
+        return survey(self.job(**options), RunRequest(now=NOW, notes=str(self.notes)), reader or Reader())
 
     def write(self, path: str, content: str = "x") -> None:
         (self.source / path).parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def test_a_first_copy_is_counted_by_a_listing(trees: Trees) -> None:
     assert seen.changes is not None
     assert (seen.changes.entries_before, seen.changes.files_before) == (None, None)
     assert (seen.changes.entries_now, seen.changes.created, seen.changes.moving) == (4, 4, 8)
-    assert (seen.here, seen.there, seen.lanes, seen.points) == (None, None, None, ())
+    assert (seen.here, seen.there, seen.parallel_copies, seen.points) == (None, None, None, ())
     assert not seen.target.exists
     assert seen.target.parent
 
@@ -241,35 +241,35 @@ def test_nothing_half_copied(trees: Trees) -> None:
 def test_lanes_only_where_there_is_something_to_share_out(trees: Trees) -> None:
     for name in "abcd":
         trees.write(f"{name}/file")
-    lanes = trees.look(parallel=2).lanes
-    assert isinstance(lanes, Lanes)
-    assert len(lanes.lanes) == 2
+    parallel_copies = trees.look(parallel=2).parallel_copies
+    assert isinstance(parallel_copies, ParallelCopies)
+    assert len(parallel_copies.parallel_copies) == 2
     trees.point()
-    assert trees.look(parallel=2).lanes is None
+    assert trees.look(parallel=2).parallel_copies is None
     trees.write("a/new")
-    assert isinstance(trees.look(parallel=2).lanes, Lanes)
+    assert isinstance(trees.look(parallel=2).parallel_copies, ParallelCopies)
 
 
 def test_hard_links_that_tie_lanes(trees: Trees) -> None:
     trees.write("a/file")
     (trees.source / "b").mkdir()
     os.link(trees.source / "a/file", trees.source / "b/file")
-    assert isinstance(trees.look(parallel=2).lanes, Refusal)
-    assert isinstance(trees.look(parallel=2, hard_links=False).lanes, Lanes)
+    assert isinstance(trees.look(parallel=2).parallel_copies, Refusal)
+    assert isinstance(trees.look(parallel=2, hard_links=False).parallel_copies, ParallelCopies)
 
 
 STATS = b"Number of files: 1 (dir: 1)\nTotal transferred file size: 0 bytes\nLiteral data: 0 bytes\n"
 TARGET = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
-BOTH = script_commands.look_at_both_command(job().source, job().target.location)
+BOTH = script_commands.survey_both_command(job().source, job().target.location)
 
 
-def scripted(look: Any) -> Scripted:
+def scripted(look: Any) -> ScriptedExecutor:
     """A local job whose look ends like this."""
-    return Scripted(
+    return ScriptedExecutor(
         [
-            (str(BOTH), answer(b"d 1 0 755\n2 0 755\0x\0" + TARGET)),
+            (str(BOTH), scripted_result(b"d 1 0 755\n2 0 755\0x\0" + TARGET)),
             (lambda pipeline: pipeline.stages[0].argv[0] == "rsync", look),
         ]
     )
@@ -277,7 +277,7 @@ def scripted(look: Any) -> Scripted:
 
 @pytest.mark.parametrize(("code", "unread"), [(0, False), (24, False), (23, True)])
 def test_a_look_that_could_not_read_all_says_so(code: int, unread: bool) -> None:
-    seen = survey(job(), Asked(now=NOW, notes="/n"), scripted(answer(STATS, exits=(code,))))
+    seen = survey(job(), RunRequest(now=NOW, notes="/n"), scripted(scripted_result(STATS, exits=(code,))))
     assert seen.changes is not None
     assert seen.changes.none
     assert seen.unread is unread
@@ -286,23 +286,28 @@ def test_a_look_that_could_not_read_all_says_so(code: int, unread: bool) -> None
 def test_a_look_that_failed_is_no_empty_answer() -> None:
     words = "rsync: connection unexpectedly closed"
     with pytest.raises(OutsideError, match="broke off"):
-        survey(job(), Asked(now=NOW, notes="/n"), scripted(answer(STATS, exits=(12,), words=words)))
+        survey(job(), RunRequest(now=NOW, notes="/n"), scripted(scripted_result(STATS, exits=(12,), words=words)))
 
 
 def test_a_host_that_does_not_answer() -> None:
-    down = Scripted(
-        [(lambda pipeline: pipeline.stages[0].host is not None, answer(exits=(255,), words="Connection refused"))]
-    )
-    down._script.insert(0, (lambda pipeline: pipeline.stages[0].host is None, answer(b'{"version": "3.5.0"}')))
-    with pytest.raises(HostUnreachable):
-        survey(job(target=THERE), Asked(now=NOW, notes="/n"), down)
-
-
-def listing(ended: Result) -> Scripted:
-    """A first copy whose listing ends so."""
-    return Scripted(
+    down = ScriptedExecutor(
         [
-            (str(BOTH), answer(b"d 1 0 755\n2 0 755\0x\0" + b"ap\0")),
+            (
+                lambda pipeline: pipeline.stages[0].host is not None,
+                scripted_result(exits=(255,), words="Connection refused"),
+            )
+        ]
+    )
+    down._script.insert(0, (lambda pipeline: pipeline.stages[0].host is None, scripted_result(b'{"version": "3.5.0"}')))
+    with pytest.raises(HostUnreachable):
+        survey(job(target=THERE), RunRequest(now=NOW, notes="/n"), down)
+
+
+def listing(ended: PipelineResult) -> ScriptedExecutor:
+    """A first copy whose listing ends so."""
+    return ScriptedExecutor(
+        [
+            (str(BOTH), scripted_result(b"d 1 0 755\n2 0 755\0x\0" + b"ap\0")),
             (lambda pipeline: pipeline.stages[0].argv[0] == "find", ended),
         ]
     )
@@ -310,11 +315,15 @@ def listing(ended: Result) -> Scripted:
 
 def test_a_listing_that_failed_is_no_empty_source() -> None:
     with pytest.raises(PermissionDenied):
-        survey(job(), Asked(now=NOW, notes="/n"), listing(answer(exits=(126,), words="find: Permission denied")))
+        survey(
+            job(),
+            RunRequest(now=NOW, notes="/n"),
+            listing(scripted_result(exits=(126,), words="find: Permission denied")),
+        )
 
 
 def test_a_folder_that_cannot_be_listed_is_left_to_the_copy() -> None:
-    seen = survey(job(), Asked(now=NOW, notes="/n"), listing(answer(b"a//f\t5\t1\t7\t8\0", exits=(1,))))
+    seen = survey(job(), RunRequest(now=NOW, notes="/n"), listing(scripted_result(b"a//f\t5\t1\t7\t8\0", exits=(1,))))
     assert seen.changes is not None
     assert (seen.changes.entries_now, seen.changes.moving) == (1, 5)
 
@@ -325,40 +334,43 @@ def test_a_folder_that_cannot_be_listed_is_left_to_the_copy() -> None:
     ids=["solid", "a hole", "nearly solid", "packed"],
 )
 def test_files_with_holes_are_seen_by_their_blocks(size: int, blocks: int, holes: bool) -> None:
-    told = answer(b"a//f\t%d\t1\t7\t%d\0" % (size, blocks))
-    assert survey(job(), Asked(now=NOW, notes="/n"), listing(told)).holes is holes
+    told = scripted_result(b"a//f\t%d\t1\t7\t%d\0" % (size, blocks))
+    assert survey(job(), RunRequest(now=NOW, notes="/n"), listing(told)).holes is holes
 
 
 @pytest.mark.parametrize("source", [b"a\0", b"f\0", b"d 1 0 755\n2 0 755\0x\0", b"d 1 0 755\n2 0 755\0\0"])
 def test_one_look_at_both_tells_what_a_look_at_each_does(source: bytes) -> None:
-    assert parse.split_looks(source + TARGET) == (source, TARGET)
+    assert parse.split_surveys(source + TARGET) == (source, TARGET)
 
 
 def test_when_the_look_at_both_fails_each_is_asked_by_itself() -> None:
-    reader = Scripted(
+    reader = ScriptedExecutor(
         [
-            (str(BOTH), answer(exits=(1,))),
-            (str(script_commands.look_at_source_command(job().source)), answer(b"d 1 0 755\n2 0 755\0x\0")),
+            (str(BOTH), scripted_result(exits=(1,))),
+            (str(script_commands.survey_source_command(job().source)), scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
             (
-                str(script_commands.look_at_target_command(job().target.location)),
-                answer(exits=(1,), words="cd: Permission denied"),
+                str(script_commands.survey_target_command(job().target.location)),
+                scripted_result(exits=(1,), words="cd: Permission denied"),
             ),
         ]
     )
     with pytest.raises(PermissionDenied):
-        survey(job(), Asked(now=NOW, notes="/n"), reader)
+        survey(job(), RunRequest(now=NOW, notes="/n"), reader)
 
 
 def test_both_programs_are_asked_for_a_far_side() -> None:
-    reader = Scripted(
+    reader = ScriptedExecutor(
         [
-            (str(commands.rsync_version_command(None)), answer(b'{"version": "3.5.0"}')),
-            (str(commands.rsync_version_command(THERE.host)), answer(b"rsync  version 3.1.3  protocol version 31\n")),
-            (str(script_commands.look_at_source_command(job().source)), answer(b"a\0")),
-            (str(script_commands.look_at_target_command(THERE)), answer(b"ap\0")),
+            (str(commands.rsync_version_command(None)), scripted_result(b'{"version": "3.5.0"}')),
+            (
+                str(commands.rsync_version_command(THERE.host)),
+                scripted_result(b"rsync  version 3.1.3  protocol version 31\n"),
+            ),
+            (str(script_commands.survey_source_command(job().source)), scripted_result(b"a\0")),
+            (str(script_commands.survey_target_command(THERE)), scripted_result(b"ap\0")),
         ]
     )
-    seen = survey(job(target=THERE), Asked(now=NOW, notes="/n"), reader)
+    seen = survey(job(target=THERE), RunRequest(now=NOW, notes="/n"), reader)
     assert seen.here is not None
     assert seen.there is not None
     assert (seen.here.version, seen.there.version) == ((3, 5, 0), (3, 1, 3))
@@ -384,5 +396,5 @@ def test_one_look_at_a_target_tells_all_of_it(trees: Trees) -> None:
 
 def test_a_target_that_is_a_filesystem_of_its_own() -> None:
     root = Location(path="/proc")
-    seen = parse.parse_target(runner(Reader())(script_commands.look_at_target_command(root)), root, mirror=False)
+    seen = parse.parse_target(command_runner(Reader())(script_commands.survey_target_command(root)), root, mirror=False)
     assert (seen.exists, seen.mounted) == (True, True)

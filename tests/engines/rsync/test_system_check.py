@@ -3,38 +3,38 @@
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import Advice
+from orchestrator.engines.contract import SystemCheckResult
 from orchestrator.engines.rsync.commands import rsync_version_command
-from orchestrator.engines.rsync.script_commands import look_at_source_command, look_at_target_command
-from orchestrator.engines.rsync.system_check import advise
-from orchestrator.process.pipeline import Result
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.engines.rsync.script_commands import survey_source_command, survey_target_command
+from orchestrator.engines.rsync.system_check import check_system
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.rsync.builders import HOST, OLD, THERE, job
 
 VERSION = '{"version": "%s", "protocol": "32.0", "checksum_list": ["xxh128"], "compress_list": ["zstd"]}'
 MARKED = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
-def version(text: str) -> Result:
-    return answer((VERSION % text).encode())
+def version(text: str) -> PipelineResult:
+    return scripted_result((VERSION % text).encode())
 
 
 def found(
     *,
-    here: Result | None = None,
-    there: Result | None = None,
-    source: Result | None = None,
-    target: Result | None = None,
-) -> dict[str, Advice]:
+    here: PipelineResult | None = None,
+    there: PipelineResult | None = None,
+    source: PipelineResult | None = None,
+    target: PipelineResult | None = None,
+) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
-        (str(look_at_source_command(told.source, whole=True)), source or answer(b"d 1 0 755\n2 0 755\0x\0")),
-        (str(look_at_target_command(told.target.location)), target or answer(MARKED)),
+        (str(survey_source_command(told.source, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
+        (str(survey_target_command(told.target.location)), target or scripted_result(MARKED)),
     ]
-    return {each.subject: each for each in advise(told, Scripted(script))}
+    return {each.subject: each for each in check_system(told, ScriptedExecutor(script))}
 
 
 def test_all_is_well() -> None:
@@ -50,8 +50,8 @@ def test_all_is_well() -> None:
 
 
 def test_a_program_that_is_none_or_cannot_be_asked() -> None:
-    assert not found(here=answer(b"openrsync"))["rsync here"].good
-    gone = found(there=answer(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"))
+    assert not found(here=scripted_result(b"openrsync"))["rsync here"].good
+    gone = found(there=scripted_result(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"))
     assert not gone["rsync on root@backup"].good
     assert gone["rsync on root@backup"].text.startswith("the host did not answer")
     assert "link to root@backup" not in gone
@@ -75,7 +75,7 @@ def test_known_holes_are_advice(text: str, holes: int) -> None:
     ],
 )
 def test_the_source(text: bytes, good: bool, says: str) -> None:
-    advice = found(source=answer(text))["source /srv/photos"]
+    advice = found(source=scripted_result(text))["source /srv/photos"]
     assert (advice.good, advice.text) == (good, says)
 
 
@@ -89,12 +89,12 @@ def test_the_source(text: bytes, good: bool, says: str) -> None:
     ],
 )
 def test_the_target(text: bytes, good: bool, says: str) -> None:
-    advice = found(target=answer(text))["target /backup/photos"]
+    advice = found(target=scripted_result(text))["target /backup/photos"]
     assert (advice.good, advice.text) == (good, says)
 
 
 def test_a_source_on_a_host_is_asked_there() -> None:
     told = job(source=Location(path="/srv/photos", host=HOST))
-    script = Scripted([(lambda _: True, answer(exits=(127,), words="sh: 1: rsync: not found"))])
-    advise(told, script)
+    script = ScriptedExecutor([(lambda _: True, scripted_result(exits=(127,), words="sh: 1: rsync: not found"))])
+    check_system(told, script)
     assert [pipeline.stages[0].host for pipeline in script.asked] == [None, HOST, HOST, None]

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.rsync import parallel
-from orchestrator.engines.rsync.parallel import Aggregator, Lane, Lanes, Unit, split_lanes
+from orchestrator.engines.rsync.parallel import (
+    ParallelCopies,
+    ParallelCopy,
+    PathGroup,
+    TreeSplitter,
+    plan_parallel_copies,
+)
 
 MIB = 1 << 20
 
@@ -40,35 +46,35 @@ def folder(path: str) -> Entry:
     return Entry(path=path.encode(), kind=b"d", size=4096)
 
 
-def collected(entries: Iterable[Entry]) -> Aggregator:
-    aggregator = Aggregator()
+def collected(entries: Iterable[Entry]) -> TreeSplitter:
+    aggregator = TreeSplitter()
     for each in entries:
         aggregator.add(each.path, each.kind, each.size, each.inode, each.nlink)
     return aggregator
 
 
-def lanes(entries: Iterable[Entry], number: int, *, cost: int = 65536) -> Lanes:
-    made = collected(entries).lanes(number, per_file_cost=cost)
-    assert isinstance(made, Lanes)
+def lanes(entries: Iterable[Entry], number: int, *, cost: int = 65536) -> ParallelCopies:
+    made = collected(entries).parallel_copies(number, per_file_cost=cost)
+    assert isinstance(made, ParallelCopies)
     return made
 
 
-def paths(made: Lanes) -> list[tuple[bytes, ...]]:
-    return [lane.paths for lane in made.lanes]
+def paths(made: ParallelCopies) -> list[tuple[bytes, ...]]:
+    return [lane.paths for lane in made.parallel_copies]
 
 
 def test_folders_stay_whole_where_they_are_light() -> None:
     entries = [file(f"{name}/{number}", MIB) for name in "abcdefgh" for number in range(4)]
     made = lanes(entries, 2)
     assert sorted(path for lane in paths(made) for path in lane) == [name.encode() for name in "abcdefgh"]
-    assert [lane.size for lane in made.lanes] == [16 * MIB, 16 * MIB]
-    assert [lane.entries for lane in made.lanes] == [20, 20]
+    assert [lane.size for lane in made.parallel_copies] == [16 * MIB, 16 * MIB]
+    assert [lane.entries for lane in made.parallel_copies] == [20, 20]
 
 
 def test_a_heavy_folder_is_shared() -> None:
     entries = [file("small", 1), *(file(f"heavy/deep/{number}", MIB) for number in range(4)), folder("heavy/none")]
     made = lanes(entries, 4, cost=1)
-    assert [lane.size // MIB for lane in made.lanes] == [1, 1, 1, 1]
+    assert [lane.size // MIB for lane in made.parallel_copies] == [1, 1, 1, 1]
     assert {path for lane in paths(made) for path in lane} == {
         b"small", b"heavy/none", *(b"heavy/deep/%d" % number for number in range(4)),
     }  # fmt: skip
@@ -81,7 +87,7 @@ def test_a_heavy_folder_is_shared() -> None:
 def test_what_cannot_be_shared_out_is_one_lane(entries: list[Entry]) -> None:
     made = lanes(entries, 4)
     assert paths(made) == [(b".",)]
-    assert made.lanes[0].size == sum(each.size for each in entries if each.kind == b"f")
+    assert made.parallel_copies[0].size == sum(each.size for each in entries if each.kind == b"f")
 
 
 def test_one_huge_file_leaves_the_rest_to_the_other_lanes() -> None:
@@ -93,15 +99,15 @@ def test_one_huge_file_leaves_the_rest_to_the_other_lanes() -> None:
 def test_very_many_loose_files_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
-    def counting(units: Sequence[Unit], number: int, *, per_file_cost: int) -> tuple[Lane, ...] | Refusal:
+    def counting(units: Sequence[PathGroup], number: int, *, per_file_cost: int) -> tuple[ParallelCopy, ...] | Refusal:
         seen.append(len(units))
-        return split_lanes(units, number, per_file_cost=per_file_cost)
+        return plan_parallel_copies(units, number, per_file_cost=per_file_cost)
 
-    monkeypatch.setattr(parallel, "split_lanes", counting)
+    monkeypatch.setattr(parallel, "plan_parallel_copies", counting)
     made = lanes([file(f"flat/{number:05d}", number) for number in range(10_001)], 3)
     assert seen == [12]
     assert sum(len(lane) for lane in paths(made)) == 10_001
-    assert max(lane.size for lane in made.lanes) - min(lane.size for lane in made.lanes) < 10_001
+    assert max(lane.size for lane in made.parallel_copies) - min(lane.size for lane in made.parallel_copies) < 10_001
 
 
 def test_groups_of_loose_files_are_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,22 +119,22 @@ def test_linked_copies_of_a_tree_are_cut_until_they_can_be_shared_out() -> None:
     """Twenty light folders, all tied together by hard links: whole they would fill one lane."""
     entries = [link(f"{copy}/{number}", number, MIB, 20) for copy in range(20) for number in range(8)]
     made = lanes(entries, 4)
-    assert [lane.size for lane in made.lanes] == [2 * MIB] * 4
+    assert [lane.size for lane in made.parallel_copies] == [2 * MIB] * 4
     assert paths(made)[0][:2] == (b"0/0", b"0/4")
 
 
 def test_a_heavy_tie_is_cut_though_there_is_enough_else() -> None:
     entries = [link(f"{copy}/{number}", number, MIB) for copy in "ab" for number in range(8)]
     made = lanes([*entries, *(file(f"c/{number}", 1) for number in range(9))], 2, cost=1)
-    assert [lane.size // MIB for lane in made.lanes] == [4, 4]
+    assert [lane.size // MIB for lane in made.parallel_copies] == [4, 4]
 
 
 def test_links_whose_other_names_lie_elsewhere_tie_nothing() -> None:
-    assert len(lanes([link("a", 1, MIB), link("b", 2, MIB)], 2).lanes) == 2
+    assert len(lanes([link("a", 1, MIB), link("b", 2, MIB)], 2).parallel_copies) == 2
 
 
 def test_one_inode_with_many_names_is_refused() -> None:
-    refusal = collected([link(f"{name}/x", 5, MIB, 3) for name in "abc"]).lanes(2)
+    refusal = collected([link(f"{name}/x", 5, MIB, 3) for name in "abc"]).parallel_copies(2)
     assert isinstance(refusal, Refusal)
     assert refusal.evidence == ("1.0 MiB tied by inode 5: a/x, b/x, c/x",)
 
@@ -143,9 +149,9 @@ def test_a_deep_tree_may_come_from_below() -> None:
 
 def test_asking_again_answers_the_same() -> None:
     aggregator = collected([file("a/1", 5), link("a/2", 1), link("b/2", 1), file("c")])
-    assert aggregator.lanes(2) == aggregator.lanes(2)
+    assert aggregator.parallel_copies(2) == aggregator.parallel_copies(2)
     entries = [file(f"{name}/{number}") for name in range(50) for number in range(5)]
-    assert len({collected(entries).lanes(7) for _ in range(9)}) == 1
+    assert len({collected(entries).parallel_copies(7) for _ in range(9)}) == 1
 
 
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"a-b", b"a.b", b"\xff\n"]), min_size=1, max_size=4).map(b"/".join)
@@ -154,12 +160,14 @@ NAMES = st.lists(st.sampled_from([b"a", b"b", b"a-b", b"a.b", b"\xff\n"]), min_s
 @st.composite
 def trees(draw: st.DrawFn) -> list[Entry]:
     """A tree, some of its directories told and some only met on the way to a file, in any order."""
-    wished = draw(st.lists(NAMES, unique=True, max_size=25))
-    folders = {b"/".join(path.split(b"/")[:depth]) for path in wished for depth in range(1, path.count(b"/") + 1)}
+    dataset_request = draw(st.lists(NAMES, unique=True, max_size=25))
+    folders = {
+        b"/".join(path.split(b"/")[:depth]) for path in dataset_request for depth in range(1, path.count(b"/") + 1)
+    }
     entries = [Entry(path=path, kind=b"d", size=4096, nlink=3) for path in sorted(folders) if draw(st.booleans())]
     entries += draw(st.sampled_from([[], [folder(".")], [folder("")]]))
     sizes: defaultdict[int, int] = defaultdict(lambda: draw(st.integers(0, 50) | st.integers(0, 5000)))
-    for path in [path for path in wished if path not in folders]:
+    for path in [path for path in dataset_request if path not in folders]:
         kind, inode = draw(st.sampled_from([b"f", b"f", b"L", b"d", b"link"])), draw(st.integers(1, 5))
         if kind == b"link":
             entries.append(Entry(path=path, size=sizes[inode], inode=inode, nlink=draw(st.integers(2, 4))))
@@ -197,24 +205,27 @@ def test_random_trees_are_shared_out_as_the_naive_model_says(
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(parallel, "LOOSE_AT_MOST", loose)
-        made = collected(entries).lanes(number, per_file_cost=cost)
+        made = collected(entries).parallel_copies(number, per_file_cost=cost)
     leaves, groups = atoms(entries, cost)
     if len(groups) < min(number, leaves):
         assert isinstance(made, Refusal)
         return
-    assert isinstance(made, Lanes)
-    assert len(made.lanes) == max(1, min(number, len(groups)))
+    assert isinstance(made, ParallelCopies)
+    assert len(made.parallel_copies) == max(1, min(number, len(groups)))
     covers_exactly(made, entries)
     keeps_links_together(made, entries)
-    total = sum(lane.size + lane.entries * cost for lane in made.lanes)
-    assert sum(lane.size for lane in made.lanes) == sum(groups) - cost * leaves
+    total = sum(lane.size + lane.entries * cost for lane in made.parallel_copies)
+    assert sum(lane.size for lane in made.parallel_copies) == sum(groups) - cost * leaves
     directories = cost * (len(whole_tree(entries)) + 1)
     unit = max([(total + directories) / (4 * number), *groups])
     if loose == 10_000:
-        assert max(lane.size + lane.entries * cost for lane in made.lanes) <= total / len(made.lanes) + unit
+        assert (
+            max(lane.size + lane.entries * cost for lane in made.parallel_copies)
+            <= total / len(made.parallel_copies) + unit
+        )
 
 
-def covers_exactly(made: Lanes, entries: list[Entry]) -> None:
+def covers_exactly(made: ParallelCopies, entries: list[Entry]) -> None:
     tree = whole_tree(entries)
     covered = Counter(each for lane in paths(made) for path in lane for each in subtree(path, tree))
     above = {folder for lane in paths(made) for path in lane for folder in folders_above(path)}
@@ -227,7 +238,7 @@ def folders_above(path: bytes) -> list[bytes]:
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
-def keeps_links_together(made: Lanes, entries: list[Entry]) -> None:
+def keeps_links_together(made: ParallelCopies, entries: list[Entry]) -> None:
     tree = whole_tree(entries)
     holds = [{each for path in lane for each in subtree(path, tree)} for lane in paths(made)]
     inodes = defaultdict(set)
@@ -241,10 +252,10 @@ def test_real_copies_side_by_side_make_the_same_tree(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     build(source)
     target.mkdir()  # as the step before the lanes does
-    made = collected(listed(os.fsencode(source))).lanes(3)
-    assert isinstance(made, Lanes)
-    assert len(made.lanes) == 3
-    copies = [start_copy(lane, source, target) for lane in made.lanes]
+    made = collected(listed(os.fsencode(source))).parallel_copies(3)
+    assert isinstance(made, ParallelCopies)
+    assert len(made.parallel_copies) == 3
+    copies = [start_copy(lane, source, target) for lane in made.parallel_copies]
     assert [copy.wait() for copy in copies] == [0, 0, 0]
     told = subprocess.run(
         ["rsync", "-aHniO", "--delete", "--checksum", f"{source}/", f"{target}/"], check=True, capture_output=True
@@ -279,7 +290,7 @@ def listed(root: bytes) -> Iterable[Entry]:
             )
 
 
-def start_copy(lane: Lane, source: Path, target: Path) -> "subprocess.Popen[bytes]":
+def start_copy(lane: ParallelCopy, source: Path, target: Path) -> "subprocess.Popen[bytes]":
     argv = ["rsync", "-aH", "-r", "--from0", "--files-from=-", f"{source}/", f"{target}/"]
     copy = subprocess.Popen(argv, stdin=subprocess.PIPE)
     assert copy.stdin

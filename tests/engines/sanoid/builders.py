@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.domain.job import Job, Keep, Snapshots
+from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.domain.plan import Effect, alone
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.sanoid.model import Taken, World
+from orchestrator.domain.plan import Effect, single_command
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.sanoid.model import SanoidSnapshot, SanoidSurvey
 from orchestrator.engines.sanoid.options import SanoidOptions
-from orchestrator.process.pipeline import Broken, Result, StopReason, broken
+from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure
 
 NOW = datetime(2026, 11, 20, 15, 10, 58, tzinfo=UTC)  # a Friday
 HOST = Host(name="master", user="root")
@@ -17,33 +17,35 @@ ROOT = Location(path="tank/photos")
 FAR = Location(path="tank/photos", host=HOST)
 COPY = Location(path="vault/replicas/photos")
 FOLDER = "/state/sanoid/photos"
-ASKED = Asked(now=NOW, notes="/notes")
+ASKED = RunRequest(now=NOW, notes="/notes")
 
 
 def job(
-    snapshots: Snapshots | None = None, *, source: Location = ROOT, copy: Location = COPY, keep: Keep | None = None,
+    snapshots: SnapshotRules | None = None, *, source: Location = ROOT, copy: Location = COPY, keep: KeepRules | None = None,
     **options: Any,
 ) -> Job:  # fmt: skip
     """A job named photos."""
     return Job(
         name="photos", file="photos.toml", engine="sanoid", source=source, target=Place(name="backup", location=copy),
-        options=SanoidOptions(**options), keep=keep or Keep(), snapshots=snapshots,
+        options=SanoidOptions(**options), keep=keep or KeepRules(), snapshots=snapshots,
     )  # fmt: skip
 
 
-def taken(kind: str, *told: int) -> Taken:
+def taken(kind: str, *told: int) -> SanoidSnapshot:
     """A snapshot of that kind, taken then (UTC)."""
     at = datetime(*told, tzinfo=UTC)  # type: ignore[misc, arg-type]
-    return Taken(name=f"autosnap_{at:%Y-%m-%d_%H:%M:%S}_{kind}", kind=kind, at=at)
+    return SanoidSnapshot(name=f"autosnap_{at:%Y-%m-%d_%H:%M:%S}_{kind}", kind=kind, at=at)
 
 
-def world(*snapshots: Taken, below: tuple[str, ...] = (), root: Location = ROOT, at: datetime = NOW) -> World:
+def world(
+    *snapshots: SanoidSnapshot, below: tuple[str, ...] = (), root: Location = ROOT, at: datetime = NOW
+) -> SanoidSurvey:
     """The source with these snapshots, and these datasets below its root."""
     names = (root.path, *(f"{root.path}/{name}" for name in below))
-    return World(root=root, at=at, datasets=names, snapshots=tuple(sorted(snapshots, key=lambda each: each.at)))
+    return SanoidSurvey(root=root, at=at, datasets=names, snapshots=tuple(sorted(snapshots, key=lambda each: each.at)))
 
 
-def failed(words: str = "", code: int | None = 70, *, stopped: StopReason | None = None) -> Broken:
+def failed(words: str = "", code: int | None = 70, *, stopped: StopReason | None = None) -> PipelineFailed:
     """A call of sanoid that ended so."""
-    pipeline = alone("sh", "-c", "sanoid --take-snapshots", effect=Effect.WRITES)
-    return broken(pipeline, Result(exits=(code,), last_words=(words,), stopped=stopped))
+    pipeline = single_command("sh", "-c", "sanoid --take-snapshots", effect=Effect.WRITES)
+    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_words=(words,), stopped=stopped))

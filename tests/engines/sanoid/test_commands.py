@@ -9,10 +9,10 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.sanoid import commands
-from orchestrator.engines.sanoid.model import ALL, NOT_TAKEN, PREFIX, TOLD, Rules
+from orchestrator.engines.sanoid.model import ALL, EXIT_NOT_TAKEN, EXIT_TOLD, PREFIX, SanoidRules
 from tests.engines.sanoid.builders import FAR, ROOT
 
-RULES = Rules(daily=7)
+RULES = SanoidRules(daily=7)
 THEN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
@@ -23,40 +23,40 @@ def section(text: str, name: str = ROOT.path) -> dict[str, str]:
 
 
 def test_for_taking_a_kind_of_none_is_not_taken() -> None:
-    told = section(commands.configuration("tank/photos", RULES, take=True, downward=True))
+    told = section(commands.sanoid_conf("tank/photos", RULES, take=True, downward=True))
     assert (told["autosnap"], told["autoprune"], told["recursive"]) == ("yes", "no", "zfs")
     assert (told["daily"], told["hourly"], told["frequently"]) == ("7", "0", "0")
 
 
 def test_for_pruning_a_kind_of_none_is_left_alone_or_not() -> None:
-    told = section(commands.configuration("tank/photos", RULES, take=False, downward=True))
+    told = section(commands.sanoid_conf("tank/photos", RULES, take=False, downward=True))
     assert (told["autosnap"], told["autoprune"], told["recursive"]) == ("no", "yes", "yes")
     assert (told["daily"], told["hourly"]) == ("7", str(ALL))
-    strict = section(commands.configuration("tank/photos", RULES, take=False, downward=True, spare=False))
+    strict = section(commands.sanoid_conf("tank/photos", RULES, take=False, downward=True, spare=False))
     assert (strict["daily"], strict["hourly"]) == ("7", "0")
 
 
 def test_every_boundary_is_told() -> None:
-    told = section(commands.configuration("tank/photos", RULES, take=True, downward=False))
+    told = section(commands.sanoid_conf("tank/photos", RULES, take=True, downward=False))
     assert told["recursive"] == "no"
     assert (told["daily_hour"], told["daily_min"], told["weekly_wday"], told["yearly_mon"]) == ("0", "0", "1", "1")
     assert told["prune_defer"] == "0"
 
 
 def test_what_is_left_out_is_told_behind_and_no_longer_one_instant() -> None:
-    text = commands.configuration("tank/photos", RULES, take=True, downward=True, left_out=("tank/photos/tmp",))
+    text = commands.sanoid_conf("tank/photos", RULES, take=True, downward=True, left_out=("tank/photos/tmp",))
     assert section(text)["recursive"] == "yes"
     assert section(text, "tank/photos/tmp") == {"recursive": "yes", "autosnap": "no", "autoprune": "no"}
     assert text.index("[tank/photos]") < text.index("[tank/photos/tmp]")
 
 
 def test_a_blank_is_never_given_to_sanoids_shell() -> None:
-    text = commands.configuration("tank/my photos", RULES, take=True, downward=True)
+    text = commands.sanoid_conf("tank/my photos", RULES, take=True, downward=True)
     assert section(text, "tank/my photos")["recursive"] == "no"
 
 
 def test_effects() -> None:
-    assert commands.look_command(ROOT, downward=True).effect is Effect.READS
+    assert commands.survey_command(ROOT, downward=True).effect is Effect.READS
     assert commands.take_command(ROOT, "", "/f", due=(), use=None).effect is Effect.WRITES
     assert commands.prune_command(ROOT, "", "/f", use=None).effect is Effect.DESTROYS
     assert f"@{PREFIX}_" in str(commands.take_command(ROOT, "", "/f", due=(), use=None))
@@ -123,14 +123,14 @@ def test_an_older_one_or_another_kind_is_no_proof(stage: Stage, at: datetime, ki
     stage.acts("sanoid", "")
     stage.acts("zfs", listed(at, kind))
     done = stage.take()
-    assert (done.returncode, done.stderr) == (NOT_TAKEN, "no daily snapshot of tank/photos was taken\n")
+    assert (done.returncode, done.stderr) == (EXIT_NOT_TAKEN, "no daily snapshot of tank/photos was taken\n")
 
 
 def test_sanoid_ends_with_0_when_it_took_nothing(stage: Stage) -> None:
     stage.acts("sanoid", 'echo "CRITICAL ERROR: zfs snapshot tank/photos@a failed, 256" >&2')
     stage.acts("zfs", listed(THEN))
     done = stage.take()
-    assert done.returncode == TOLD
+    assert done.returncode == EXIT_TOLD
     assert "CRITICAL ERROR" in done.stderr
 
 
@@ -155,8 +155,8 @@ def test_its_old_list_of_snapshots_goes_first(stage: Stage) -> None:
         ("cannot destroy snapshot tank/photos@a: dataset is busy", 0),
         ("cannot destroy snapshot tank/photos@a: it's being held. Run 'zfs holds -r tank/photos@a' to see holders.", 0),
         ("cannot destroy 'tank/photos@a': snapshot has dependent clones", 0),
-        ("cannot destroy snapshot tank/photos@a: permission denied", TOLD),
-        ("internal error: out of memory", TOLD),
+        ("cannot destroy snapshot tank/photos@a: permission denied", EXIT_TOLD),
+        ("internal error: out of memory", EXIT_TOLD),
     ],
 )
 def test_what_is_held_or_cloned_stays_and_anything_else_is_a_failure(stage: Stage, said: str, code: int) -> None:
@@ -180,6 +180,6 @@ def test_rules_of_ones_own_have_their_folder_and_a_list_of_ours(stage: Stage) ->
 
 
 def test_without_sanoid_the_look_says_so(stage: Stage) -> None:
-    look = commands.look_command(Location(path="tank"), downward=True)
+    look = commands.survey_command(Location(path="tank"), downward=True)
     done = stage.run(look)
     assert (done.returncode, done.stderr) == (127, "sanoid: not found\n")

@@ -5,29 +5,29 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError, ProgramMissing, SourceMissing
-from orchestrator.domain.job import Snapshots
+from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan
 from orchestrator.engines.contract import Engine, Snapshotter
 from orchestrator.engines.sanoid import ENGINE
-from orchestrator.engines.sanoid.model import World
-from orchestrator.process.pipeline import Result
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.engines.sanoid.model import SanoidSurvey
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, failed, job, taken, world
 
 LOOK = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
-DAILY = Snapshots(daily=2)
+DAILY = SnapshotRules(daily=2)
 
 
 def mentions(word: str) -> Callable[[Pipeline], bool]:
     return lambda pipeline: word in str(pipeline)
 
 
-def looks(result: Result, *, timer: bytes = b"") -> Scripted:
+def looks(result: PipelineResult, *, timer: bytes = b"") -> ScriptedExecutor:
     """A machine whose look ends so."""
-    version = answer(b"/usr/sbin/sanoid version 2.2.0\n")
-    return Scripted(
-        [(mentions("--version"), version), (mentions("systemctl"), answer(timer)), (mentions("zfs"), result)]
+    version = scripted_result(b"/usr/sbin/sanoid version 2.2.0\n")
+    return ScriptedExecutor(
+        [(mentions("--version"), version), (mentions("systemctl"), scripted_result(timer)), (mentions("zfs"), result)]
     )
 
 
@@ -41,21 +41,23 @@ def test_it_keeps_both_contracts() -> None:
 
 def test_the_look_is_one_command_here_or_there() -> None:
     for source in (ROOT, FAR):
-        reader = looks(answer(LOOK))
-        seen: World = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
+        reader = looks(scripted_result(LOOK))
+        seen: SanoidSurvey = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
         assert [len(reader.asked), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
         assert reader.asked[0].stages[0].host == source.host
 
 
 def test_a_look_that_fails_is_never_empty() -> None:
     with pytest.raises(SourceMissing):
-        ENGINE.survey(job(DAILY), ASKED, looks(answer(exits=(1,), words="cannot open 'a': dataset does not exist")))
+        ENGINE.survey(
+            job(DAILY), ASKED, looks(scripted_result(exits=(1,), words="cannot open 'a': dataset does not exist"))
+        )
     with pytest.raises(ProgramMissing):
-        ENGINE.survey_snapshots(job(DAILY), looks(answer(exits=(127,), words="sanoid: not found")))
+        ENGINE.survey_snapshots(job(DAILY), looks(scripted_result(exits=(127,), words="sanoid: not found")))
 
 
 def test_its_points_are_the_snapshots_where_they_are() -> None:
-    (point,) = ENGINE.points(job(DAILY), looks(answer(LOOK)))
+    (point,) = ENGINE.points(job(DAILY), looks(scripted_result(LOOK)))
     assert point.tree == Location(path="tank/photos@autosnap_2026-11-20_15:10:58_daily")
     newest = ENGINE.newest(world(taken("daily", 2026, 11, 19), taken("hourly", 2026, 11, 20)))
     assert newest is not None
@@ -66,22 +68,22 @@ def test_its_points_are_the_snapshots_where_they_are() -> None:
 def test_what_makes_no_sense_says_so() -> None:
     refused: list[Callable[[], object]] = [
         lambda: ENGINE.plan_removal(job(), ("a",), ("b",)),
-        lambda: ENGINE.survey_restore(job(), None, looks(answer())),  # type: ignore[arg-type]
+        lambda: ENGINE.survey_restore(job(), None, looks(scripted_result())),  # type: ignore[arg-type]
         lambda: ENGINE.plan_restore(job(), None, None, aside=None),  # type: ignore[arg-type]
     ]
     for call in refused:
         with pytest.raises(OrchestratorError) as told:
             call()
-        assert told.value.cure
+        assert told.value.hint
 
 
 def test_the_rest_is_quiet() -> None:
     meter = ENGINE.meter()
     meter.heard(b"x")
     assert (meter.feed(b"x"), meter.passed(3), meter.moved(), meter.expected) == (None, 3, None, None)
-    assert (ENGINE.changes(world()), ENGINE.room(world()), ENGINE.ground(world())) == (None, "", ("tank/photos", True))
+    assert (ENGINE.changes(world()), ENGINE.space(world()), ENGINE.ground(world())) == (None, "", ("tank/photos", True))
     decided = Plan(summary="", stages=())
-    assert ENGINE.weigh(decided, looks(answer())) is decided
+    assert ENGINE.weigh(decided, looks(scripted_result())) is decided
     assert ENGINE.left_out(failed(), (), job()) is None
 
 
@@ -94,20 +96,23 @@ def test_what_could_not_go_is_told() -> None:
 
 
 def test_advice_names_program_source_and_a_second_sanoid() -> None:
-    found = ENGINE.advise(job(DAILY), looks(answer(LOOK), timer=b"both\n"))
+    found = ENGINE.advise(job(DAILY), looks(scripted_result(LOOK), timer=b"both\n"))
     assert [(each.good, each.hinders) for each in found] == [(True, True), (True, True), (False, False)]
     assert found[0].text == "version 2.2.0"
     assert "1 snapshot" in found[1].text
-    assert [each.subject for each in ENGINE.advise(job(DAILY), looks(answer(LOOK)))] == [
+    assert [each.subject for each in ENGINE.advise(job(DAILY), looks(scripted_result(LOOK)))] == [
         "sanoid here",
         "source tank/photos",
     ]
-    assert len(ENGINE.advise(job(), looks(answer(LOOK), timer=b"both\n"))) == 2
+    assert len(ENGINE.advise(job(), looks(scripted_result(LOOK), timer=b"both\n"))) == 2
 
 
 def test_advice_says_what_is_wrong() -> None:
-    reader = Scripted(
-        [(mentions("--version"), answer(b"?")), (mentions("zfs"), answer(exits=(1,), words="zfs: not found"))]
+    reader = ScriptedExecutor(
+        [
+            (mentions("--version"), scripted_result(b"?")),
+            (mentions("zfs"), scripted_result(exits=(1,), words="zfs: not found")),
+        ]
     )
     found = ENGINE.advise(job(source=FAR), reader)
     assert [each.good for each in found] == [False, False]

@@ -15,7 +15,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.engines.sanoid.errors import explain
-from orchestrator.engines.sanoid.model import NOT_TAKEN, TOLD
+from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN, EXIT_TOLD
 from orchestrator.process.pipeline import StopReason
 from tests.engines.sanoid.builders import failed
 
@@ -40,14 +40,14 @@ CASES: list[tuple[str, int, type[Exception], str]] = [
     ("cannot open 'tank/nope': dataset does not exist", 1, SourceMissing, "not there"),
     (
         "cannot open 'tank/a': dataset does not exist\nusage:\n\tsnapshot [-r] …\nCRITICAL ERROR: zfs snapshot tank/a@x failed, 512",
-        TOLD, SourceMissing, "not there",
+        EXIT_TOLD, SourceMissing, "not there",
     ),
-    ("cannot create snapshot 'tank/a@x': out of space", TOLD, TargetFull, "no room"),
-    ("cannot create snapshots : permission denied", TOLD, PermissionDenied, "may not"),
-    ("cannot destroy snapshot tank/a@x: permission denied", TOLD, PermissionDenied, "may not"),
-    ("cannot create snapshots : pool I/O is currently suspended", TOLD, OutsideError, "waits for them"),
-    ("cannot create snapshot 'tank/a@x': I/O error", TOLD, OutsideError, "a disk"),
-    ("cannot create snapshot 'tank/a@x': Read-only file system", TOLD, PermissionDenied, "read-only"),
+    ("cannot create snapshot 'tank/a@x': out of space", EXIT_TOLD, TargetFull, "no room"),
+    ("cannot create snapshots : permission denied", EXIT_TOLD, PermissionDenied, "may not"),
+    ("cannot destroy snapshot tank/a@x: permission denied", EXIT_TOLD, PermissionDenied, "may not"),
+    ("cannot create snapshots : pool I/O is currently suspended", EXIT_TOLD, OutsideError, "waits for them"),
+    ("cannot create snapshot 'tank/a@x': I/O error", EXIT_TOLD, OutsideError, "a disk"),
+    ("cannot create snapshot 'tank/a@x': Read-only file system", EXIT_TOLD, PermissionDenied, "read-only"),
     ("sh: 1: cannot create /tmp/a/sanoid.conf: No space left on device", 2, OutsideError, "works in"),
     ("root@backup: Permission denied (publickey).", 255, PermissionDenied, "refused our login"),
     ("Host key verification failed.", 255, PermissionDenied, "key"),
@@ -62,7 +62,7 @@ def test_each_sentence_has_its_meaning_and_its_cure(words: str, code: int, error
     told = explain(failed(words, code))
     assert type(told) is error
     assert why in told.why
-    assert told.cure
+    assert told.hint
     assert words.splitlines()[:1] == [] or any(line.strip() in told.why for line in words.splitlines())
 
 
@@ -75,7 +75,7 @@ def test_what_nobody_has_met_is_told_as_it_is() -> None:
 
 
 def test_a_snapshot_that_is_not_there_is_a_broken_promise() -> None:
-    told = explain(failed("INFO: taking snapshots...\nno daily snapshot of tank/a was taken", NOT_TAKEN))
+    told = explain(failed("INFO: taking snapshots...\nno daily snapshot of tank/a was taken", EXIT_NOT_TAKEN))
     assert isinstance(told, ProofFailed)
     assert "no daily snapshot of tank/a was taken" in told.why
 

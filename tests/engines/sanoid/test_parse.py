@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.engines.sanoid.model import Said, Taken
-from orchestrator.engines.sanoid.parse import parse_look, parse_said, parse_version
+from orchestrator.engines.sanoid.model import SanoidReport, SanoidSnapshot
+from orchestrator.engines.sanoid.parse import parse_output, parse_survey, parse_version
 from tests.engines.sanoid.builders import ROOT
 
 A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "a/b", "a/c d"))
@@ -20,23 +20,23 @@ def test_a_look() -> None:
         b"1795187460\ttank/photos@autosnap_2026-11-20_15:11:00dst_hourly\n"
         b"1795187460\ttank/photos@autosnap_rather_nightly\n"
     )
-    world = parse_look(text, ROOT)
+    world = parse_survey(text, ROOT)
     assert world.at == datetime(2026, 11, 20, 15, 11, tzinfo=UTC)
     assert world.datasets == ("tank/photos", "tank/photos/my own")
-    first = Taken(name="autosnap_2026-11-20_15:10:58_monthly", kind="monthly", at=world.snapshots[0].at)
+    first = SanoidSnapshot(name="autosnap_2026-11-20_15:10:58_monthly", kind="monthly", at=world.snapshots[0].at)
     assert world.snapshots[0] == first
     assert [each.kind for each in world.snapshots] == ["monthly", "hourly"]
     assert world.of("hourly")[0].at == world.at
 
 
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
-    assert parse_look(b"1\ntank/photos\n\n", ROOT).snapshots == ()
+    assert parse_survey(b"1\ntank/photos\n\n", ROOT).snapshots == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"1\ntank/photos\n", b"x\ntank\n\n"])
 def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"broke off|invalid literal"):
-        parse_look(text, ROOT)
+        parse_survey(text, ROOT)
 
 
 def test_versions() -> None:
@@ -50,7 +50,7 @@ def test_what_was_taken() -> None:
         f"taking snapshot {C}\ntaking dst snapshot tank/a@autosnap_2026-10-25_02:00:00dst_hourly\ntaking snapshot {B}\n"
         f"CRITICAL ERROR: zfs snapshot {B} failed, 512 at /usr/sbin/sanoid line 644.\n"
     )
-    assert parse_said(said) == Said(taken=(A, C, "tank/a@autosnap_2026-10-25_02:00:00dst_hourly"))
+    assert parse_output(said) == SanoidReport(taken=(A, C, "tank/a@autosnap_2026-10-25_02:00:00dst_hourly"))
 
 
 HELD = f"cannot destroy snapshot {B}: it's being held. Run 'zfs holds -r {B}' to see holders.\n"
@@ -74,7 +74,7 @@ def test_what_was_removed_and_what_stays(words: str, why: str) -> None:
         f"INFO: pruning {B} ... \nINFO: pruning {C} ... \n"
     )
     said = f"{pruned}{words}could not remove {B} : 256 at /usr/sbin/sanoid line 360.\n"
-    assert parse_said(said) == Said(removed=(A, C), kept=((B, why),))
+    assert parse_output(said) == SanoidReport(removed=(A, C), kept=((B, why),))
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_what_was_removed_and_what_stays(words: str, why: str) -> None:
 )
 def test_what_was_left_for_later(words: str) -> None:
     pruning = f"INFO: pruning {A} ... \n" if "pruning of" in words else ""
-    assert parse_said(pruning + words) == Said(deferred=True)
+    assert parse_output(pruning + words) == SanoidReport(deferred=True)

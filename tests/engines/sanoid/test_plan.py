@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies
 
-from orchestrator.domain.job import Keep, Snapshots
-from orchestrator.domain.plan import Effect, Nothing, Pipeline, Plan, Refusal, Step
-from orchestrator.engines.sanoid.model import ALL, KINDS, PERIODS, Rules, Taken
+from orchestrator.domain.job import KeepRules, SnapshotRules
+from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.engines.sanoid.model import ALL, INTERVAL_SECONDS, INTERVALS, SanoidRules, SanoidSnapshot
 from orchestrator.engines.sanoid.plan import (
-    began,
-    due_kinds,
-    left_out,
-    outlived_kinds,
+    due_intervals,
+    find_excluded_datasets,
+    interval_start,
+    outlived_intervals,
     plan,
     prune_source_steps,
     prune_target_steps,
@@ -20,7 +20,7 @@ from orchestrator.engines.sanoid.plan import (
 )
 from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, job, taken, world
 
-DAILY = Snapshots(daily=2)
+DAILY = SnapshotRules(daily=2)
 TODAY, YESTERDAY = taken("daily", 2026, 11, 20), taken("daily", 2026, 11, 19, 12)
 OLD = (taken("daily", 2026, 11, 16), taken("daily", 2026, 11, 17))
 
@@ -44,40 +44,40 @@ def text_of(step: Step) -> str:
 )
 def test_boundaries(kind: str, then: tuple[int, ...]) -> None:
     instant = datetime(*then, tzinfo=UTC)  # type: ignore[misc, arg-type]
-    assert began(kind, NOW) == instant
-    assert began(kind, instant) == instant
-    assert began(kind, instant - timedelta(seconds=1)) < instant
+    assert interval_start(kind, NOW) == instant
+    assert interval_start(kind, instant) == instant
+    assert interval_start(kind, instant - timedelta(seconds=1)) < instant
 
 
-@given(strategies.datetimes(timezones=strategies.just(UTC)), strategies.sampled_from(KINDS))
+@given(strategies.datetimes(timezones=strategies.just(UTC)), strategies.sampled_from(INTERVALS))
 def test_the_present_span_holds_the_instant(instant: datetime, kind: str) -> None:
-    longest = timedelta(seconds=PERIODS[kind], days=1 if kind == "yearly" else 0)
-    assert began(kind, instant) <= instant < began(kind, instant) + longest
-    assert began(kind, began(kind, instant)) == began(kind, instant)
+    longest = timedelta(seconds=INTERVAL_SECONDS[kind], days=1 if kind == "yearly" else 0)
+    assert interval_start(kind, instant) <= instant < interval_start(kind, instant) + longest
+    assert interval_start(kind, interval_start(kind, instant)) == interval_start(kind, instant)
 
 
 def test_due_is_what_the_present_span_lacks() -> None:
-    rules = Rules(hourly=3, daily=2)
-    assert due_kinds(rules, world()) == ("hourly", "daily")
-    assert due_kinds(rules, world(TODAY)) == ("hourly",)
-    assert due_kinds(rules, world(YESTERDAY, taken("hourly", 2026, 11, 20, 15))) == ("daily",)
-    assert due_kinds(rules, world(TODAY, taken("hourly", 2026, 11, 20, 15, 0, 1))) == ()
+    rules = SanoidRules(hourly=3, daily=2)
+    assert due_intervals(rules, world()) == ("hourly", "daily")
+    assert due_intervals(rules, world(TODAY)) == ("hourly",)
+    assert due_intervals(rules, world(YESTERDAY, taken("hourly", 2026, 11, 20, 15))) == ("daily",)
+    assert due_intervals(rules, world(TODAY, taken("hourly", 2026, 11, 20, 15, 0, 1))) == ()
 
 
 def test_the_day_is_that_of_the_machine_with_the_pool() -> None:
     late = datetime(2026, 11, 19, 23, 59, 59, tzinfo=UTC)
-    assert due_kinds(Rules(daily=2), world(YESTERDAY, at=late)) == ()
-    assert due_kinds(Rules(daily=2), world(YESTERDAY)) == ("daily",)
+    assert due_intervals(SanoidRules(daily=2), world(YESTERDAY, at=late)) == ()
+    assert due_intervals(SanoidRules(daily=2), world(YESTERDAY)) == ("daily",)
 
 
 def test_outlived_is_what_is_older_than_its_spans_and_too_many() -> None:
-    rules = Rules(daily=2)
-    assert outlived_kinds(rules, world(*OLD)) == ()
-    assert outlived_kinds(rules, world(*OLD), coming=("daily",)) == ("daily",)
-    assert outlived_kinds(rules, world(*OLD, TODAY)) == ("daily",)
+    rules = SanoidRules(daily=2)
+    assert outlived_intervals(rules, world(*OLD)) == ()
+    assert outlived_intervals(rules, world(*OLD), coming=("daily",)) == ("daily",)
+    assert outlived_intervals(rules, world(*OLD, TODAY)) == ("daily",)
     young = (taken("daily", 2026, 11, 19, 1), taken("daily", 2026, 11, 19, 2), TODAY)
-    assert outlived_kinds(rules, world(*young)) == ()
-    assert outlived_kinds(Rules(hourly=1), world(*OLD, TODAY)) == ()
+    assert outlived_intervals(rules, world(*young)) == ()
+    assert outlived_intervals(SanoidRules(hourly=1), world(*OLD, TODAY)) == ()
 
 
 def test_the_day_begins_and_a_snapshot_is_taken() -> None:
@@ -88,7 +88,7 @@ def test_the_day_begins_and_a_snapshot_is_taken() -> None:
     assert step.needs[0][0] == f"{FOLDER}/source-take/sanoid.conf"
     assert "recursive = zfs\nautosnap = yes" in text_of(step)
     assert isinstance(step.work, Pipeline)
-    assert step.work.stages[0].argv[-1] == f"daily={int(began('daily', NOW).timestamp())}"
+    assert step.work.stages[0].argv[-1] == f"daily={int(interval_start('daily', NOW).timestamp())}"
 
 
 def test_on_a_host_nothing_is_written_here() -> None:
@@ -98,13 +98,13 @@ def test_on_a_host_nothing_is_written_here() -> None:
     assert step.why == "there is no daily one"
 
 
-@pytest.mark.parametrize("told", [None, Snapshots(), Snapshots(daily=2, autosnap=False)])
-def test_nothing_is_taken_unasked(told: Snapshots | None) -> None:
+@pytest.mark.parametrize("told", [None, SnapshotRules(), SnapshotRules(daily=2, autosnap=False)])
+def test_nothing_is_taken_unasked(told: SnapshotRules | None) -> None:
     assert take_steps(job(told), world(), FOLDER) == ()
 
 
-@pytest.mark.parametrize("told", [None, Snapshots(), Snapshots(daily=2, autoprune=False)])
-def test_nothing_is_pruned_unasked(told: Snapshots | None) -> None:
+@pytest.mark.parametrize("told", [None, SnapshotRules(), SnapshotRules(daily=2, autoprune=False)])
+def test_nothing_is_pruned_unasked(told: SnapshotRules | None) -> None:
     assert prune_source_steps(job(told), world(*OLD, TODAY), FOLDER) == ()
     assert prune_target_steps(job(told), FOLDER) == ()
 
@@ -119,24 +119,24 @@ def test_the_source_is_pruned_by_its_rules_and_other_kinds_are_left_alone() -> N
     assert step.effect is Effect.DESTROYS
     assert step.why == "kept are 2 daily"
     assert f"hourly = {ALL}\ndaily = 2\n" in text_of(step)
-    assert prune_source_steps(job(Snapshots(daily=2, autosnap=False)), world(*OLD), FOLDER) == ()
+    assert prune_source_steps(job(SnapshotRules(daily=2, autosnap=False)), world(*OLD), FOLDER) == ()
 
 
 def test_the_copy_is_pruned_by_keep() -> None:
-    (step,) = prune_target_steps(job(Snapshots(hourly=24), keep=Keep(daily=30)), FOLDER)
+    (step,) = prune_target_steps(job(SnapshotRules(hourly=24), keep=KeepRules(daily=30)), FOLDER)
     assert step.does == "prune snapshots of vault/replicas/photos"
     assert "autosnap = no\nautoprune = yes\nfrequently = 0\nhourly = 1\ndaily = 30\nweekly = 0\n" in text_of(step)
-    assert prune_target_steps(job(Snapshots(hourly=24)), FOLDER) == ()
-    assert prune_target_steps(job(Snapshots(hourly=24, autoprune=False), keep=Keep(daily=1)), FOLDER) == ()
+    assert prune_target_steps(job(SnapshotRules(hourly=24)), FOLDER) == ()
+    assert prune_target_steps(job(SnapshotRules(hourly=24, autoprune=False), keep=KeepRules(daily=1)), FOLDER) == ()
 
 
 def test_a_copy_whose_snapshots_others_take_is_pruned_too() -> None:
-    (step,) = prune_target_steps(job(keep=Keep(daily=30)), FOLDER)
+    (step,) = prune_target_steps(job(keep=KeepRules(daily=30)), FOLDER)
     assert "frequently = 1\nhourly = 1\ndaily = 30\nweekly = 1\n" in text_of(step)
 
 
 def test_rules_of_ones_own_are_always_asked() -> None:
-    own = job(Snapshots(use="/etc/sanoid"))
+    own = job(SnapshotRules(use="/etc/sanoid"))
     took, pruned = take_steps(own, world(TODAY), FOLDER), prune_source_steps(own, world(TODAY), FOLDER)
     assert [step.needs for step in took + pruned] == [(), ()]
     assert "/etc/sanoid" in str(took[0].work)
@@ -146,9 +146,9 @@ def test_rules_of_ones_own_are_always_asked() -> None:
 
 def test_left_out_is_the_topmost_of_what_patterns_name() -> None:
     seen = world(below=("a", "a-b", "a/b", "a/b/c", "vm", "vm/x-tmp", "vm/x-tmp/y"))
-    assert left_out(seen, ("a", "a/*", "vm/*-tmp")) == ("tank/photos/a", "tank/photos/vm/x-tmp")
-    assert left_out(seen, ()) == ()
-    assert left_out(seen, ("*",)) == ("tank/photos/a", "tank/photos/a-b", "tank/photos/vm")
+    assert find_excluded_datasets(seen, ("a", "a/*", "vm/*-tmp")) == ("tank/photos/a", "tank/photos/vm/x-tmp")
+    assert find_excluded_datasets(seen, ()) == ()
+    assert find_excluded_datasets(seen, ("*",)) == ("tank/photos/a", "tank/photos/a-b", "tank/photos/vm")
     (step,) = take_steps(job(DAILY, exclude=("vm/*",)), seen, FOLDER)
     assert "recursive = yes\nautosnap = yes" in text_of(step)
     assert "[tank/photos/vm/x-tmp]" in text_of(step)
@@ -160,22 +160,22 @@ def test_a_job_of_its_own() -> None:
     assert [len(stage) for stage in decided.stages] == [1, 1]
     assert decided.summary == "take daily snapshots of tank/photos and prune snapshots of tank/photos"
     nothing = plan(job(DAILY), world(TODAY), ASKED)
-    assert nothing == Nothing(why="no snapshot is due and none is to go", current=TODAY.name)
-    assert isinstance(plan(job(Snapshots(daily=2, autosnap=False)), world(), ASKED), Nothing)
+    assert nothing == NothingToDo(why="no snapshot is due and none is to go", current=TODAY.name)
+    assert isinstance(plan(job(SnapshotRules(daily=2, autosnap=False)), world(), ASKED), NothingToDo)
 
 
 def test_without_rules_it_is_refused() -> None:
     refused = plan(job(), world(), ASKED)
     assert isinstance(refused, Refusal)
-    assert "[snapshots]" in refused.cure
+    assert "[snapshots]" in refused.hint
 
 
 def test_a_snapshot_from_the_future_is_told() -> None:
     wrong = taken("daily", 2027, 1, 1)
     decided = plan(job(DAILY), world(wrong), ASKED)
-    assert isinstance(decided, Nothing)
+    assert isinstance(decided, NothingToDo)
     assert wrong.name in decided.warnings[0]
-    assert plan(job(Snapshots(use="/etc/sanoid")), world(wrong), ASKED).warnings == ()  # type: ignore[union-attr]
+    assert plan(job(SnapshotRules(use="/etc/sanoid")), world(wrong), ASKED).warnings == ()  # type: ignore[union-attr]
 
 
 spans = strategies.lists(strategies.integers(min_value=0, max_value=200 * 24), unique=True, max_size=12)
@@ -184,7 +184,8 @@ spans = strategies.lists(strategies.integers(min_value=0, max_value=200 * 24), u
 @given(spans, strategies.integers(min_value=1, max_value=5))
 def test_what_is_outlived_always_leaves_the_newest(hours: list[int], number: int) -> None:
     there = tuple(
-        Taken(name=f"autosnap_{each}_daily", kind="daily", at=NOW - timedelta(hours=each)) for each in sorted(hours)
+        SanoidSnapshot(name=f"autosnap_{each}_daily", kind="daily", at=NOW - timedelta(hours=each))
+        for each in sorted(hours)
     )
-    gone = outlived_kinds(Rules(daily=number), world(*there))
+    gone = outlived_intervals(SanoidRules(daily=number), world(*there))
     assert bool(gone) == (len(there) > number and max(hours, default=0) > number * 24)

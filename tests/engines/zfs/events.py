@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import Decided
+from orchestrator.engines.zfs.model import ActionPlan
 from orchestrator.engines.zfs.options import options_of
 from tests.engines.zfs.model_run import NOW, Cut, Ferry, asked
 from tests.world import SIZE, Pool, ZfsError
@@ -123,10 +123,10 @@ class Chaos:
 
     # Runs.
 
-    def run(self, *_: int) -> Decided | Refusal | None:
+    def run(self, *_: int) -> ActionPlan | Refusal | None:
         return self.watched(self.ferry.run)
 
-    def run_aside(self, a: int, _: int) -> Decided | Refusal | None:
+    def run_aside(self, a: int, _: int) -> ActionPlan | Refusal | None:
         self.count += 1
         now = NOW + timedelta(seconds=self.count)
         return self.watched(lambda: self.ferry.run(asked("aside", now=now)))
@@ -148,7 +148,7 @@ class Chaos:
             if self.target.nodes[name].partial:
                 self.target.receiving[name] = 4711
 
-    def watched(self, run: Callable[[], Decided | Refusal]) -> Decided | Refusal | None:
+    def watched(self, run: Callable[[], ActionPlan | Refusal]) -> ActionPlan | Refusal | None:
         """A run may be cut; it never loses a snapshot of either side, nor a bookmark that is not ours."""
         kept, here = self.target.guids(), self.source.guids()
         consent = "rollback" in options_of(self.ferry.job).may_destroy
@@ -188,7 +188,7 @@ def happen(chaos: Chaos, kinds: Sequence[Happening], events: Sequence[Event]) ->
                 raise  # between the look and the deed nothing changed, so zfs has no reason to refuse
 
 
-def refusals(decided: Decided | Refusal | None) -> tuple[Refusal, ...]:
+def refusals(decided: ActionPlan | Refusal | None) -> tuple[Refusal, ...]:
     assert decided is not None
     return (decided,) if isinstance(decided, Refusal) else decided.refusals
 
@@ -201,7 +201,7 @@ def ends_well(chaos: Chaos) -> tuple[Refusal, ...]:
         name = whole[len(ROOT) + 1 :]
         if chaos.ferry.carries(name) and not chaos.ferry.newest_is_there(name):
             assert whole in told or whole.replace(ROOT, COPY) in told, f"{whole} is neither there nor refused: {told}"
-    assert all(one.why and one.cure for one in refused)
+    assert all(one.why and one.hint for one in refused)
     again = chaos.ferry.decide()
     assert isinstance(again, Refusal) or not again.stages, again.stages
     return refused

@@ -10,34 +10,40 @@ from typing import Any, assert_never
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.model import (
-    Abort,
+    AbortReceive,
+    Action,
+    ActionPlan,
     Bookmark,
+    CreatePlaceholder,
     Dataset,
-    Decided,
-    Deed,
-    Encryption,
     EndReceive,
     FullSend,
+    HoldBases,
     IncrementalSend,
-    KeepBases,
-    LetGoBases,
-    MakePlaceholder,
+    ReceiveEncryption,
+    ReleaseBases,
+    RenameAside,
     ResumedSend,
-    RollBack,
+    ResumeToken,
+    Rollback,
     Send,
-    SetAside,
-    Side,
+    SideSurvey,
     Snapshot,
-    Token,
-    World,
+    ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
 from orchestrator.engines.zfs.plan import resume_attempts as stuck
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name, hold_tag, keeper_of
-from orchestrator.engines.zfs.plan.plan import decide
-from orchestrator.engines.zfs.survey.parse import held_in
+from orchestrator.engines.zfs.plan.hold_names import (
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
+    hold_tag,
+    replication_target_id,
+)
+from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -52,7 +58,7 @@ Mishap = Callable[[Any], int | None]
 """Asked before each deed, or each step of one: None lets it be done; a number cuts it after so many bytes. It may raise Cut at once."""
 
 
-def unharmed(_: Deed) -> None:
+def unharmed(_: Action) -> None:
     """No mishap."""
 
 
@@ -64,8 +70,8 @@ def job(**options: Any) -> Job:
     )  # fmt: skip
 
 
-def asked(*allowed: str, now: datetime = NOW) -> Asked:
-    return Asked(now=now, notes="/notes", allowed=frozenset(allowed))
+def asked(*allowed: str, now: datetime = NOW) -> RunRequest:
+    return RunRequest(now=now, notes="/notes", allowed=frozenset(allowed))
 
 
 @dataclass
@@ -81,31 +87,31 @@ class Ferry:
     memory: dict[str, str] = field(default_factory=dict)  # what history remembers of the job
     order: random.Random | None = None
 
-    def survey(self) -> World:
+    def survey(self) -> ZfsSurvey:
         """What a look finds."""
         below = {name: node for name, node in self.target.nodes.items() if f"{name}/".startswith(f"{self.copy}/")}
         here = _side(self.source, self.root, target=False)
-        return World(
+        return ZfsSurvey(
             source=here,
             target=_side(self.target, self.copy, target=True),
             tokens={node.partial.token: _token(node.partial) for node in below.values() if node.partial},
             receiving={self._below(name): pid for name, pid in self.target.receiving.items() if name in below},
-            held=held_in(here.datasets, self.keeper),
-            held_older=held_in(here.datasets, Keeper(pool=self.target.guid)),
+            held=find_holds(here.datasets, self.target_id),
+            held_older=find_holds(here.datasets, ReplicationTargetId(pool=self.target.guid)),
         )
 
     @property
-    def keeper(self) -> Keeper:
+    def target_id(self) -> ReplicationTargetId:
         """What the names of ours on the source tell of this job's copy."""
-        return keeper_of(self.target.guid, Location(path=self.copy))
+        return replication_target_id(self.target.guid, Location(path=self.copy))
 
     def _below(self, whole: str) -> str:
         return whole[len(self.copy) + 1 :]
 
-    def decide(self, wants: Asked | None = None) -> Decided | Refusal:
-        return decide(self.job, self.survey(), replace(wants or asked(), remembered=self.memory))
+    def decide(self, wants: RunRequest | None = None) -> ActionPlan | Refusal:
+        return decide_actions(self.job, self.survey(), replace(wants or asked(), remembered=self.memory))
 
-    def run(self, wants: Asked | None = None, mishap: Mishap = unharmed) -> Decided | Refusal:
+    def run(self, wants: RunRequest | None = None, mishap: Mishap = unharmed) -> ActionPlan | Refusal:
         """Looks and does until it is done or refused. Raises: Cut, ZfsError as they come; AssertionError: no end."""
         for _ in range(LOOKS):
             decided = self.decide(wants)
@@ -116,86 +122,86 @@ class Ferry:
                 return decided
         raise AssertionError("it looks again and again")
 
-    def carry_out(self, decided: Decided, mishap: Mishap = unharmed) -> None:
+    def carry_out(self, decided: ActionPlan, mishap: Mishap = unharmed) -> None:
         for stage in decided.stages:
-            for deed in self._side_by_side(stage):
-                self.do(deed, mishap(deed))
+            for action in self._side_by_side(stage):
+                self.do(action, mishap(action))
 
-    def _side_by_side(self, stage: tuple[Deed, ...]) -> Iterator[Deed]:
+    def _side_by_side(self, stage: tuple[Action, ...]) -> Iterator[Action]:
         """The deeds of each dataset in order, the datasets in any."""
-        lanes: dict[str, list[Deed]] = {}
-        for deed in stage:
-            lanes.setdefault(getattr(deed, "dataset", "main"), []).append(deed)
+        lanes: dict[str, list[Action]] = {}
+        for action in stage:
+            lanes.setdefault(getattr(action, "dataset", "main"), []).append(action)
         while lanes:
             name = self.order.choice(sorted(lanes)) if self.order else next(iter(lanes))
             yield lanes[name].pop(0)
             if not lanes[name]:
                 del lanes[name]
 
-    def do(self, deed: Deed, cut: int | None = None) -> None:
+    def do(self, action: Action, cut: int | None = None) -> None:
         """One deed; a send that is cut after some bytes leaves what zfs would leave."""
-        if isinstance(deed, Send):
+        if isinstance(action, Send):
             try:
-                self._send(deed, cut)
+                self._send(action, cut)
             except Cut:
-                if isinstance(deed, ResumedSend):
-                    self.memory[stuck.key(deed.dataset)] = deed.vain
+                if isinstance(action, ResumedSend):
+                    self.memory[stuck.attempts_key(action.dataset)] = action.vain
                 raise
         elif cut is not None:
-            raise Cut(f"before {deed}")
+            raise Cut(f"before {action}")
         else:
-            self._change(deed)
+            self._change(action)
 
-    def _change(self, deed: Deed) -> None:
-        there = getattr(deed, "dataset", "")
+    def _change(self, action: Action) -> None:
+        there = getattr(action, "dataset", "")
         name = f"{self.copy}/{there}" if there else self.copy
-        match deed:
-            case Abort():
+        match action:
+            case AbortReceive():
                 self.target.abort(name)
-                self.memory[stuck.key(there)] = deed.told
+                self.memory[stuck.attempts_key(there)] = action.told
             case EndReceive():
-                assert self.target.receiving.pop(name) == deed.pid
-            case RollBack():
-                self.target.roll_back(name, deed.to.name, over=len(deed.dies) > 0)
-            case SetAside():
-                self.target.rename(name, deed.to)
-            case MakePlaceholder():
-                more = {"encrypted": False} if deed.encryption is Encryption.OFF else {}
-                self.target.create(there if deed.above else name, placeholder=True, **more)
-            case KeepBases() | LetGoBases():
-                self._keep(deed)
+                assert self.target.receiving.pop(name) == action.pid
+            case Rollback():
+                self.target.roll_back(name, action.to.name, over=len(action.dies) > 0)
+            case RenameAside():
+                self.target.rename(name, action.to)
+            case CreatePlaceholder():
+                more = {"encrypted": False} if action.encryption is ReceiveEncryption.OFF else {}
+                self.target.create(there if action.above else name, placeholder=True, **more)
+            case HoldBases() | ReleaseBases():
+                self._keep(action)
             case FullSend() | IncrementalSend() | ResumedSend():
-                raise AssertionError(deed)
+                raise AssertionError(action)
             case _:
-                assert_never(deed)
+                assert_never(action)
 
-    def _keep(self, deed: KeepBases | LetGoBases) -> None:
-        source, keeper = self.source, self.keeper
-        if isinstance(deed, KeepBases):
-            for name, one in deed.cursors:
-                source.bookmark(self._at(name), one.guid, cursor_name(keeper, one.guid))
-            for name, one in deed.holds:
-                source.bookmark(self._at(name), one.guid, held_name(keeper, one.guid))
-            source.holds |= {(one.guid, hold_tag(keeper)) for _, one in (*deed.holds, *deed.between)}
+    def _keep(self, action: HoldBases | ReleaseBases) -> None:
+        source, target_id = self.source, self.target_id
+        if isinstance(action, HoldBases):
+            for name, one in action.cursors:
+                source.bookmark(self._at(name), one.guid, cursor_bookmark_name(target_id, one.guid))
+            for name, one in action.holds:
+                source.bookmark(self._at(name), one.guid, hold_bookmark_name(target_id, one.guid))
+            source.holds |= {(one.guid, hold_tag(target_id)) for _, one in (*action.holds, *action.between)}
             return
-        for kept, holds in ((keeper, deed.holds), (Keeper(pool=keeper.pool), deed.older)):
+        for kept, holds in ((target_id, action.holds), (ReplicationTargetId(pool=target_id.pool), action.older)):
             for name, one in holds:
                 source.holds.discard((one.guid, hold_tag(kept)))
-                source.destroy_bookmark(self._at(name), held_name(kept, one.guid))
-        source.holds -= {(one.guid, hold_tag(keeper)) for _, one in deed.between}
-        for name, bookmark in deed.cursors:
+                source.destroy_bookmark(self._at(name), hold_bookmark_name(kept, one.guid))
+        source.holds -= {(one.guid, hold_tag(target_id)) for _, one in action.between}
+        for name, bookmark in action.cursors:
             source.destroy_bookmark(self._at(name), bookmark.name)
 
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}" if name else self.root
 
-    def _send(self, deed: Send, cut: int | None) -> None:
-        name = f"{self.copy}/{deed.dataset}" if deed.dataset else self.copy
+    def _send(self, action: Send, cut: int | None) -> None:
+        name = f"{self.copy}/{action.dataset}" if action.dataset else self.copy
         left = cut
-        encryption = deed.encryption if isinstance(deed, FullSend) else None
-        for packet in self._packets(deed):
+        encryption = action.encryption if isinstance(action, FullSend) else None
+        for packet in self._packets(action):
             assert self.fits(packet.name), f"{packet.name} is left out"
-            resumes = isinstance(deed, ResumedSend)
+            resumes = isinstance(action, ResumedSend)
             partial = self.target.nodes[name].partial if resumes and name in self.target.nodes else None
             had = partial.done if partial else 0
             take = SIZE if left is None else min(SIZE, had + left)
@@ -208,31 +214,31 @@ class Ferry:
             self.moved += take - had
             left = None if left is None else left - (take - had)
             if take < SIZE:
-                raise Cut(f"in {deed}")
+                raise Cut(f"in {action}")
         if left is not None:
-            raise Cut(f"after {deed}")
+            raise Cut(f"after {action}")
         newest = self.target.nodes[name].snapshots[-1]
-        assert newest.guid == deed.snapshot.guid, f"{deed} left {newest}"
+        assert newest.guid == action.snapshot.guid, f"{action} left {newest}"
 
-    def _packets(self, deed: Send) -> tuple[Packet, ...]:
-        source, name = self.source, self._at(deed.dataset)
-        if isinstance(deed, ResumedSend):
-            return source.resumed(deed.token)
+    def _packets(self, action: Send) -> tuple[Packet, ...]:
+        source, name = self.source, self._at(action.dataset)
+        if isinstance(action, ResumedSend):
+            return source.resumed(action.token)
         known = {one.guid: one for one in source.node(name).snapshots}
-        if deed.snapshot.guid not in known:
-            raise ZfsError(f"cannot open '{name}{deed.snapshot.mark}': dataset does not exist")
-        if isinstance(deed, FullSend):
-            return (source.packet(name, deed.snapshot, None, deed.flags),)
-        base_at = self._at(deed.origin) if deed.origin is not None else name
+        if action.snapshot.guid not in known:
+            raise ZfsError(f"cannot open '{name}{action.snapshot.mark}': dataset does not exist")
+        if isinstance(action, FullSend):
+            return (source.packet(name, action.snapshot, None, action.flags),)
+        base_at = self._at(action.origin) if action.origin is not None else name
         holder = source.node(base_at)
-        if deed.base not in holder.snapshots and (deed.between or deed.base not in holder.bookmarks):
-            raise ZfsError(f"{base_at}{deed.base.mark} does not exist")
+        if action.base not in holder.snapshots and (action.between or action.base not in holder.bookmarks):
+            raise ZfsError(f"{base_at}{action.base.mark} does not exist")
         after = [
-            one for one in known.values() if deed.base.createtxg < one.createtxg <= deed.snapshot.createtxg
-        ] if deed.between else [deed.snapshot]  # fmt: skip
-        bases = [deed.base, *after]
+            one for one in known.values() if action.base.createtxg < one.createtxg <= action.snapshot.createtxg
+        ] if action.between else [action.snapshot]  # fmt: skip
+        bases = [action.base, *after]
         return tuple(
-            source.packet(name, to, base, deed.flags, clone=deed.origin is not None)
+            source.packet(name, to, base, action.flags, clone=action.origin is not None)
             for base, to in zip(bases, after, strict=False)
         )
 
@@ -275,21 +281,21 @@ def ferry(*snapshots: str, **options: Any) -> Ferry:
     return Ferry(source=source, target=target, job=job(**options))
 
 
-def _token(partial: Partial) -> Token:
+def _token(partial: Partial) -> ResumeToken:
     packet = partial.packet
-    return Token(
+    return ResumeToken(
         text=partial.token, to_guid=packet.guid, to_name=packet.told, from_guid=packet.from_guid, object=partial.done,
         offset=0, bytes=partial.done, flags=packet.flags,
     )  # fmt: skip
 
 
-def _side(pool: Pool, root: str, *, target: bool) -> Side:
+def _side(pool: Pool, root: str, *, target: bool) -> SideSurvey:
     parts = root.split("/")
     above = {"/".join(parts[:end]) for end in range(1, len(parts))} & set(pool.nodes)
     deepest = max(above, key=len, default=pool.name)
     below = (name for name in pool.nodes if f"{name}/".startswith(f"{root}/"))
     datasets = {name[len(root) + 1 :]: _dataset(pool, name, root, target=target) for name in below}
-    return Side(
+    return SideSurvey(
         root=Location(path=root), pool_guid=pool.guid, version=(2, 3, 0), above=frozenset(above),
         inherits_encryption=pool.nodes[deepest].encrypted, datasets=datasets,
     )  # fmt: skip

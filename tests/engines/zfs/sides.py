@@ -3,17 +3,17 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.domain.job import Job, Pipe
+from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.model import Bookmark, Dataset, Flags, Kind, Side, Snapshot, World
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, SendFlags, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import ZfsOptions
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-ASKED = Asked(now=NOW, notes="/notes")
+ASKED = RunRequest(now=NOW, notes="/notes")
 HOST = Host(name="backup", user="root")
 SOURCE, COPY = Location(path="tank/photos"), Location(path="vault/copies/photos")
-FLAGS = Flags()
+FLAGS = SendFlags()
 A, B, C = (Snapshot(name=name, guid=number, createtxg=number) for number, name in enumerate("abc", 1))
 MARK = Bookmark(name="kept", guid=1, createtxg=1)
 POOL = 0xBEEF
@@ -29,28 +29,30 @@ LATER = (
 )
 
 
-def job(*, source: Location = SOURCE, place: Host | None = None, pipe: Pipe | None = None, **options: Any) -> Job:
+def job(
+    *, source: Location = SOURCE, place: Host | None = None, pipe: PipeOptions | None = None, **options: Any
+) -> Job:
     """A job named photos, from tank/photos to vault/copies/photos."""
     target = Place(name="vault", location=Location(path=COPY.path, host=place))
     return Job(
         name="photos", file="photos.toml", engine="zfs", source=source, target=target, options=ZfsOptions(**options),
-        pipe=pipe or Pipe(),
+        pipe=pipe or PipeOptions(),
     )  # fmt: skip
 
 
-def dataset(name: str = "", *snapshots: Snapshot, kind: Kind = Kind.FILESYSTEM, **more: Any) -> Dataset:
+def dataset(name: str = "", *snapshots: Snapshot, kind: DatasetType = DatasetType.FILESYSTEM, **more: Any) -> Dataset:
     """A dataset with these snapshots."""
     return Dataset(name=name, kind=kind, guid=77, createtxg=1, snapshots=snapshots, **more)
 
 
-def side(root: Location, *datasets: Dataset, **more: Any) -> Side:
+def side(root: Location, *datasets: Dataset, **more: Any) -> SideSurvey:
     """A side that holds these."""
-    return Side(
+    return SideSurvey(
         root=root, pool_guid=POOL, version=(2, 3, 9), datasets={one.name: one for one in datasets},
         **{"programs": True, **more},
     )  # fmt: skip
 
 
-def world(source: Side | None = None, target: Side | None = None, **more: Any) -> World:
+def world(source: SideSurvey | None = None, target: SideSurvey | None = None, **more: Any) -> ZfsSurvey:
     """A world; by default the source has three snapshots of its root, and the target nothing."""
-    return World(source=source or side(SOURCE, dataset("", A, B, C)), target=target or side(COPY), **more)
+    return ZfsSurvey(source=source or side(SOURCE, dataset("", A, B, C)), target=target or side(COPY), **more)

@@ -6,30 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.events import Event, Moved, Said, StepBegun
+from orchestrator.domain.events import RunEvent, RunMessage, StepStarted, TransferProgress
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History, open_history
-from orchestrator.runner.disk.slow_fill import MEASURED, paced
-from orchestrator.runner.run_recorder import Journal
+from orchestrator.runner.disk.slow_fill import MEASURED, warn_when_slow
+from orchestrator.runner.run_recorder import RunRecorder
 from tests.planners.rotation_world import NOW, known
 from tests.runner.journals import journal
 
 HOUR, MIB, TIB = 3600.0, 1 << 20, 1 << 40
 PLACE = Place(name="red", location=Location(path="/m"), disk="red", device="sdb")
-BEGINS = StepBegun(does="send", expected=TIB)
+BEGINS = StepStarted(does="send", expected=TIB)
 
 
 class Ride:
     """A run whose clock the test moves."""
 
     def __init__(self, history: History, folder: Path) -> None:
-        self.history, self.events, self.clock = history, list[Event](), 0.0
+        self.history, self.events, self.clock = history, list[RunEvent](), 0.0
         history.disks.keep(known())
         self.visit = history.disks.begin_visit("d1", NOW)
         made = journal(history, folder, self.events)
         made.tools, made.job = replace(made.tools, monotonic=lambda: self.clock), replace(made.job, target=PLACE)
-        self.journal: Journal = made
+        self.journal: RunRecorder = made
 
     def goes(
         self, minutes: int, done: int, *, faster: int = MIB, expected: int | None = TIB, whole: bool = False
@@ -38,11 +38,11 @@ class Ride:
         for _ in range(minutes * 2):
             self.clock += 30
             done += 30 * faster
-            self.journal.tools.tell(Moved(done=done, expected=expected, whole=whole))
+            self.journal.tools.notify(TransferProgress(done=done, expected=expected, whole=whole))
         return done
 
     def told(self) -> Sequence[str]:
-        assert [event.text for event in self.events if isinstance(event, Said)] == self.journal.warnings
+        assert [event.text for event in self.events if isinstance(event, RunMessage)] == self.journal.warnings
         return self.journal.warnings
 
     @property
@@ -57,29 +57,29 @@ def ride(tmp_path: Path) -> Iterator[Ride]:
 
 
 def test_it_is_told_once_after_five_minutes_with_its_figures(ride: Ride) -> None:
-    with paced(ride.journal, Seconds(24 * HOUR)):
-        ride.journal.tools.tell(BEGINS)
+    with warn_when_slow(ride.journal, Seconds(24 * HOUR)):
+        ride.journal.tools.notify(BEGINS)
         done = ride.goes(4, 0)
         assert (ride.told(), ride.slow) == ([], "")
         done = ride.goes(60, done)
         told = "photos goes at 1.0 MiB/s, and 1023.7 GiB of 1.0 TiB are left: 12 d 3 h at this pace (limit 1 d)"
         assert (ride.told(), ride.slow) == ([f"disk red: {told}"], told)
-        ride.journal.tools.tell(StepBegun(does="send more", expected=TIB))
+        ride.journal.tools.notify(StepStarted(does="send more", expected=TIB))
         ride.goes(60, 0)
     assert len(ride.told()) == 1
-    assert sum(isinstance(event, Moved) for event in ride.events) == 2 * 124, "all is passed on"
+    assert sum(isinstance(event, TransferProgress) for event in ride.events) == 2 * 124, "all is passed on"
 
 
 def test_who_goes_fast_enough_or_tells_no_size_is_left_in_peace(ride: Ride) -> None:
-    with paced(ride.journal, Seconds(24 * HOUR)):
+    with warn_when_slow(ride.journal, Seconds(24 * HOUR)):
         ride.goes(60, 0, faster=20 * MIB)
         ride.goes(60, 0, expected=None)
     assert (ride.told(), ride.slow) == ([], "")
 
 
 def test_the_time_before_the_first_byte_counts_for_nothing(ride: Ride) -> None:
-    with paced(ride.journal, Seconds(24 * HOUR)):
-        ride.journal.tools.tell(BEGINS)
+    with warn_when_slow(ride.journal, Seconds(24 * HOUR)):
+        ride.journal.tools.notify(BEGINS)
         ride.goes(120, 0, faster=0)
         done = ride.goes(4, 1, faster=100)
         ride.goes(60, done, faster=40 * MIB)
@@ -87,22 +87,22 @@ def test_the_time_before_the_first_byte_counts_for_nothing(ride: Ride) -> None:
 
 
 def test_who_becomes_slow_later_is_told_of_too(ride: Ride) -> None:
-    with paced(ride.journal, Seconds(24 * HOUR)):
+    with warn_when_slow(ride.journal, Seconds(24 * HOUR)):
         done = ride.goes(60, 0, faster=40 * MIB, whole=True)
-        ride.journal.tools.tell(StepBegun(does="send more", expected=TIB))
+        ride.journal.tools.notify(StepStarted(does="send more", expected=TIB))
         ride.goes(int(MEASURED / 60), done, whole=True)
     assert len(ride.told()) == 1
 
 
 def test_afterwards_nothing_is_listened_to(ride: Ride) -> None:
     before = ride.journal.tools
-    with paced(ride.journal, Seconds(HOUR)):
+    with warn_when_slow(ride.journal, Seconds(HOUR)):
         pass
     assert ride.journal.tools is before
 
 
 def test_a_visit_that_is_over_is_not_called_slow(ride: Ride) -> None:
     ride.history.disks.visit_ended(ride.visit, jobs=[], outcome="pulled-out", why="", released=None, safe=False)
-    with paced(ride.journal, Seconds(HOUR)):
+    with warn_when_slow(ride.journal, Seconds(HOUR)):
         ride.goes(10, 0)
     assert (len(ride.told()), ride.slow) == (1, "")

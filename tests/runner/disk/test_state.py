@@ -13,11 +13,18 @@ import pytest
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.rotation import VISIT_WITHIN, Standing
+from orchestrator.domain.rotation import VISIT_WITHIN, DiskState
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History, open_history
-from orchestrator.runner.disk.state import find_known, in_turn, members, of_set, on_disk, owes
-from orchestrator.runner.locks import locked
+from orchestrator.runner.disk.state import (
+    explain_not_due,
+    find_disk_record,
+    job_on_disk,
+    jobs_of_set,
+    order_jobs,
+    survey_set_members,
+)
+from orchestrator.runner.locks import lock_job
 from tests.engines.rsync.builders import job as plain
 from tests.history.records import begin
 from tests.planners.rotation_world import BLUE_UUID, NOW, RED_UUID, disk, known, rotation
@@ -45,7 +52,7 @@ def history(tmp_path: Path) -> Iterator[History]:
     ],
 )
 def test_a_job_on_a_disk_lies_where_the_disk_is(path: str, there: str) -> None:
-    placed = on_disk(job(path=path), RED, "sdb1")
+    placed = job_on_disk(job(path=path), RED, "sdb1")
     wanted = Place(name="red", location=Location(path=there), disk="red", device="sdb1", within=VISIT_WITHIN)
     assert placed.target == wanted
     assert not placed.target.rotates
@@ -53,19 +60,19 @@ def test_a_job_on_a_disk_lies_where_the_disk_is(path: str, there: str) -> None:
 
 def test_the_jobs_of_a_set() -> None:
     other = replace(plain(), target=Place(name="offsite", location=Location(path="/x")))
-    assert of_set(SET, [job(), other]) == (job(),)
+    assert jobs_of_set(SET, [job(), other]) == (job(),)
 
 
 def test_jobs_run_behind_those_that_they_wait_for() -> None:
     a, b, c = job("a", after=("c", "elsewhere")), job("b"), job("c", after=("b",))
-    assert in_turn([a, b, c]) == (b, c, a)
-    assert in_turn([c, b]) == (b, c)
-    assert in_turn([a]) == (a,)
+    assert order_jobs([a, b, c]) == (b, c, a)
+    assert order_jobs([c, b]) == (b, c)
+    assert order_jobs([a]) == (a,)
 
 
 def test_a_disk_is_remembered_by_its_identity() -> None:
-    assert find_known([known(name="crimson")], RED) == known(name="crimson")
-    assert find_known([known()], BLUE) is None
+    assert find_disk_record([known(name="crimson")], RED) == known(name="crimson")
+    assert find_disk_record([known()], BLUE) is None
     assert RED.identity == RED_UUID
 
 
@@ -80,45 +87,47 @@ def test_a_disk_is_filled_as_of_the_oldest_of_its_jobs(history: History) -> None
     history.disks.is_at("d1", "office", note="", now=NOW)
     jobs = (job(), job("mail"))
     copied(history, "photos", "red", 2)
-    red, blue = members(SET, jobs, history.views, here=["blue"])
+    red, blue = survey_set_members(SET, jobs, history.views, here=["blue"])
     assert (red.filled, red.place, red.here, red.standing, red.enrolled) == (
         None,
         "office",
         False,
-        Standing.ACTIVE,
+        DiskState.ACTIVE,
         NOW,
     )
     assert (blue.filled, blue.place, blue.here, blue.enrolled) == (None, "", True, None)
     copied(history, "mail", "red", 5)
     copied(history, "mail", "blue", 1)
-    red, blue = members(SET, jobs, history.views)
+    red, blue = survey_set_members(SET, jobs, history.views)
     assert (red.filled, blue.filled) == (NOW - timedelta(days=5), None)
-    assert [each.filled for each in members(SET, (), history.views)] == [None, None], "no job: nothing is whole"
+    assert [each.filled for each in survey_set_members(SET, (), history.views)] == [None, None], (
+        "no job: nothing is whole"
+    )
 
 
 def test_what_a_disk_is_owed(history: History) -> None:
     paused, rests = job("mail"), job(min_interval=Seconds(3600))
-    assert owes(job(), RED, history.views, NOW) == owes(rests, RED, history.views, NOW) == ""
-    history.owing.pause("mail", now=NOW, until=NOW + timedelta(hours=1), why="")
-    assert owes(paused, RED, history.views, NOW) == "it is paused"
-    assert owes(paused, RED, history.views, NOW + timedelta(hours=1)) == ""
+    assert explain_not_due(job(), RED, history.views, NOW) == explain_not_due(rests, RED, history.views, NOW) == ""
+    history.due_runs.pause("mail", now=NOW, until=NOW + timedelta(hours=1), why="")
+    assert explain_not_due(paused, RED, history.views, NOW) == "it is paused"
+    assert explain_not_due(paused, RED, history.views, NOW + timedelta(hours=1)) == ""
     begin(history, "photos", now=NOW - timedelta(minutes=30), target="/run/poolferry/disks/red/photos")
-    assert "30 min ago, and min-interval is 1 h" in owes(rests, RED, history.views, NOW)
-    assert owes(rests, BLUE, history.views, NOW) == "", "another disk"
-    assert owes(rests, RED, history.views, NOW + timedelta(minutes=30)) == ""
-    assert owes(rests, RED, history.views, NOW - timedelta(days=1)) == "", "a clock that was wrong"
+    assert "30 min ago, and min-interval is 1 h" in explain_not_due(rests, RED, history.views, NOW)
+    assert explain_not_due(rests, BLUE, history.views, NOW) == "", "another disk"
+    assert explain_not_due(rests, RED, history.views, NOW + timedelta(minutes=30)) == ""
+    assert explain_not_due(rests, RED, history.views, NOW - timedelta(days=1)) == "", "a clock that was wrong"
 
 
 def hold(each: Job, state: Path) -> contextlib.AbstractContextManager[tuple[int, ...]]:
-    return locked(each, str(state), wait=lambda _: True, patience=0)
+    return lock_job(each, str(state), wait=lambda _: True, patience=0)
 
 
 def test_what_hangs_on_a_disk_that_is_gone_does_not_keep_other_disks_from_their_turn(tmp_path: Path) -> None:
     with contextlib.ExitStack() as strays:
-        with hold(on_disk(job(), RED), tmp_path) as inherited:
+        with hold(job_on_disk(job(), RED), tmp_path) as inherited:
             for descriptor in inherited:  # as a child holds them that outlives us
                 strays.callback(os.close, os.dup(descriptor))
-        with hold(on_disk(job(), BLUE), tmp_path):
+        with hold(job_on_disk(job(), BLUE), tmp_path):
             pass
-        with pytest.raises(NotNow), hold(on_disk(job("mail"), RED), tmp_path):
+        with pytest.raises(NotNow), hold(job_on_disk(job("mail"), RED), tmp_path):
             pass

@@ -9,90 +9,96 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.domain.dataset_restore import Return, Wished
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.job import Job
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.plan import Effect, Nothing, Plan, Refusal, Step, alone
-from orchestrator.domain.point import Finding, Point, Verdict
+from orchestrator.domain.plan import Effect, NothingToDo, Plan, Refusal, Step, single_command
+from orchestrator.domain.point import Finding, RestorePoint, Verdict
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.contract import Asked, Comparison
+from orchestrator.engines.contract import ComparisonPlan, RunRequest
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.process.executor import Reader
-from orchestrator.process.stop import Stop
-from orchestrator.runner.context import Tools
-from orchestrator.runner.locks import locked
-from orchestrator.runner.restore.request import Wish
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.locks import lock_job
+from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.restore.restore import plan_restore, run_restore
 
 JOB = Job(
     name="photos", file="", engine="zfs", source=Location(path="tank/photos"),
     target=Place(name="vault", location=Location(path="vault/photos")), options=ZfsOptions(),
 )  # fmt: skip
-WISH = Wish(to=Location(path="tank/photos"))
-REFUSED = Refusal(why="it is there", evidence=(), cure="another name")
+WISH = RestoreOptions(to=Location(path="tank/photos"))
+REFUSED = Refusal(why="it is there", evidence=(), hint="another name")
 
 
 def step(folder: Path, name: str, **more: Any) -> Step:
-    work = alone("touch", str(folder / name), effect=Effect.WRITES)
+    work = single_command("touch", str(folder / name), effect=Effect.WRITES)
     return Step(does=name, why="", lane="main", work=work, expected=None, **more)
 
 
 class Coming(ZfsEngine):
     """The engine, but each look finds the next of the parts."""
 
-    def __init__(self, *parts: Return, findings: tuple[Finding, ...] = ()) -> None:
+    def __init__(self, *parts: DatasetRestorePlan, findings: tuple[Finding, ...] = ()) -> None:
         self.parts = list(parts)
         self.findings = findings
-        self.wished: list[Wished] = []
+        self.dataset_request: list[DatasetRestoreRequest] = []
         self.contents: list[bool] = []
         self.proofs = 0
 
-    def survey_return(self, job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Any:
-        self.wished.append(wished)
+    def survey_dataset_restore(
+        self, job: Job, dataset_request: DatasetRestoreRequest, asked: RunRequest, reader: Reader, *, content: bool
+    ) -> Any:
+        self.dataset_request.append(dataset_request)
         self.contents.append(content)
 
-    def plan_return(self, seen: Any, asked: Asked) -> Return:
+    def plan_dataset_restore(self, seen: Any, asked: RunRequest) -> DatasetRestorePlan:
         return self.parts.pop(0) if len(self.parts) > 1 else self.parts[0]
 
-    def plan_return_proof(self, seen: Any, asked: Asked) -> Comparison | Refusal:
+    def plan_restore_verification(self, seen: Any, asked: RunRequest) -> ComparisonPlan | Refusal:
         self.proofs += 1
-        return Comparison(point="b", checked=3, datasets=2, findings=self.findings)
+        return ComparisonPlan(point="b", checked=3, datasets=2, findings=self.findings)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         return plan
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return ()
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Iterator[Tools]:
+def tools(tmp_path: Path) -> Iterator[RunContext]:
     where = compose.Directories(config=str(tmp_path), state=str(tmp_path / "state"))
     with compose.open_history(where) as history:
-        made = compose.make_tools(
-            JOB, where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+        made = compose.make_run_context(
+            JOB, where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
         yield replace(made, lock_wait=0.2)
 
 
-def told(tools: Tools, *parts: Return, **more: Any) -> tuple[Tools, Coming]:
+def told(tools: RunContext, *parts: DatasetRestorePlan, **more: Any) -> tuple[RunContext, Coming]:
     engine = Coming(*parts, **more)
     given: Any = engine
     return replace(tools, engine=given), engine
 
 
-def parts(folder: Path) -> tuple[Return, ...]:
+def parts(folder: Path) -> tuple[DatasetRestorePlan, ...]:
     """Data, properties, and the end; nothing makes a point."""
     carry = Plan(summary="carry", stages=((step(folder, "data"),),), again=True, warnings=("mind",))
     settle = Plan(summary="settle", stages=((step(folder, "quota"),),), again=True)
     end = Plan(summary="end", stages=((step(folder, "mount"),),), warnings=("a key",))
     then = ((step(folder, "quota"),), (step(folder, "mount"),))
-    return Return(decision=carry, then=then), Return(decision=settle, whole=True), Return(decision=end, whole=True)
+    return (
+        DatasetRestorePlan(decision=carry, then=then),
+        DatasetRestorePlan(decision=settle, whole=True),
+        DatasetRestorePlan(decision=end, whole=True),
+    )
 
 
-def test_part_after_part_and_proved_once(tools: Tools, tmp_path: Path) -> None:
+def test_part_after_part_and_proved_once(tools: RunContext, tmp_path: Path) -> None:
     tools, engine = told(tools, *parts(tmp_path))
     report = run_restore(JOB, tools, WISH)
     assert report.outcome is Outcome.DONE, report
@@ -103,13 +109,13 @@ def test_part_after_part_and_proved_once(tools: Tools, tmp_path: Path) -> None:
     assert tools.history.views.points("photos") == ()
 
 
-def test_contents_are_looked_at_where_that_was_asked_for(tools: Tools, tmp_path: Path) -> None:
+def test_contents_are_looked_at_where_that_was_asked_for(tools: RunContext, tmp_path: Path) -> None:
     tools, engine = told(tools, *parts(tmp_path))
     run_restore(JOB, tools, replace(WISH, content=True))
     assert engine.contents.count(True) == 1
 
 
-def test_what_is_not_as_the_copy_is_not_settled(tools: Tools, tmp_path: Path) -> None:
+def test_what_is_not_as_the_copy_is_not_settled(tools: RunContext, tmp_path: Path) -> None:
     found = Finding(path=b"@b", verdict=Verdict.MISSING, detail="not there")
     tools, _ = told(tools, *parts(tmp_path), findings=(found,))
     report = run_restore(JOB, tools, WISH)
@@ -117,18 +123,18 @@ def test_what_is_not_as_the_copy_is_not_settled(tools: Tools, tmp_path: Path) ->
     assert [each.does for each in report.steps] == ["data"]
 
 
-def test_what_is_refused_and_what_waits(tools: Tools) -> None:
-    refused, _ = told(tools, Return(decision=REFUSED))
+def test_what_is_refused_and_what_waits(tools: RunContext) -> None:
+    refused, _ = told(tools, DatasetRestorePlan(decision=REFUSED))
     assert run_restore(JOB, refused, WISH).outcome is Outcome.REFUSED
     assert plan_restore(JOB, refused, WISH) == REFUSED
-    waits = Nothing(why="all is there", current=None, warnings=("load the key",))
-    waiting, _ = told(tools, Return(decision=waits, whole=True))
+    waits = NothingToDo(why="all is there", current=None, warnings=("load the key",))
+    waiting, _ = told(tools, DatasetRestorePlan(decision=waits, whole=True))
     report = run_restore(JOB, waiting, WISH)
     assert (report.outcome, report.warnings) == (Outcome.DONE, ("load the key",))
     assert report.why.endswith("with a part that waits")
 
 
-def test_a_part_that_is_left_out_is_no_end(tools: Tools, tmp_path: Path) -> None:
+def test_a_part_that_is_left_out_is_no_end(tools: RunContext, tmp_path: Path) -> None:
     first, *rest = parts(tmp_path)
     assert isinstance(first.decision, Plan)
     partly = replace(first, decision=replace(first.decision, refusals=(REFUSED,)))
@@ -137,16 +143,16 @@ def test_a_part_that_is_left_out_is_no_end(tools: Tools, tmp_path: Path) -> None
     assert (report.outcome, report.why) == (Outcome.FAILED, "all else is done, but it is there")
 
 
-def test_a_run_of_the_job_is_waited_for(tools: Tools, tmp_path: Path) -> None:
+def test_a_run_of_the_job_is_waited_for(tools: RunContext, tmp_path: Path) -> None:
     """It would meet a source that is not whole, or change the copy under the restore."""
     tools, engine = told(tools, *parts(tmp_path))
-    with locked(JOB, tools.state, wait=tools.stop.wait, patience=0):
+    with lock_job(JOB, tools.state, wait=tools.stop.wait, patience=0):
         assert run_restore(JOB, tools, WISH).outcome is Outcome.WAITING
-    assert engine.wished == []
+    assert engine.dataset_request == []
     assert run_restore(JOB, tools, WISH).outcome is Outcome.DONE
 
 
-def test_the_plan_shows_all_that_will_follow(tools: Tools, tmp_path: Path) -> None:
+def test_the_plan_shows_all_that_will_follow(tools: RunContext, tmp_path: Path) -> None:
     tools, _ = told(tools, *parts(tmp_path))
     plan = plan_restore(JOB, tools, WISH)
     assert isinstance(plan, Plan)
@@ -154,19 +160,19 @@ def test_the_plan_shows_all_that_will_follow(tools: Tools, tmp_path: Path) -> No
     assert not (tmp_path / "data").exists()
 
 
-def test_it_does_not_look_for_ever(tools: Tools, tmp_path: Path) -> None:
-    again = Return(decision=Plan(summary="again", stages=((step(tmp_path, "x"),),), again=True), whole=True)
+def test_it_does_not_look_for_ever(tools: RunContext, tmp_path: Path) -> None:
+    again = DatasetRestorePlan(decision=Plan(summary="again", stages=((step(tmp_path, "x"),),), again=True), whole=True)
     tools, engine = told(tools, again)
     job = replace(JOB, retry=replace(JOB.retry, attempts=1))
     assert run_restore(job, tools, WISH).outcome is Outcome.FAILED
-    assert len(engine.wished) < 20
+    assert len(engine.dataset_request) < 20
 
 
-def test_whose_files_would_come_back_as_another_ones_is_told(tools: Tools, tmp_path: Path) -> None:
+def test_whose_files_would_come_back_as_another_ones_is_told(tools: RunContext, tmp_path: Path) -> None:
     """This machine's own accounts, and a kit in which one had another number."""
     content = json.dumps({"users": {"0": "root", "987654321": "anna"}, "groups": {}})
     warning = "user anna had the number 987654321, which is nobody now: `useradd -u 987654321 anna`"
-    tools.history.kits.keep("photos", Kit(content=content, layout="", recovery="", guids=""), tools.clock())
+    tools.history.kits.keep("photos", KitContents(content=content, layout="", recovery="", guids=""), tools.clock())
     planning, _ = told(tools, *parts(tmp_path))
     plan = plan_restore(JOB, planning, WISH)
     assert isinstance(plan, Plan)

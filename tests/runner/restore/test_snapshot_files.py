@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.domain.dataset_restore import Shown
+from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.plan import Effect, Plan, Refusal, Step, alone
-from orchestrator.domain.point import Point
+from orchestrator.domain.plan import Effect, Plan, Refusal, Step, single_command
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.process.executor import Reader
-from orchestrator.process.stop import Stop
-from orchestrator.runner.context import Tools
-from orchestrator.runner.restore.request import Wish
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.context import RunContext
+from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.restore.restore import plan_restore, run_restore
 
 JOB = Job(
@@ -28,7 +28,7 @@ JOB = Job(
     target=Place(name="vault", location=Location(path="vault/photos")), options=ZfsOptions(),
 )  # fmt: skip
 TAKEN = datetime(2026, 1, 1, tzinfo=UTC)
-POINT = Point(name="a", taken=TAKEN, tree=Location(path="vault/photos@a"), manifest=None)
+POINT = RestorePoint(name="a", taken=TAKEN, tree=Location(path="vault/photos@a"), manifest=None)
 
 
 class Showing(ZfsEngine):
@@ -38,46 +38,46 @@ class Showing(ZfsEngine):
         self.folder = folder
         self.others = left_out
 
-    def points(self, job: Job, reader: Reader) -> tuple[Point, ...]:
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (POINT,)
 
-    def survey_files(self, job: Job, path: bytes, point: Point, reader: Reader) -> Shown | Refusal:
+    def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
         shown = self.folder / "shown"
 
         def step(does: str, *argv: str) -> Step:
-            work = alone(*argv, effect=Effect.WRITES)
+            work = single_command(*argv, effect=Effect.WRITES)
             return Step(does=does, why="", lane="show", work=work, expected=None)
 
-        return Shown(
+        return SnapshotView(
             point=point, tree=Location(path=str(shown)), rest=path, left_out=self.others,
             show=step("mount", "cp", "-a", str(self.folder / "snapshot"), str(shown)), hide=step("unmount", "rm", "-r", str(shown)),
         )  # fmt: skip
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Iterator[Tools]:
+def tools(tmp_path: Path) -> Iterator[RunContext]:
     (tmp_path / "snapshot" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "snapshot" / "deep" / "a").write_text("one")
     (tmp_path / "snapshot" / "deep" / "er" / "b").write_text("two")
     (tmp_path / "snapshot" / "top").write_text("three")
     where = compose.Directories(config=str(tmp_path), state=str(tmp_path / "state"))
     with compose.open_history(where) as history:
-        made = compose.make_tools(
-            JOB, where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+        made = compose.make_run_context(
+            JOB, where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
         engine: Any = Showing(tmp_path, ("sub",))
         yield replace(made, engine=engine)
 
 
-def wish(to: Path, path: bytes = b"", **more: Any) -> Wish:
-    return Wish(to=Location(path=str(to)), path=path, **more)
+def wish(to: Path, path: bytes = b"", **more: Any) -> RestoreOptions:
+    return RestoreOptions(to=Location(path=str(to)), path=path, **more)
 
 
 def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_folder_comes_back_and_is_proved(tools: Tools, tmp_path: Path) -> None:
+def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) -> None:
     report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.DONE, report
     assert "done and proved" in report.why
@@ -89,12 +89,12 @@ def test_a_folder_comes_back_and_is_proved(tools: Tools, tmp_path: Path) -> None
     assert not (tmp_path / "shown").exists()
 
 
-def test_all_of_it_comes_back(tools: Tools, tmp_path: Path) -> None:
+def test_all_of_it_comes_back(tools: RunContext, tmp_path: Path) -> None:
     assert run_restore(JOB, tools, wish(tmp_path / "back")).outcome is Outcome.DONE
     assert files(tmp_path / "back") == {"deep/a": "one", "deep/er/b": "two", "top": "three"}
 
 
-def test_a_single_file_is_compared_byte_by_byte(tools: Tools, tmp_path: Path) -> None:
+def test_a_single_file_is_compared_byte_by_byte(tools: RunContext, tmp_path: Path) -> None:
     (tmp_path / "back").mkdir()
     report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep/er/b"))
     assert report.outcome is Outcome.DONE, report
@@ -103,7 +103,7 @@ def test_a_single_file_is_compared_byte_by_byte(tools: Tools, tmp_path: Path) ->
     assert any(step.does.startswith("compare ") for step in report.steps)
 
 
-def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: Tools, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: RunContext, tmp_path: Path) -> None:
     (tmp_path / "back").mkdir()
     (tmp_path / "back" / "own").write_text("mine")
     report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
@@ -114,7 +114,7 @@ def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: Tools, tmp_path
 
 
 def test_what_was_cut_is_gone_on_with_by_the_same_wish_alone(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tools: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The marker of a restore that was cut tells the part."""
     once = replace(JOB, retry=replace(JOB.retry, attempts=1))
@@ -136,14 +136,14 @@ def in_place_of_rsync(folder: Path, patch: pytest.MonkeyPatch, text: str) -> Non
     patch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
 
 
-def test_the_plan_mounts_nothing(tools: Tools, tmp_path: Path) -> None:
+def test_the_plan_mounts_nothing(tools: RunContext, tmp_path: Path) -> None:
     plan = plan_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
     assert isinstance(plan, Plan)
     assert [step.does for step in plan.steps] == ["mount", "unmount"]
     assert not (tmp_path / "shown").exists()
 
 
-def test_damage_on_the_way_is_found(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_on_the_way_is_found(tools: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What arrives is compared with what the snapshot holds, so a copy that is not the same fails."""
     in_place_of_rsync(tmp_path, monkeypatch, f'/usr/bin/rsync "$@" && printf X >{tmp_path}/back/a')
     report = run_restore(replace(JOB, retry=replace(JOB.retry, attempts=1)), tools, wish(tmp_path / "back", b"deep"))

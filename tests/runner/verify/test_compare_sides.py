@@ -11,17 +11,17 @@ from orchestrator import compose
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.plan import Effect, Refusal, Step, alone
+from orchestrator.domain.plan import Effect, Refusal, Step, single_command
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.domain.run import Kind, Outcome
-from orchestrator.engines.contract import Asked, Comparison, Pair
+from orchestrator.domain.run import Outcome, RunType
+from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.history.values import PointRecord
 from orchestrator.process.executor import Reader
-from orchestrator.process.stop import Stop
-from orchestrator.runner.run_recorder import Journal, begin
-from orchestrator.runner.verify.compare_sides import Compared, compare_copy, judged, require_same
+from orchestrator.process.stop import StopRequest
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
+from orchestrator.runner.verify.compare_sides import ComparisonResult, compare_copy, comparison_report, require_same
 
 JOB = Job(
     name="photos", file="", engine="zfs", source=Location(path="tank/photos"),
@@ -35,20 +35,20 @@ GOOD = ROOT + FILE + b"a//=sha256:1\0" + END
 class Told(ZfsEngine):
     """The engine, but it compares what it was told to."""
 
-    def __init__(self, answer: Comparison | Refusal) -> None:
+    def __init__(self, answer: ComparisonPlan | Refusal) -> None:
         self.answer = answer
 
-    def survey_both(self, job: Job, asked: Asked, reader: Reader, *, content: bool) -> bool:
+    def survey_both(self, job: Job, asked: RunRequest, reader: Reader, *, content: bool) -> bool:
         return content
 
     def plan_comparison(
-        self, job: Job, seen: Any, asked: Asked, *, point: str | None, content: bool
-    ) -> Comparison | Refusal:
+        self, job: Job, seen: Any, asked: RunRequest, *, point: str | None, content: bool
+    ) -> ComparisonPlan | Refusal:
         assert seen is content
         return self.answer
 
     def heal(
-        self, job: Job, seen: Any, asked: Asked, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+        self, job: Job, seen: Any, asked: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
         return tuple(
             f"{each.path.decode()} of the {called}"
@@ -60,46 +60,48 @@ class Told(ZfsEngine):
 def listed(folder: Path, called: str, records: bytes) -> Step:
     source = folder / f"{called}.records"
     source.write_bytes(records)
-    work = replace(alone("cat", str(source), effect=Effect.READS), keeps=str(folder / called))
+    work = replace(single_command("cat", str(source), effect=Effect.READS), keeps=str(folder / called))
     return Step(does=called, why="", lane=called, work=work, expected=None)
 
 
-def pair(folder: Path, source: bytes = GOOD, target: bytes = GOOD) -> Pair:
-    return Pair(name=b"@p", source=listed(folder, "source", source), target=listed(folder, "target", target))
+def pair(folder: Path, source: bytes = GOOD, target: bytes = GOOD) -> SnapshotPair:
+    return SnapshotPair(name=b"@p", source=listed(folder, "source", source), target=listed(folder, "target", target))
 
 
-def comparison(*stages: tuple[Pair, ...], findings: tuple[Finding, ...] = (), point: str | None = "p") -> Comparison:
-    return Comparison(point=point, checked=3, datasets=1, findings=findings, stages=stages, warnings=("mind this",))
+def comparison(
+    *stages: tuple[SnapshotPair, ...], findings: tuple[Finding, ...] = (), point: str | None = "p"
+) -> ComparisonPlan:
+    return ComparisonPlan(point=point, checked=3, datasets=1, findings=findings, stages=stages, warnings=("mind this",))
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
+def journal(tmp_path: Path) -> Iterator[RunRecorder]:
     where = compose.Directories(config=str(tmp_path), state=str(tmp_path / "state"))
     with compose.open_history(where) as history:
-        tools = compose.make_tools(
-            JOB, where, history, tell=lambda _: None, log=lambda _: None, stop=Stop(), ssh_options=()
+        tools = compose.make_run_context(
+            JOB, where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
-        begun = begin(JOB, tools, "a test", Kind.VERIFY)
+        begun = begin_run(JOB, tools, "a test", RunType.VERIFY)
         begun.attempt_begun()
         yield begun
 
 
-def compared(journal: Journal, answer: Comparison | Refusal, *, content: bool = True) -> Compared:
+def compared(journal: RunRecorder, answer: ComparisonPlan | Refusal, *, content: bool = True) -> ComparisonResult:
     engine: Any = Told(answer)
     journal.tools = replace(journal.tools, engine=engine)
     told = compare_copy(
         journal, journal.tools.writer(()), engine, f"{journal.tools.state}/notes", point=None, content=content
     )
-    assert isinstance(told, Compared)
+    assert isinstance(told, ComparisonResult)
     return told
 
 
-def point(journal: Journal) -> PointRecord:
+def point(journal: RunRecorder) -> PointRecord:
     (known,) = journal.tools.history.views.points("photos")
     return known
 
 
-def test_the_same_on_both_sides_is_done(journal: Journal, tmp_path: Path) -> None:
+def test_the_same_on_both_sides_is_done(journal: RunRecorder, tmp_path: Path) -> None:
     told = compared(journal, comparison((pair(tmp_path),)))
     assert (told.reading.entries, told.reading.files_read, told.reading.bytes_read) == (3 + 2, 1, 5)
     assert told.reading.sound
@@ -108,7 +110,7 @@ def test_the_same_on_both_sides_is_done(journal: Journal, tmp_path: Path) -> Non
     known = point(journal)
     assert (known.name, known.sound, known.reading and known.reading.scope) == ("p", True, "whole")
     require_same(told, journal)
-    report = judged(journal, told, content=True)
+    report = comparison_report(journal, told, content=True)
     assert report.outcome is Outcome.DONE
     assert (
         "both sides hold the same 3 snapshots of 1 dataset, by guid, and the same contents: 1 file, 5 B" in report.why
@@ -117,34 +119,34 @@ def test_the_same_on_both_sides_is_done(journal: Journal, tmp_path: Path) -> Non
     assert {step.does for step in report.steps} == {"source", "target"}
 
 
-def test_what_an_earlier_reading_left_is_not_read(journal: Journal, tmp_path: Path) -> None:
+def test_what_an_earlier_reading_left_is_not_read(journal: RunRecorder, tmp_path: Path) -> None:
     (tmp_path / "target").write_bytes(b"ghost//=sha256:1\0")
     assert compared(journal, comparison((pair(tmp_path),))).reading.sound
 
 
-def test_a_rotten_file_is_named_with_its_snapshot(journal: Journal, tmp_path: Path) -> None:
+def test_a_rotten_file_is_named_with_its_snapshot(journal: RunRecorder, tmp_path: Path) -> None:
     told = compared(journal, comparison((pair(tmp_path, target=GOOD.replace(b":1", b":2")),)))
     assert [(found.path, found.verdict) for found in told.reading.findings] == [(b"@p/a", Verdict.ROTTEN)]
     assert point(journal).sound is False
-    report = judged(journal, told, content=True)
-    assert (report.outcome, "1 rotten" in report.why, "zpool scrub" in report.cure) == (Outcome.FAILED, True, True)
-    assert report.cure.endswith("what has it sent anew is told below")
-    assert "--aside" not in report.cure, "a damaged copy fits by its guids, so nothing would be sent"
-    report = judged(journal, replace(told, heals=()), content=True)
-    assert report.cure.endswith("only another copy helps: `poolferry restore plan photos`")
+    report = comparison_report(journal, told, content=True)
+    assert (report.outcome, "1 rotten" in report.why, "zpool scrub" in report.hint) == (Outcome.FAILED, True, True)
+    assert report.hint.endswith("what has it sent anew is told below")
+    assert "--aside" not in report.hint, "a damaged copy fits by its guids, so nothing would be sent"
+    report = comparison_report(journal, replace(told, heals=()), content=True)
+    assert report.hint.endswith("only another copy helps: `poolferry restore plan photos`")
     with pytest.raises(ProofFailed, match="1 rotten"):
         require_same(told, journal)
 
 
-def test_what_the_copy_lacks_before_its_newest_comes_only_from_the_beginning(journal: Journal) -> None:
+def test_what_the_copy_lacks_before_its_newest_comes_only_from_the_beginning(journal: RunRecorder) -> None:
     told = compared(journal, comparison(findings=(Finding(path=b"@o", verdict=Verdict.MISSING, detail=""),)))
-    cure = judged(journal, told, content=True).cure
+    hint = comparison_report(journal, told, content=True).hint
     whole = journal.job.target.location.path
-    assert f"`zfs rename -u {whole} {whole}.old`" in cure
-    assert "--aside" not in cure
+    assert f"`zfs rename -u {whole} {whole}.old`" in hint
+    assert "--aside" not in hint
 
 
-def test_what_came_after_the_point_does_not_harm_it(journal: Journal) -> None:
+def test_what_came_after_the_point_does_not_harm_it(journal: RunRecorder) -> None:
     findings = tuple(
         Finding(path=path, verdict=Verdict.EDITED, detail="")
         for path in (b"", b"x", b"x@other", b"x@p2", b"@o")
@@ -152,45 +154,45 @@ def test_what_came_after_the_point_does_not_harm_it(journal: Journal) -> None:
     told = compared(journal, comparison(findings=findings), content=False)
     assert not told.reading.sound
     assert point(journal).sound is True
-    report = judged(journal, told, content=False)
-    assert (report.outcome, "somebody changed the copy" in report.cure) == (Outcome.FAILED, True)
+    report = comparison_report(journal, told, content=False)
+    assert (report.outcome, "somebody changed the copy" in report.hint) == (Outcome.FAILED, True)
     compared(journal, comparison(findings=(Finding(path=b"x@p", verdict=Verdict.MISSING, detail=""),)), content=False)
     assert point(journal).sound is False
 
 
-def test_a_look_is_not_a_whole_reading(journal: Journal) -> None:
+def test_a_look_is_not_a_whole_reading(journal: RunRecorder) -> None:
     told = compared(journal, comparison(), content=False)
     assert told.source is None
-    assert "contents were not read (--content reads them)" in judged(journal, told, content=False).why
+    assert "contents were not read (--content reads them)" in comparison_report(journal, told, content=False).why
     known = point(journal)
     assert (known.whole_at, known.reading and known.reading.scope) == (None, "look")
 
 
-def test_where_nothing_could_be_read_nothing_was(journal: Journal) -> None:
+def test_where_nothing_could_be_read_nothing_was(journal: RunRecorder) -> None:
     locked = Finding(path=b"@p", verdict=Verdict.UNPROVED, detail="")
     told = compared(journal, comparison(findings=(locked,)))
     assert point(journal).whole_at is None
-    assert "1 could not be compared" in judged(journal, told, content=True).why
+    assert "1 could not be compared" in comparison_report(journal, told, content=True).why
 
 
-def test_without_a_point_of_the_root_history_learns_nothing(journal: Journal) -> None:
+def test_without_a_point_of_the_root_history_learns_nothing(journal: RunRecorder) -> None:
     compared(journal, comparison(point=None))
     assert journal.tools.history.views.points("photos") == ()
 
 
-def test_what_the_source_cannot_read_is_no_fault_of_the_copy(journal: Journal, tmp_path: Path) -> None:
+def test_what_the_source_cannot_read_is_no_fault_of_the_copy(journal: RunRecorder, tmp_path: Path) -> None:
     broken = ROOT + FILE + b"//!sha256sum: ./a: Input/output error\0" + END
     told = compared(journal, comparison((pair(tmp_path, source=broken),)))
     assert told.reading.sound
     assert point(journal).sound is True
-    report = judged(journal, told, content=True)
+    report = comparison_report(journal, told, content=True)
     assert report.outcome is Outcome.FAILED
     assert report.why == "1 entry cannot be read on the source; the copy can"
     assert report.evidence[-1] == "to heal @p/a of the source"
 
 
 @pytest.mark.parametrize("records", [b"", ROOT + FILE, GOOD[:-1], ROOT + b"what\0" + END])
-def test_a_listing_that_is_not_whole_proves_nothing(journal: Journal, tmp_path: Path, records: bytes) -> None:
+def test_a_listing_that_is_not_whole_proves_nothing(journal: RunRecorder, tmp_path: Path, records: bytes) -> None:
     for source, target in ((records, GOOD), (GOOD, records)):
         with pytest.raises(ProofFailed):
             compared(journal, comparison((pair(tmp_path, source, target),)))
@@ -198,13 +200,13 @@ def test_a_listing_that_is_not_whole_proves_nothing(journal: Journal, tmp_path: 
     assert journal.tools.history.views.points("photos") == ()
 
 
-def test_more_than_can_be_held_is_counted(journal: Journal, tmp_path: Path) -> None:
+def test_more_than_can_be_held_is_counted(journal: RunRecorder, tmp_path: Path) -> None:
     many = b"".join(b"f%d//f\t0\t1.5000000000\t644\t0\t0\t1\t7\t\0" % number for number in range(1500))
     told = compared(journal, comparison((pair(tmp_path, source=ROOT + many + END, target=ROOT + END),)))
     assert (dict(told.reading.counts), len(told.reading.findings)) == ({Verdict.MISSING: 1500}, 1000)
 
 
-def test_a_refusal_is_handed_back(journal: Journal, tmp_path: Path) -> None:
-    refusal = Refusal(why="no", evidence=(), cure="")
+def test_a_refusal_is_handed_back(journal: RunRecorder, tmp_path: Path) -> None:
+    refusal = Refusal(why="no", evidence=(), hint="")
     told = compare_copy(journal, journal.tools.writer(()), Told(refusal), str(tmp_path / "n"), point="p", content=False)
     assert told is refusal

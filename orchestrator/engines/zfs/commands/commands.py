@@ -5,11 +5,19 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import scripts
-from orchestrator.engines.zfs.model import FLAGS, PLACEHOLDER, Encryption, Flags, Kind, Line, Side
+from orchestrator.engines.zfs.model import (
+    FLAGS,
+    PLACEHOLDER,
+    DatasetType,
+    MbufferConnection,
+    ReceiveEncryption,
+    SendFlags,
+    SideSurvey,
+)
 
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
@@ -19,9 +27,9 @@ _SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
 _TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
 # What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
-_ROOM = {
-    Kind.FILESYSTEM: ("quota", "refquota", "reservation", "refreservation"),
-    Kind.VOLUME: ("reservation", "refreservation"),
+_SPACE_PROPERTIES = {
+    DatasetType.FILESYSTEM: ("quota", "refquota", "reservation", "refreservation"),
+    DatasetType.VOLUME: ("reservation", "refreservation"),
 }
 # What zfs does not let a volume have; it warns, or refuses the stream. Source: zfsprops(7).
 _NOT_OF_VOLUMES = frozenset(
@@ -33,36 +41,36 @@ _OPEN = ("-o", "encryption=off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class At:
+class CommandHost:
     """The place where a command runs, and whether changes there need sudo."""
 
     host: Host | None = None
     sudo: bool = False
 
 
-def at(side: Side) -> At:
+def command_host(side: SideSurvey) -> CommandHost:
     """Return the place where a side's commands run."""
-    return At(host=side.root.host, sudo=side.sudo)
+    return CommandHost(host=side.root.host, sudo=side.sudo)
 
 
-def script(text: str, *values: str, effect: Effect, where: At) -> Command:
+def script_command(text: str, *values: str, effect: Effect, where: CommandHost) -> Command:
     """Build a command from a constant script, with its values as arguments."""
     prelude = (scripts.PATH, *((scripts.SUDO,) if where.sudo else ()))
     line = "; ".join((*prelude, scripts.one_line(text)))
     return Command(argv=("sh", "-c", line, "sh", *values), effect=effect, host=where.host)
 
 
-def zfs(*words: str, effect: Effect, where: At) -> Command:
+def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
     """Build one zfs command; on a remote host, through a script that finds the zfs program."""
     if where.host is not None:
-        return script(scripts.ZFS, *words, effect=effect, where=where)
+        return script_command(scripts.ZFS, *words, effect=effect, where=where)
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
 
 
 # Looking.
 
 
-def look_command(
+def survey_command(
     root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
 ) -> Command:
     """Build the command that prints all a plan needs of one side. `above`: the root's parents even if it exists.
@@ -72,8 +80,8 @@ def look_command(
     as no copy is.
     """
     columns = "name,guid,createtxg" + (",creation" if created else "")
-    return script(
-        scripts.LOOK,
+    return script_command(
+        scripts.SURVEY,
         "sudo" if sudo else "plain",
         root.path.partition("/")[0],
         root.path,
@@ -85,7 +93,7 @@ def look_command(
         "yes" if above else "no",
         *_ancestors(root.path),
         effect=Effect.READS,
-        where=At(host=root.host),
+        where=CommandHost(host=root.host),
     )
 
 
@@ -96,64 +104,68 @@ def _ancestors(path: str) -> Iterator[str]:
 
 def receiving_command(host: Host | None) -> Command:
     """Build the command that prints every process that receives a stream, with its arguments."""
-    return script(scripts.RECEIVING, effect=Effect.READS, where=At(host=host))
+    return script_command(scripts.RECEIVING, effect=Effect.READS, where=CommandHost(host=host))
 
 
-def promised_command(names: tuple[str, ...], host: Host | None) -> Command:
+def confirm_command(names: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints guids of snapshots and newest snapshots of datasets; it skips missing ones."""
-    return script(scripts.PROMISED, *names, effect=Effect.READS, where=At(host=host))
+    return script_command(scripts.CONFIRM, *names, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints name, guid and createtxg of the datasets' own snapshots."""
-    return script(scripts.NEWEST, *datasets, effect=Effect.READS, where=At(host=host))
+    return script_command(scripts.NEWEST, *datasets, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def points_command(root: Location) -> Command:
     """Build the command that prints name and time of the root's own snapshots, oldest first; nothing without it."""
-    return script(scripts.POINTS, root.path, effect=Effect.READS, where=At(host=root.host))
+    return script_command(scripts.POINTS, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
-def may_command(root: Location) -> Command:
+def rights_command(root: Location) -> Command:
     """Build the command that prints our user and its permissions on the dataset, or on the nearest one above."""
     pool = root.path.partition("/")[0]
-    return script(scripts.MAY, pool, root.path, effect=Effect.READS, where=At(host=root.host))
+    return script_command(scripts.RIGHTS, pool, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def sudo_command(root: Location) -> Command:
     """Build a command that succeeds when sudo lets us run zfs without a question."""
-    return zfs("version", effect=Effect.READS, where=At(host=root.host, sudo=True))
+    return zfs_command("version", effect=Effect.READS, where=CommandHost(host=root.host, sudo=True))
 
 
-def weigh_command(sends: Iterable[Command], where: At) -> Command:
+def send_sizes_command(sends: Iterable[Command], where: CommandHost) -> Command:
     """Build the command that prints, for each send command, the size that its dry run reports."""
-    words = (word for send in sends for word in _four(sent(send) or ()))
-    return script(scripts.WEIGH, *words, effect=Effect.READS, where=where)
+    words = (word for send in sends for word in _four(send_arguments(send) or ()))
+    return script_command(scripts.WEIGH, *words, effect=Effect.READS, where=where)
 
 
-def room_command(root: Location, near: str) -> Command:
+def space_command(root: Location, near: str) -> Command:
     """Build the command that prints the free space at `near`, the root or a dataset above, and the root's snapshots."""
     pool = root.path.partition("/")[0]
-    return script(scripts.ROOM, pool, near, root.path, effect=Effect.READS, where=At(host=root.host))
+    return script_command(scripts.SPACE, pool, near, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
-def packs_command(root: Location) -> Command:
+def compression_command(root: Location) -> Command:
     """Build the command that prints the compression of each dataset."""
     words = ("get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,value", "compression", root.path)
-    return zfs(*words, effect=Effect.READS, where=At(host=root.host))
+    return zfs_command(*words, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def destroy_command(root: Location, names: Iterable[str]) -> Command:
     """Build the command that destroys snapshots of a copy and of all below it; it is only shown, never run."""
-    return zfs("destroy", "-r", f"{root.path}@{','.join(names)}", effect=Effect.DESTROYS, where=At(host=root.host))
+    return zfs_command(
+        "destroy", "-r", f"{root.path}@{','.join(names)}", effect=Effect.DESTROYS, where=CommandHost(host=root.host)
+    )
 
 
 def dry_destroy_command(root: Location, names: Iterable[str]) -> Command:
     """Build the command that prints what `destroy_command` would free, and destroys nothing (-n)."""
-    return zfs("destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=At(host=root.host))
+    return zfs_command(
+        "destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=CommandHost(host=root.host)
+    )
 
 
-def sent(command: Command) -> tuple[str, ...] | None:
+def send_arguments(command: Command) -> tuple[str, ...] | None:
     """Return the words after `send` in a sending command; None for any other command."""
     return command.argv[command.argv.index("send") + 1 :] if "send" in command.argv else None
 
@@ -173,22 +185,24 @@ def _four(words: tuple[str, ...]) -> tuple[str, str, str, str]:
 # Sending.
 
 
-def full_words(snapshot: str, flags: Flags, *, properties: bool) -> tuple[str, ...]:
+def full_send_arguments(snapshot: str, flags: SendFlags, *, properties: bool) -> tuple[str, ...]:
     """Build the words that send a full snapshot."""
     return ("send", _cluster(flags, properties), snapshot)
 
 
-def incremental_words(base: str, snapshot: str, flags: Flags, *, between: bool, properties: bool) -> tuple[str, ...]:
+def incremental_send_arguments(
+    base: str, snapshot: str, flags: SendFlags, *, between: bool, properties: bool
+) -> tuple[str, ...]:
     """Build the words of an incremental send; `between`: with the snapshots between, and from a snapshot only."""
     return ("send", _cluster(flags, properties), "-I" if between else "-i", base, snapshot)
 
 
-def resumed_words(token: str) -> tuple[str, ...]:
+def resumed_send_arguments(token: str) -> tuple[str, ...]:
     """Build the words that send the rest of an interrupted stream; the flags are the token's own."""
     return ("send", "-P", "-t", token)
 
 
-def _cluster(flags: Flags, properties: bool) -> str:
+def _cluster(flags: SendFlags, properties: bool) -> str:
     """Return all flags as one word. Never -R: it would let a receive destroy. P: sizes for programs, on stderr.
 
     b in place of p: only what a copy received, whatever it was given in its place; so the source's own values return.
@@ -197,16 +211,16 @@ def _cluster(flags: Flags, properties: bool) -> str:
     return f"-P{letters}{('b' if flags.backup else 'p') if properties else ''}"
 
 
-def receive_words(
+def receive_arguments(
     target: str,
-    kind: Kind,
+    kind: DatasetType,
     *,
     first: bool,
     properties: bool,
-    flags: Flags | None,
+    flags: SendFlags | None,
     protect: tuple[str, ...] = (),
     onto_placeholder: bool = False,
-    encryption: Encryption | None = None,
+    encryption: ReceiveEncryption | None = None,
     origin: str | None = None,
 ) -> tuple[str, ...]:
     """Build the words that receive into a dataset, resumably (-s) and without mounting (-u).
@@ -222,158 +236,170 @@ def receive_words(
         words += ["-o", f"{name}={value}"]
     if origin is not None:
         words += ["-o", f"origin={origin}"]  # else zfs searches the pool for the guid, and may find another copy
-    words += {None: (), Encryption.AS_ABOVE: ("-x", "encryption"), Encryption.OFF: _OPEN}[encryption]
+    words += {None: (), ReceiveEncryption.AS_ABOVE: ("-x", "encryption"), ReceiveEncryption.OFF: _OPEN}[encryption]
     if properties:
         for name in _aside(kind, protect, given):
             words += ["-x", name]
     return (*words, target)
 
 
-def _given(kind: Kind, flags: Flags | None, *, first: bool) -> dict[str, str]:
+def _given(kind: DatasetType, flags: SendFlags | None, *, first: bool) -> dict[str, str]:
     """Return the properties of a new copy. noauto: nothing mounts it by itself. readonly: nothing changes it."""
     if not first:
         return {}
-    given = {"readonly": "on", **dict.fromkeys(_ROOM[kind], "none")}
-    if kind is Kind.FILESYSTEM:
+    given = {"readonly": "on", **dict.fromkeys(_SPACE_PROPERTIES[kind], "none")}
+    if kind is DatasetType.FILESYSTEM:
         given["canmount"] = "noauto"
     if flags is not None:
         given[FLAGS] = str(flags)
     return given
 
 
-def put_aside(kind: Kind) -> tuple[str, ...]:
+def overridden_properties(kind: DatasetType) -> tuple[str, ...]:
     """Return the properties that a copy keeps as its own or its parent's, whatever the stream brings."""
     given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
     return (*given, *_aside(kind, (), given))
 
 
-def _aside(kind: Kind, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:
-    for name in dict.fromkeys((*_ELSEWHERE, *_ROOM[kind], *protect)):
-        if name not in given and not (kind is Kind.VOLUME and name in _NOT_OF_VOLUMES):
+def _aside(kind: DatasetType, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:
+    for name in dict.fromkeys((*_ELSEWHERE, *_SPACE_PROPERTIES[kind], *protect)):
+        if name not in given and not (kind is DatasetType.VOLUME and name in _NOT_OF_VOLUMES):
             yield name
 
 
-def buffer_command(pipe: Pipe, *, lanes: int) -> Command:
+def buffer_command(pipe: PipeOptions, *, streams: int) -> Command:
     """Build the mbuffer command that smooths the stream, and limits it to one stream's share of the rate."""
-    rate = ("-r", str(_share(pipe, lanes))) if pipe.rate_limit else ()
+    rate = ("-r", str(_share(pipe, streams))) if pipe.rate_limit else ()
     return Command(argv=("mbuffer", "-q", "-s", "128k", "-m", _memory(pipe), *rate), effect=Effect.READS)
 
 
-def _memory(pipe: Pipe) -> str:
+def _memory(pipe: PipeOptions) -> str:
     return f"{max(_LEAST, pipe.buffer) >> 10}k"
 
 
-def send_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
+def send_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions) -> Command:
     """Build the sending command; on a remote host with its own buffer, if mbuffer is installed there."""
     if side.root.host is not None and side.mbuffer:
-        return script(scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=at(side))
-    return zfs(*words, effect=Effect.READS, where=at(side))
+        return script_command(
+            scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=command_host(side)
+        )
+    return zfs_command(*words, effect=Effect.READS, where=command_host(side))
 
 
-def connect_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe, *, lanes: int | None) -> Command:
-    """Build the sending end of an mbuffer connection, fed by `words`; `lanes`: the streams that share the rate."""
-    rate = str(_share(pipe, lanes)) if lanes and pipe.rate_limit else ""
+def connect_command(
+    words: tuple[str, ...], side: SideSurvey, line: MbufferConnection, pipe: PipeOptions, *, streams: int | None
+) -> Command:
+    """Build the sending end of an mbuffer connection, fed by `words`; `streams`: the streams that share the rate."""
+    rate = str(_share(pipe, streams)) if streams and pipe.rate_limit else ""
     values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
-    return script(scripts.CONNECT, *values, *words, effect=Effect.READS, where=at(side))
+    return script_command(scripts.CONNECT, *values, *words, effect=Effect.READS, where=command_host(side))
 
 
-def listen_command(words: tuple[str, ...], side: Side, line: Line, pipe: Pipe) -> Command:
+def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnection, pipe: PipeOptions) -> Command:
     """Build the receiving end: on a remote host it feeds zfs; on this machine it feeds our own buffer first."""
     values = (f"{line.sender}:{line.port}", _patience(pipe))
     if side.root.host is None:
-        return script(scripts.LISTEN, *values, *words, effect=Effect.READS, where=At())
+        return script_command(scripts.LISTEN, *values, *words, effect=Effect.READS, where=CommandHost())
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     words = ("buffered", _memory(pipe), *words)
-    return script(f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=at(side))
+    return script_command(
+        f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=command_host(side)
+    )
 
 
-def _patience(pipe: Pipe) -> str:
+def _patience(pipe: PipeOptions) -> str:
     """Return the timeout of the far end, which gets no notice of a dead link; it is longer than our own."""
     return str(max(30, 2 * math.ceil(pipe.stall_after)))
 
 
-def _share(pipe: Pipe, lanes: int) -> int:
-    return max(1, (pipe.rate_limit or 0) // lanes)
+def _share(pipe: PipeOptions, streams: int) -> int:
+    return max(1, (pipe.rate_limit or 0) // streams)
 
 
-def receive_command(words: tuple[str, ...], side: Side, pipe: Pipe) -> Command:
+def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions) -> Command:
     """Build the receiving command; on a remote host with its own buffer, if mbuffer is installed there."""
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     if side.root.host is not None and side.mbuffer:
-        return script(scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=at(side))
-    return zfs(*words, effect=effect, where=at(side))
+        return script_command(
+            scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=command_host(side)
+        )
+    return zfs_command(*words, effect=effect, where=command_host(side))
 
 
 # Small deeds.
 
 
-def abort_command(dataset: str, where: At) -> Command:
+def abort_command(dataset: str, where: CommandHost) -> Command:
     """Build the command that discards the rest of an interrupted receive; it succeeds when there is none."""
-    return script(scripts.ABORT, dataset, effect=Effect.WRITES, where=where)
+    return script_command(scripts.ABORT, dataset, effect=Effect.WRITES, where=where)
 
 
-def end_receive_command(dataset: str, pid: int, where: At) -> Command:
+def end_receive_command(dataset: str, pid: int, where: CommandHost) -> Command:
     """Build the command that ends a process that still receives into the dataset, and waits until it is gone."""
     text = f"{scripts.END_SUDO if where.sudo else scripts.END_PLAIN}\n{scripts.END_RECEIVE}"
-    return script(text, str(pid), dataset, effect=Effect.WRITES, where=where)
+    return script_command(text, str(pid), dataset, effect=Effect.WRITES, where=where)
 
 
-def rollback_command(snapshot: str, *, over_snapshots: bool, where: At) -> Command:
+def rollback_command(snapshot: str, *, over_snapshots: bool, where: CommandHost) -> Command:
     """Build a rollback. `over_snapshots`: it destroys newer snapshots, which the plan names; clones never (-R)."""
-    return zfs("rollback", *(("-r",) if over_snapshots else ()), snapshot, effect=Effect.DESTROYS, where=where)
+    return zfs_command("rollback", *(("-r",) if over_snapshots else ()), snapshot, effect=Effect.DESTROYS, where=where)
 
 
-def rename_command(dataset: str, to: str, where: At) -> Command:
+def rename_command(dataset: str, to: str, where: CommandHost) -> Command:
     """Build the command that renames a dataset with all below it, and mounts nothing again (-u)."""
-    return zfs("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
+    return zfs_command("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
 
 
-def placeholder_command(dataset: str, where: At, *, encryption: Encryption | None = None) -> Command:
+def placeholder_command(dataset: str, where: CommandHost, *, encryption: ReceiveEncryption | None = None) -> Command:
     """Build the command that creates a placeholder: a dataset that is never mounted and is marked as ours."""
     words = ("create", "-u", "-o", "canmount=off", "-o", "readonly=on", "-o", f"{PLACEHOLDER}=on")
-    return zfs(*words, *(_OPEN if encryption is Encryption.OFF else ()), dataset, effect=Effect.WRITES, where=where)
+    return zfs_command(
+        *words, *(_OPEN if encryption is ReceiveEncryption.OFF else ()), dataset, effect=Effect.WRITES, where=where
+    )
 
 
-def no_placeholder_command(dataset: str, where: At) -> Command:
+def no_placeholder_command(dataset: str, where: CommandHost) -> Command:
     """Build the command that removes the placeholder property."""
-    return zfs("inherit", PLACEHOLDER, dataset, effect=Effect.WRITES, where=where)
+    return zfs_command("inherit", PLACEHOLDER, dataset, effect=Effect.WRITES, where=where)
 
 
-def keep_commands(marks: tuple[tuple[str, str, str], ...], side: Side) -> Iterator[Command]:
+def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that create bookmarks (dataset, snapshot, bookmark); existing ones are no error.
 
     Why two ways: a channel program makes all of them in one transaction, and needs root.
     """
     if side.programs:
         front = (" ".join(scripts.BOOKMARKS.split()), side.root.path.partition("/")[0])
-        for batch in batches(marks):
-            yield script(scripts.KEEP_BY_PROGRAM, *front, *batch, effect=Effect.WRITES, where=at(side))
+        for batch in batch_arguments(marks):
+            yield script_command(
+                scripts.KEEP_BY_PROGRAM, *front, *batch, effect=Effect.WRITES, where=command_host(side)
+            )
     else:
-        for batch in batches(marks):
-            yield script(scripts.KEEP_ONE_BY_ONE, *batch, effect=Effect.WRITES, where=at(side))
+        for batch in batch_arguments(marks):
+            yield script_command(scripts.KEEP_ONE_BY_ONE, *batch, effect=Effect.WRITES, where=command_host(side))
 
 
-def drop_commands(bookmarks: tuple[str, ...], side: Side) -> Iterator[Command]:
+def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that destroy bookmarks by full name; missing ones are no error. They are ours: no data is lost."""
     if any("#" not in name for name in bookmarks):
         raise ValueError(f"not all are bookmarks: {bookmarks}")
-    for batch in batches((name,) for name in bookmarks):
-        yield script(scripts.DROP_BOOKMARKS, *batch, effect=Effect.WRITES, where=at(side))
+    for batch in batch_arguments((name,) for name in bookmarks):
+        yield script_command(scripts.DROP_BOOKMARKS, *batch, effect=Effect.WRITES, where=command_host(side))
 
 
-def hold_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
+def hold_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that hold snapshots, so that nothing destroys them; existing holds are no error."""
-    for batch in batches((name,) for name in snapshots):
-        yield script(scripts.HOLD, tag, *batch, effect=Effect.WRITES, where=at(side))
+    for batch in batch_arguments((name,) for name in snapshots):
+        yield script_command(scripts.HOLD, tag, *batch, effect=Effect.WRITES, where=command_host(side))
 
 
-def release_commands(tag: str, snapshots: tuple[str, ...], side: Side) -> Iterator[Command]:
+def release_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that release held snapshots; missing holds are no error."""
-    for batch in batches((name,) for name in snapshots):
-        yield script(scripts.RELEASE, tag, *batch, effect=Effect.WRITES, where=at(side))
+    for batch in batch_arguments((name,) for name in snapshots):
+        yield script_command(scripts.RELEASE, tag, *batch, effect=Effect.WRITES, where=command_host(side))
 
 
-def batches(groups: Iterable[tuple[str, ...]], longest: int = LONGEST) -> Iterator[tuple[str, ...]]:
+def batch_arguments(groups: Iterable[tuple[str, ...]], longest: int = LONGEST) -> Iterator[tuple[str, ...]]:
     """Yield the words of whole groups, as many as fit on one command line, quoted for a remote shell."""
     batch: list[str] = []
     length = 0

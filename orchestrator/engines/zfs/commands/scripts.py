@@ -9,7 +9,7 @@ SUDO = 'zfs() { sudo -n zfs "$@"; }'
 
 # Arguments: how, the pool, the root, depth of the snapshots, depth of the datasets, properties, columns, kinds, what is above.
 # Kinds "newest": of each dataset its newest snapshot alone, which `prevsnap` names; a clone's may be another dataset's.
-LOOK = """
+SURVEY = """
 u=$(id -u); s=no; m=no; v=; g=; h=
 [ "$1" = plain ] || [ "$u" = 0 ] || s=sudo
 command -v mbuffer >/dev/null && m=mbuffer
@@ -193,14 +193,14 @@ printf "%s\\nsize\\t-\\n" "$o" | grep -m 1 "^size"; shift 4;
 done; :
 """
 # Arguments: the pool, the nearest dataset, the root. Prints properties, then name, createtxg and creation of the root's snapshots.
-ROOM = """
+SPACE = """
 zpool get -Hp -o property,value freeing "$1" || exit
 zfs get -Hp -o property,value available,compression,dedup "$2" || exit
 [ "$2" != "$3" ] || zfs list -Hp -r -t snapshot -o name,createtxg,creation "$3"
 """
 # Arguments: datasets and snapshots. Prints name, property and value: of snapshots the guid, of datasets their newest snapshot.
 # What is not there is not printed.
-PROMISED = """
+CONFIRM = """
 exec 3>&1
 e=$(zfs get -Hp -o name,property,value guid,prevsnap "$@" 2>&1 >&3) || e=$(printf "%s\\n" "$e" | grep -v "does not exist")
 [ -z "$e" ] || { printf "%s\\n" "$e" >&2; exit 1; }
@@ -218,7 +218,7 @@ esac
 """
 
 # Arguments: pool, dataset. Prints who we are, whether receives can be resumed, and what is delegated at the nearest dataset.
-MAY = """
+RIGHTS = """
 printf "=user %s\\n" "$(id -un)"; printf "=groups %s\\n" "$(id -Gn)"
 printf "=resumable %s\\n" "$(zpool get -Hp -o value feature@extensible_dataset "$1")"
 d=$2; while :; do a=$(zfs allow "$d" 2>/dev/null) && break; case $d in */*) d=${d%/*};; *) break;; esac; done

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import Dataset, Kind, Snapshot
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.model import Dataset, DatasetType, Snapshot
+from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.verify import compare as comparing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drillable:
+class DrillCandidate:
     """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it.
 
     `away`: why nobody could look at the source.
@@ -27,7 +27,7 @@ class Drillable:
     @property
     def volume(self) -> bool:
         """Return whether the dataset is a volume, which has no files."""
-        return self.there.kind is Kind.VOLUME
+        return self.there.kind is DatasetType.VOLUME
 
     @property
     def locked(self) -> bool:
@@ -44,7 +44,7 @@ class Drillable:
         return "the source's key is not loaded" if self.here.encrypted and not self.here.key_loaded else ""
 
 
-def drillable(case: Case, away: str = "") -> tuple[Drillable, ...] | Refusal:
+def find_drill_candidates(case: PlanContext, away: str = "") -> tuple[DrillCandidate, ...] | Refusal:
     """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none.
 
     `away`: why nobody could look at the source.
@@ -52,26 +52,26 @@ def drillable(case: Case, away: str = "") -> tuple[Drillable, ...] | Refusal:
     found = tuple(_each(case, away))
     if found:
         return found
-    judged = None if away else comparing.judge(case, point=None)
+    judged = None if away else comparing.compare_guids(case, point=None)
     if isinstance(judged, Refusal):
         return judged
     why = f"{case.world.target.root} holds no snapshot"
-    return Refusal(why=why, evidence=(), cure=f"poolferry run {case.job.name}, then drill again")
+    return Refusal(why=why, evidence=(), hint=f"poolferry run {case.job.name}, then drill again")
 
 
-def _each(case: Case, away: str) -> Iterator[Drillable]:
+def _each(case: PlanContext, away: str) -> Iterator[DrillCandidate]:
     source = case.world.source.datasets
     for name, there in sorted(case.world.target.datasets.items()):
         if there.newest is None:
             continue
-        common = comparing.newest_common(case, name) if name in source else None
-        yield Drillable(
+        common = comparing.newest_common_snapshot(case, name) if name in source else None
+        yield DrillCandidate(
             dataset=name, target=common.target if common else there.newest, source=common.source if common else None,
             there=there, here=source.get(name), away=away,
         )  # fmt: skip
 
 
-def recorded(kit: str | None, case: Case) -> Mapping[str, Mapping[str, int]]:
+def recorded_snapshots(kit: str | None, case: PlanContext) -> Mapping[str, Mapping[str, int]]:
     """Return for each dataset the guids of its snapshots by name, as the newest recovery kit records them."""
     found: dict[str, dict[str, int]] = {}
     root = case.job.source.path
@@ -82,7 +82,7 @@ def recorded(kit: str | None, case: Case) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-def vouched(one: Drillable, known: Mapping[str, Mapping[str, int]]) -> bool | None:
+def is_recorded(one: DrillCandidate, known: Mapping[str, Mapping[str, int]]) -> bool | None:
     """Return whether the snapshot is the source's, by guid; None: neither bookmarks nor the kit show it."""
     if one.source is not None:
         return True

@@ -7,23 +7,28 @@ encrypted and has no key here is tried as it lies: its raw stream is read, or re
 import os
 from collections.abc import Iterator, Mapping
 
-from orchestrator.domain.drill_plan import Part, Rehearsal
+from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Asked, Comparison, Pair
+from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
 from orchestrator.engines.zfs.commands import commands, scripts
-from orchestrator.engines.zfs.commands.commands import At, at
-from orchestrator.engines.zfs.drill.candidates import Drillable, drillable, recorded, vouched
-from orchestrator.engines.zfs.drill.scratch_clone import place_of
-from orchestrator.engines.zfs.model import Flags, Kind, Side
+from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
+from orchestrator.engines.zfs.drill.candidates import (
+    DrillCandidate,
+    find_drill_candidates,
+    is_recorded,
+    recorded_snapshots,
+)
+from orchestrator.engines.zfs.drill.scratch_clone import scratch_place
+from orchestrator.engines.zfs.model import DatasetType, SendFlags, SideSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.verify import checksum as digesting
-from orchestrator.engines.zfs.verify.checksum import Both
-from orchestrator.engines.zfs.verify.compare import path_of
+from orchestrator.engines.zfs.verify.checksum import ComparisonSurvey
+from orchestrator.engines.zfs.verify.compare import snapshot_path
 
 PLACE, MARK = "poolferry-drill", "poolferry:drill"
 # Arguments: the dataset, the mark's name. What it lies in goes too, where a drill made that, and nothing else is there.
@@ -52,7 +57,7 @@ grep -v "No such file" "$d/e" | head -n 1000 | sed "s,^,//!," | tr "\n" "\0"; pr
 }
 """
 # One bit of the first file that is named, the second one gone, the third one cut short; sizes and times else as before.
-_HARM = r"""
+_DAMAGE = r"""
 exec 3<&0
 work() {
 cat <&3 >"$d/names"; mount -t zfs "$1" "$d/m" && cd "$d/m" || return
@@ -90,131 +95,137 @@ shift; cd "$t" && exec "$@"
 """
 
 
-def container_of(job: Job) -> Location:
+def scratch_parent(job: Job) -> Location:
     """Return the dataset that contains the clones of a restore test."""
-    place = place_of(job)
+    place = scratch_place(job)
     return Location(path=f"{place.path.rpartition('/')[0]}/{PLACE}/{job.name}", host=place.host)
 
 
-def plan_rehearsal(job: Job, both: Both, asked: Asked, *, whole: bool, kit: str | None) -> Rehearsal | Refusal:
+def plan_drill(
+    job: Job, both: ComparisonSurvey, request: RunRequest, *, whole: bool, kit: str | None
+) -> DrillPlan | Refusal:
     """Plan clones of the newest snapshots on both sides, beside the copy; `whole`: receive them in [drill] scratch.
 
     What the source has no more is compared with what was recorded of it: bookmarks, and `kit`, the newest recovery kit.
     """
-    case = Case(job, both.world, asked)
-    found = drillable(case, both.away)
+    case = PlanContext(job, both.world, request)
+    found = find_drill_candidates(case, both.away)
     if isinstance(found, Refusal):
         return found
     scratch = job.drill.scratch
     if whole and (scratch is None or scratch.startswith("/")):
         why = "a drill of whole datasets receives them, and no dataset is named for that"
-        return Refusal(why=why, evidence=(), cure='[drill] scratch = "tank/drill": a dataset of this machine')
-    sealed = [one for one in found if one.locked or (whole and one.there.encrypted)]
-    chosen = [one for one in found if one not in sealed and not one.volume]
-    if not chosen and not sealed:
+        return Refusal(why=why, evidence=(), hint='[drill] scratch = "tank/drill": a dataset of this machine')
+    target_encrypts = [one for one in found if one.locked or (whole and one.there.encrypted)]
+    chosen = [one for one in found if one not in target_encrypts and not one.volume]
+    if not chosen and not target_encrypts:
         why = "nothing of the copy can be drilled: volumes have no files"
-        return Refusal(why=why, evidence=(), cure=f"poolferry verify {job.name} --content tells more")
-    known = recorded(kit, case)
-    if wrong := [one for one in (*chosen, *sealed) if vouched(one, known) is False]:
+        return Refusal(why=why, evidence=(), hint=f"poolferry verify {job.name} --content tells more")
+    known = recorded_snapshots(kit, case)
+    if wrong := [one for one in (*chosen, *target_encrypts) if is_recorded(one, known) is False]:
         return _refuse_other(job, wrong[0], known)
-    root = Location(path=f"{scratch}/{job.name}") if whole and scratch else container_of(job)
+    root = Location(path=f"{scratch}/{job.name}") if whole and scratch else scratch_parent(job)
     side = both.world.target
-    where = At(sudo=options_of(job).sudo) if whole else at(side)
+    where = CommandHost(sudo=options_of(job).sudo) if whole else command_host(side)
     parts = tuple(_part(both, one, root, number) for number, one in enumerate(chosen))
     made = [_made(job, both, one, part.scratch, where, whole=whole) for one, part in zip(chosen, parts, strict=True)]
-    tried = tuple(_tried(job, both, sealed, root, where, len(parts), whole=whole))
-    left = [one for one in found if one.volume and one not in sealed]
-    return Rehearsal(
+    tried = tuple(_tried(job, both, target_encrypts, root, where, len(parts), whole=whole))
+    left = [one for one in found if one.volume and one not in target_encrypts]
+    return DrillPlan(
         point=next((one.target.name for one in found if not one.dataset), found[0].target.name), parts=parts, of=len(found),
         make=tuple((step,) for step in (*(_containers(root, where) if made or whole else ()), *made)),
         drop=drop_step(root, where), where=root, left_out="volumes have no files" if left else "",
-        sealed=tried, proves=_proves(job, side, sealed, whole=whole), remarks=tuple(_remarks(chosen, known)),
+        encrypted_steps=tried, proves=_proves(job, side, target_encrypts, whole=whole), remarks=tuple(_remarks(chosen, known)),
     )  # fmt: skip
 
 
-def _refuse_other(job: Job, one: Drillable, known: Mapping[str, Mapping[str, int]]) -> Refusal:
+def _refuse_other(job: Job, one: DrillCandidate, known: Mapping[str, Mapping[str, int]]) -> Refusal:
     """Return the refusal of a copy that differs from the record; reading its contents could not correct that."""
     name, told = one.target.name, known[one.dataset][one.target.name]
     return Refusal(
         why=f"{one.dataset or 'the copy'}{one.target.mark} is another snapshot than the source had under that name",
         evidence=(f"guid {one.target.guid} in the copy, {told} in the newest recovery kit",),
-        cure=f"`zpool history` of the copy's pool tells who made @{name}; `poolferry restore plan {job.name}` names other copies",
+        hint=f"`zpool history` of the copy's pool tells who made @{name}; `poolferry restore plan {job.name}` names other copies",
         outcome=Outcome.FAILED,
     )  # fmt: skip
 
 
-def _remarks(chosen: list[Drillable], known: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+def _remarks(chosen: list[DrillCandidate], known: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """Yield notes on the parts that are not compared with the source."""
     alone = [one for one in chosen if one.alone]
     for why in dict.fromkeys(one.alone for one in alone):
         group = [one for one in alone if one.alone == why]
         yield f"{show_count(len(group), 'dataset')} could only be compared with the copy itself, as {why}"
-    sure = [one for one in alone if one.source is None and vouched(one, known)]
+    sure = [one for one in alone if one.source is None and is_recorded(one, known)]
     if sure:
         yield f"by guid {show_count(len(sure), 'snapshot')} of those {'is' if len(sure) == 1 else 'are'} what the source had"
-    if unsure := [one for one in alone if vouched(one, known) is None]:
+    if unsure := [one for one in alone if is_recorded(one, known) is None]:
         yield f"nothing tells whether {_first(unsure)} is what the source had: neither a bookmark nor a recovery kit knows its guid"
 
 
-def _first(found: list[Drillable]) -> str:
+def _first(found: list[DrillCandidate]) -> str:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return f"{found[0].dataset}{found[0].target.mark}{more}"
 
 
-def _proves(job: Job, side: Side, sealed: list[Drillable], *, whole: bool) -> str:
+def _proves(job: Job, side: SideSurvey, target_encrypts: list[DrillCandidate], *, whole: bool) -> str:
     """Return a sentence on what the test of encrypted datasets verifies, and what it does not."""
-    if not sealed:
+    if not target_encrypts:
         return ""
-    many, pool = show_count(len(sealed), "encrypted dataset"), side.root.path.partition("/")[0]
+    many, pool = show_count(len(target_encrypts), "encrypted dataset"), side.root.path.partition("/")[0]
     if whole:
         return (
-            f"{many} came as {'it lies' if len(sealed) == 1 else 'they lie'}, and {'its' if len(sealed) == 1 else 'their'} "
+            f"{many} came as {'it lies' if len(target_encrypts) == 1 else 'they lie'}, and {'its' if len(target_encrypts) == 1 else 'their'} "
             "snapshots by guid; whether the files are right only somebody with the key can see there"
         )
     return (
-        f"of {many} without {'its' if len(sealed) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
+        f"of {many} without {'its' if len(target_encrypts) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
         f"each raw stream was read; only a scrub (zpool scrub {pool}) and a trial receive (poolferry drill {job.name} --whole) "
         "prove all of it"
     )
 
 
-def _containers(root: Location, where: At) -> Iterator[Step]:
+def _containers(root: Location, where: CommandHost) -> Iterator[Step]:
     """Yield steps that create the container. With `-p` an existing dataset stays as it is, without our mark."""
     for path in (root.path.rpartition("/")[0], root.path):
         options = ("-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", "-o", f"{MARK}=yes")
-        made = commands.zfs("create", *options, path, effect=Effect.WRITES, where=where)
+        made = commands.zfs_command("create", *options, path, effect=Effect.WRITES, where=where)
         why = "what is drilled lies there, and goes with it"
         yield _step(f"make {path}, if it is not there", why, Pipeline(stages=(made,)))
 
 
-def _part(both: Both, one: Drillable, root: Location, number: int) -> Part:
+def _part(both: ComparisonSurvey, one: DrillCandidate, root: Location, number: int) -> DrillDataset:
     source, copy = both.world.source, both.world.target
     alone = bool(one.alone)
     compared = copy.full(one.dataset) + one.target.mark
     if one.source is not None and not alone:
         compared = source.full(one.dataset) + one.source.mark
-    return Part(
-        name=path_of(one.dataset, one.target), number=number, source=compared, scratch=f"{root.path}/{number}", alone=alone
+    return DrillDataset(
+        name=snapshot_path(one.dataset, one.target), number=number, source=compared, scratch=f"{root.path}/{number}", alone=alone
     )  # fmt: skip
 
 
-def _made(job: Job, both: Both, one: Drillable, scratch: str, where: At, *, whole: bool) -> Step:
+def _made(
+    job: Job, both: ComparisonSurvey, one: DrillCandidate, scratch: str, where: CommandHost, *, whole: bool
+) -> Step:
     copy = both.world.target
     snapshot = copy.full(one.dataset) + one.target.mark
     if whole:
-        return _received(job, both, one, scratch, where, Flags())
+        return _received(job, both, one, scratch, where, SendFlags())
     given = ("-o", "mountpoint=legacy", "-o", "canmount=noauto", "-o", "readonly=off")
-    clone = commands.zfs("clone", *given, snapshot, scratch, effect=Effect.WRITES, where=where)
+    clone = commands.zfs_command("clone", *given, snapshot, scratch, effect=Effect.WRITES, where=where)
     return _step(f"clone {snapshot}", "a drill reads it, and writes only into the clone", Pipeline(stages=(clone,)))
 
 
-def _received(job: Job, both: Both, one: Drillable, scratch: str, where: At, flags: Flags) -> Step:
+def _received(
+    job: Job, both: ComparisonSurvey, one: DrillCandidate, scratch: str, where: CommandHost, flags: SendFlags
+) -> Step:
     copy = both.world.target
     snapshot = copy.full(one.dataset) + one.target.mark
-    send = commands.send_command(commands.full_words(snapshot, flags, properties=False), copy, job.pipe)
+    send = commands.send_command(commands.full_send_arguments(snapshot, flags, properties=False), copy, job.pipe)
     unmounted = () if one.volume else ("-o", "mountpoint=legacy", "-o", "canmount=noauto")
-    receive = commands.zfs("receive", "-u", *unmounted, scratch, effect=Effect.WRITES, where=where)
-    work = Pipeline(stages=(send, commands.buffer_command(job.pipe, lanes=1), receive))
+    receive = commands.zfs_command("receive", "-u", *unmounted, scratch, effect=Effect.WRITES, where=where)
+    work = Pipeline(stages=(send, commands.buffer_command(job.pipe, streams=1), receive))
     return Step(
         does=f"send {snapshot}, the whole, into {scratch}", why="a drill of all of it", lane="drill", work=work,
         expected=None, copies=True,
@@ -222,15 +233,22 @@ def _received(job: Job, both: Both, one: Drillable, scratch: str, where: At, fla
 
 
 def _tried(
-    job: Job, both: Both, sealed: list[Drillable], root: Location, where: At, first: int, *, whole: bool
+    job: Job,
+    both: ComparisonSurvey,
+    target_encrypts: list[DrillCandidate],
+    root: Location,
+    where: CommandHost,
+    first: int,
+    *,
+    whole: bool,
 ) -> Iterator[Step]:
     """Yield the test steps for datasets whose files cannot be read here."""
     side = both.world.target
-    for number, one in enumerate(sealed, first):
+    for number, one in enumerate(target_encrypts, first):
         snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
         if whole:
-            yield _received(job, both, one, scratch, where, Flags(raw=True))
-            arrived = commands.script(
+            yield _received(job, both, one, scratch, where, SendFlags(raw=True))
+            arrived = commands.script_command(
                 _GUID, scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
             )
             yield _step(
@@ -239,39 +257,45 @@ def _tried(
                 Pipeline(stages=(arrived,)),
             )
         else:
-            read = commands.script(_RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=at(side))
+            read = commands.script_command(
+                _RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=command_host(side)
+            )
             why = "each block's checksum is proved by reading it, without the key"
             yield _step(
                 f"read {snapshot} as it lies, {show_size(job.drill.size)} of it at most", why, Pipeline(stages=(read,))
             )
 
 
-def drop_step(root: Location, where: At) -> Step:
+def drop_step(root: Location, where: CommandHost) -> Step:
     """Build the step that destroys what a restore test made, if there is something."""
-    command = commands.script(_DROP, root.path, MARK, effect=Effect.DESTROYS, where=where)
+    command = commands.script_command(_DROP, root.path, MARK, effect=Effect.DESTROYS, where=where)
     return _step(f"drop {root}, if it is there", "a drill leaves nothing", Pipeline(stages=(command,)))
 
 
-def listing_step(job: Job, rehearsal: Rehearsal, part: Part, keeps: str) -> Step:
+def listing_step(job: Job, drill_plan: DrillPlan, part: DrillDataset, keeps: str) -> Step:
     """Build the step that lists the files of a part."""
-    command = _script(_FILES, part.scratch, _scratch_side(job, rehearsal))
+    command = _script(_FILES, part.scratch, _scratch_side(job, drill_plan))
     return _step(f"list {part.scratch}", "a sample is chosen", Pipeline(stages=(command,), keeps=keeps))
 
 
-def harming_step(job: Job, rehearsal: Rehearsal, part: Part, names: str) -> Step:
+def damage_step(job: Job, drill_plan: DrillPlan, part: DrillDataset, names: str) -> Step:
     """Build the step that damages files of a part, in the clone alone."""
-    command = _script(_HARM, part.scratch, _scratch_side(job, rehearsal))
+    command = _script(_DAMAGE, part.scratch, _scratch_side(job, drill_plan))
     return _step(f"damage {part.scratch}", "a drill must find it", Pipeline(stages=(command,), reads=names))
 
 
-def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int, str], notes: str) -> Comparison:
+def plan_drill_comparison(
+    job: Job, both: ComparisonSurvey, drill_plan: DrillPlan, names: Mapping[int, str], notes: str
+) -> ComparisonPlan:
     """Plan to read each part and the source's snapshot; `names`: local files with what to read, none: all."""
-    scratch = _scratch_side(job, rehearsal)
+    scratch = _scratch_side(job, drill_plan)
 
-    def listed(part: Part, side: Side, what: str, called: str) -> Step:
+    def listed(part: DrillDataset, side: SideSurvey, what: str, called: str) -> Step:
         file, keeps = names.get(part.number), f"{notes}/{part.number}-{called}"
         if file is None:
-            command = digesting.list_command(what, Kind.FILESYSTEM, digesting.SHA256, job.verify.workers, side)
+            command = digesting.checksum_list_command(
+                what, DatasetType.FILESYSTEM, digesting.SHA256, job.verify.workers, side
+            )
         else:
             command = _script(_SOME, what, side, digesting.SHA256, str(job.verify.workers))
         work = Pipeline(stages=(command,), keeps=keeps, reads=file)
@@ -280,30 +304,30 @@ def plan_reading(job: Job, both: Both, rehearsal: Rehearsal, names: Mapping[int,
             expected=None,
         )  # fmt: skip
 
-    def pairs() -> Iterator[Pair]:
-        for part in rehearsal.parts:
+    def pairs() -> Iterator[SnapshotPair]:
+        for part in drill_plan.parts:
             if part.number in names or not names:
-                yield Pair(
+                yield SnapshotPair(
                     name=part.name,
                     source=listed(part, both.world.target if part.alone else both.world.source, part.source, "source"),
                     target=listed(part, scratch, part.scratch, "scratch"),
                 )
 
     read = tuple((pair,) for pair in pairs())
-    return Comparison(point=rehearsal.point, checked=0, datasets=len(read), findings=(), stages=read)
+    return ComparisonPlan(point=drill_plan.point, checked=0, datasets=len(read), findings=(), stages=read)
 
 
-def check_command(job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -> Command | Refusal:
+def user_check_command(job: Job, drill_plan: DrillPlan, folder: str, owner: Command) -> Command | Refusal:
     """Build the owner's check, with the data mounted in a folder only for it. Refuses: the data is on another host."""
-    if rehearsal.where.host is not None:
-        cure = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
+    if drill_plan.where.host is not None:
+        hint = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
         return Refusal(
-            why=f"the clones lie on {rehearsal.where.host.name}, and check-command is of this machine",
+            why=f"the clones lie on {drill_plan.where.host.name}, and check-command is of this machine",
             evidence=(),
-            cure=cure,
+            hint=hint,
         )
     places = [
-        word for part in rehearsal.parts for word in (part.scratch, os.fsdecode(part.name.partition(b"@")[0]) or ".")
+        word for part in drill_plan.parts for word in (part.scratch, os.fsdecode(part.name.partition(b"@")[0]) or ".")
     ]
     told = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
     line = scripts.one_line(_CHECK)
@@ -325,13 +349,13 @@ def check_command(job: Job, rehearsal: Rehearsal, folder: str, owner: Command) -
     return Command(argv=(*argv, "env", *told, *owner.argv), effect=Effect.WRITES)
 
 
-def _scratch_side(job: Job, rehearsal: Rehearsal) -> Side:
-    return Side(root=rehearsal.where, pool_guid=0, version=(), sudo=options_of(job).sudo)
+def _scratch_side(job: Job, drill_plan: DrillPlan) -> SideSurvey:
+    return SideSurvey(root=drill_plan.where, pool_guid=0, version=(), sudo=options_of(job).sudo)
 
 
-def _script(text: str, what: str, side: Side, *more: str) -> Command:
+def _script(text: str, what: str, side: SideSurvey, *more: str) -> Command:
     """Build a script command in a mount namespace of its own, as in `digesting`."""
-    return digesting.apart(text, (what, *more), side)
+    return digesting.mount_namespace_command(text, (what, *more), side)
 
 
 def _step(does: str, why: str, work: Pipeline) -> Step:

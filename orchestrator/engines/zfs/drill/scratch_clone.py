@@ -6,22 +6,22 @@ Only what lies in that place and has our mark on it is ever destroyed.
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
-from orchestrator.domain.point import Point
-from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import at
-from orchestrator.engines.zfs.model import Kind, Side
+from orchestrator.engines.zfs.commands.commands import command_host
+from orchestrator.engines.zfs.model import DatasetType, SideSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.restore.plan import returning, up_to
-from orchestrator.engines.zfs.survey.survey import run, survey
+from orchestrator.engines.zfs.restore.plan import cut_to_point, make_restore_job
+from orchestrator.engines.zfs.survey.survey import run_read_command, survey
 from orchestrator.process.executor import Reader
 
 PLACE = "poolferry-try"
@@ -48,29 +48,35 @@ zfs destroy -r "$1"
 """
 
 
-def place_of(job: Job) -> Location:
+def scratch_place(job: Job) -> Location:
     """Return the location of a job's scratch copies: beside its copy."""
     copy = job.target.location
     return Location(path=f"{copy.path.rpartition('/')[0] or copy.path}/{PLACE}", host=copy.host)
 
 
-def plan_try(job: Job, below: str, until: Point, keep: datetime | None, asked: Asked, reader: Reader) -> Plan | Refusal:
+def plan_try(
+    job: Job, below: str, until: RestorePoint, keep: datetime | None, run_request: RunRequest, reader: Reader
+) -> Plan | Refusal:
     """Plan clones of the point in all datasets, mounted below a folder of their own. Raises: OrchestratorError."""
-    wished = Wished(to=place_of(job), below=below, until=until)
-    back = returning(job, wished)
-    world, _ = up_to(replace(survey(back, asked, reader, whole=True), returning=job.target.location.path), until)
+    dataset_request = DatasetRestoreRequest(to=scratch_place(job), below=below, until=until)
+    back = make_restore_job(job, dataset_request)
+    world, _ = cut_to_point(
+        replace(survey(back, run_request, reader, whole=True), returning=job.target.location.path), until
+    )
     copy = world.source
     if "" not in copy.datasets or not copy.datasets[""].snapshots:
-        return Refusal(why=f"{copy.root} holds no snapshot that old", evidence=(), cure=f"poolferry points {job.name}")
-    name = f"{job.name}-{point_name(asked.now)}"
-    made = tuple(_make(job, copy, place_of(job).path, name, until, keep))
+        return Refusal(why=f"{copy.root} holds no snapshot that old", evidence=(), hint=f"poolferry points {job.name}")
+    name = f"{job.name}-{point_name(run_request.now)}"
+    made = tuple(_make(job, copy, scratch_place(job).path, name, until, keep))
     count = show_count(len(copy.datasets), "dataset")
     return Plan(summary=f"try {count} as of {until.name}: {FOLDER}/{name}", stages=tuple((step,) for step in made))
 
 
-def _make(job: Job, copy: Side, place: str, name: str, until: Point, keep: datetime | None) -> Iterator[Step]:
-    where = at(copy)
-    made = commands.zfs("create", "-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", place, effect=Effect.WRITES, where=where)  # fmt: skip
+def _make(
+    job: Job, copy: SideSurvey, place: str, name: str, until: RestorePoint, keep: datetime | None
+) -> Iterator[Step]:
+    where = command_host(copy)
+    made = commands.zfs_command("create", "-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", place, effect=Effect.WRITES, where=where)  # fmt: skip
     yield _step(f"make {place}, if it is not there", "scratch copies lie there", made)
     marks = ("-o", f"{MARK}={job.name}@{until.name}", "-o", f"{UNTIL}={'' if keep is None else keep.isoformat()}")
     mounts: list[str] = []
@@ -82,40 +88,46 @@ def _make(job: Job, copy: Side, place: str, name: str, until: Point, keep: datet
         else:
             words = ("clone", *_options(dataset.kind, name, below), *(marks if not below else ()), f"{copy.full(below)}{newest.mark}", whole)  # fmt: skip
             mounts += (
-                [whole] if dataset.kind is Kind.FILESYSTEM and (not dataset.encrypted or dataset.key_loaded) else []
+                [whole]
+                if dataset.kind is DatasetType.FILESYSTEM and (not dataset.encrypted or dataset.key_loaded)
+                else []
             )
         yield _step(
             f"clone {copy.full(below)} to {whole}",
             "to be tried",
-            commands.zfs(*words, effect=Effect.WRITES, where=where),
+            commands.zfs_command(*words, effect=Effect.WRITES, where=where),
         )
     if mounts:
-        command = commands.script(_MOUNT, FOLDER, *mounts, effect=Effect.WRITES, where=where)
+        command = commands.script_command(_MOUNT, FOLDER, *mounts, effect=Effect.WRITES, where=where)
         yield _step(f"mount them below {FOLDER}/{name}", "nothing else is mounted there", command)
 
 
-def _options(kind: Kind, name: str, below: str) -> tuple[str, ...]:
+def _options(kind: DatasetType, name: str, below: str) -> tuple[str, ...]:
     """Return the clone's options: writable; a filesystem has its own folder, and nothing else mounts it."""
-    if kind is Kind.VOLUME:
+    if kind is DatasetType.VOLUME:
         return ("-o", "readonly=off")
     folder = f"{FOLDER}/{name}/{below}".rstrip("/")
     return ("-o", "readonly=off", "-o", "canmount=noauto", "-o", f"mountpoint={folder}", "-o", "sharenfs=off", "-o", "sharesmb=off")  # fmt: skip
 
 
-def survey_scratch(job: Job, reader: Reader) -> tuple[Scratch, ...]:
+def survey_scratch(job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
     """Return the scratch copies in a job's place for them. Raises: OrchestratorError."""
-    place = place_of(job)
-    command = commands.script(_LIST, place.path, effect=Effect.READS, where=commands.At(host=place.host))
-    return tuple(parse_scratch(run(reader, command).stdout.decode("utf-8", "surrogateescape").splitlines(), place))
+    place = scratch_place(job)
+    command = commands.script_command(
+        _LIST, place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
+    )
+    return tuple(
+        parse_scratch(run_read_command(reader, command).stdout.decode("utf-8", "surrogateescape").splitlines(), place)
+    )
 
 
-def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[Scratch]:
+def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[ScratchClone]:
     """Yield each scratch copy that has our mark."""
     for line in lines:
         whole, used, mountpoint, mark, until = (*line.split("\t"), "", "", "", "")[:5]
         job, at_sign, point = mark.partition("@")
         if at_sign and whole.startswith(f"{place.path}/"):
-            yield Scratch(
+            yield ScratchClone(
                 name=whole.rpartition("/")[2], at=Location(path=whole, host=place.host), job=job, of=point,
                 until=_time(until), used=int(used) if used.isdigit() else 0, mountpoint=mountpoint,
             )  # fmt: skip
@@ -128,10 +140,10 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def drop_step(job: Job, scratch: Scratch) -> Step:
+def drop_step(job: Job, scratch: ScratchClone) -> Step:
     """Build the step that destroys one scratch copy with all data in it."""
-    side = Side(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
-    command = commands.script(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=at(side))
+    side = SideSurvey(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
+    command = commands.script_command(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=command_host(side))
     return _step(f"drop {scratch.at}", "asked for, or its time is over", command)
 
 

@@ -20,8 +20,8 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.failure_table import find_failure, first_line, whole_lines
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.engines.zfs.errors.messages import GOES_ON, TABLE
-from orchestrator.process.pipeline import Broken, Result, StopReason
+from orchestrator.engines.zfs.errors.messages import ERROR_RULES, GOES_ON
+from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
 
 _TOKEN = re.compile(r"\b1-[0-9a-f]{1,16}-[0-9a-f]{1,16}-[0-9a-f]{16,}")
 _QUOTED = re.compile(r"'[^'\n]*'")
@@ -33,7 +33,7 @@ _DENIED = re.compile(
 )
 
 
-def explain(broken: Broken) -> OrchestratorError:
+def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error that a failed pipeline stands for. Raises nothing."""
     result, evidence = broken.result, without_tokens(broken.evidence)
     if result.stopped is not None:
@@ -42,18 +42,18 @@ def explain(broken: Broken) -> OrchestratorError:
     plain = _QUOTED.sub(lambda quoted: "'" + "x" * (len(quoted[0]) - 2) + "'", said)
     if missing := _NO_POOL.search(plain):
         return NotNow(
-            f"a pool is not imported ({whole_lines(said, missing.span())})", cure="plug it in, or `zpool import` it"
+            f"a pool is not imported ({whole_lines(said, missing.span())})", hint="plug it in, or `zpool import` it"
         )
     codes = {_as_a_shell(code) for code in result.exits if code}
-    if fits := find_failure(TABLE, plain, codes=codes):
+    if fits := find_failure(ERROR_RULES, plain, codes=codes):
         row, line = fits.row, whole_lines(said, fits.at) if fits.at else first_line(said)
         lacks = _DENIED.search(plain) if row.error is PermissionDenied else None
         why = f"{row.why}: it lacks `{lacks[1]}`" if lacks else row.why
-        return row.error(f"{why} ({line})" if line else why, evidence=evidence, cure=row.cure)
+        return row.error(f"{why} ({line})" if line else why, evidence=evidence, hint=row.hint)
     return Unexplained(
-        f"zfs ended with {_told(result)}: {first_line(said) or 'no words'}",
+        f"zfs ended with {_explain_words(result)}: {first_line(said) or 'no words'}",
         evidence=evidence,
-        cure="the whole output is in `poolferry show RUN`",
+        hint="the whole output is in `poolferry show RUN`",
     )
 
 
@@ -75,17 +75,17 @@ def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
     pool = "`zpool status` on both sides tells whether a pool is suspended; "
     if reason is StopReason.STALLED:
         why = "nothing moved for too long, so the stream was ended"
-        return Stalled(why, evidence=evidence, cure=pool + GOES_ON)
+        return Stalled(why, evidence=evidence, hint=pool + GOES_ON)
     if reason is StopReason.TIMED_OUT:
         why = "zfs did not answer in time"
-        return Stalled(why, evidence=evidence, cure=f"{pool}the next attempt looks again")
+        return Stalled(why, evidence=evidence, hint=f"{pool}the next attempt looks again")
     if reason is StopReason.FLOODED:
         why = "a listing was longer than we hold in memory"
-        return OutsideError(why, evidence=evidence, cure="name a dataset further down as `source`, in several jobs")
+        return OutsideError(why, evidence=evidence, hint="name a dataset further down as `source`, in several jobs")
     return Stopped("the run was asked to stop")
 
 
-def _in_order(result: Result, evidence: Evidence) -> Iterator[str]:
+def _in_order(result: PipelineResult, evidence: Evidence) -> Iterator[str]:
     """Yield the messages of the programs, the one to blame first."""
     blamed = result.culprit
     if blamed is not None and blamed < len(evidence.last_words):
@@ -97,6 +97,6 @@ def _as_a_shell(code: int) -> int:
     return code if code > 0 else 128 - code
 
 
-def _told(result: Result) -> str:
+def _explain_words(result: PipelineResult) -> str:
     blamed = result.exits[result.culprit] if result.culprit is not None else None
     return "an unknown status" if blamed is None else str(_as_a_shell(blamed))

@@ -18,48 +18,48 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.failure_table import LOGIN, NETWORK, ends, says
 
 GOES_ON = "what arrived is kept, and the next attempt goes on from it"
-LOOKS = "the next attempt looks again and decides anew"
+LOOKS_AGAIN = "the next attempt looks again and decides anew"
 
 
 _TOKENS = (
     says(
         r"used in the initial send no longer exists",
-        TokenStale, "the snapshot that a cut send was about is gone from the source", LOOKS,
+        TokenStale, "the snapshot that a cut send was about is gone from the source", LOOKS_AGAIN,
     ),
     says(
         r"is no longer the same snapshot used in the initial send",
-        TokenStale, "the snapshot that a cut send was about is another one now, under the same name", LOOKS,
+        TokenStale, "the snapshot that a cut send was about is another one now, under the same name", LOOKS_AGAIN,
     ),
     says(
         r"incremental source \S* ?no longer exists",
-        TokenStale, "what a cut send starts from is gone from the source, as a snapshot and as a bookmark", LOOKS,
+        TokenStale, "what a cut send starts from is gone from the source, as a snapshot and as a bookmark", LOOKS_AGAIN,
     ),
     says(
         r"resume token is corrupt|resume token .*(invalid|version)|cannot resume send",
-        TokenStale, "the resume token cannot be used: it is damaged, or of another version of ZFS", LOOKS,
+        TokenStale, "the resume token cannot be used: it is damaged, or of another version of ZFS", LOOKS_AGAIN,
     ),
     says(
         r"contains partially-complete state from|Resuming recv on existing d",
         TokenStale, "the target holds what a cut receive left, and this stream is not its rest",
-        f"it may still be closing; {LOOKS}",
+        f"it may still be closing; {LOOKS_AGAIN}",
     ),
     says(
         r"embedded data.* encrypted|incompatible embedded data",
-        TokenStale, "the stream holds embedded blocks, which an encrypted target cannot take", LOOKS,
+        TokenStale, "the stream holds embedded blocks, which an encrypted target cannot take", LOOKS_AGAIN,
     ),
 )  # fmt: skip
 _BASES = (
     says(
         r"most recent snapshot of .* does not\s+match incremental source|incremental source .* does not exist",
-        BaseGone, "the target's newest snapshot is not the one that this stream starts from", LOOKS,
+        BaseGone, "the target's newest snapshot is not the one that this stream starts from", LOOKS_AGAIN,
     ),
     says(
         r"has been modified\s+since most recent snapshot",
-        BaseGone, "the target was written to since its newest snapshot", f"set readonly=on there; {LOOKS}",
+        BaseGone, "the target was written to since its newest snapshot", f"set readonly=on there; {LOOKS_AGAIN}",
     ),
     says(
         r"destination has snapshots \(eg|must destroy them to overwrite|more recent snapshots or bookmarks exist",
-        BaseGone, "the target has got snapshots since the look", LOOKS,
+        BaseGone, "the target has got snapshots since the look", LOOKS_AGAIN,
     ),
     says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
@@ -109,7 +109,7 @@ _ENCRYPTION = (
         "`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and run again",
     ),
 )  # fmt: skip
-_ROOM = (
+_SPACE = (
     says(
         r"(?i)quota exceeded",
         TargetFull, "a quota on the target is reached",
@@ -195,11 +195,11 @@ _OPEN = (
 _SURPRISES = (
     says(
         r"\bexists\s+must specify -F|destination already exists|dataset already exists|bookmark exists",
-        BaseGone, "something of that name has come to be since the look", LOOKS,
+        BaseGone, "something of that name has come to be since the look", LOOKS_AGAIN,
     ),
     says(
         r"does not exist",
-        BaseGone, "something that was there at the look is gone", LOOKS,
+        BaseGone, "something that was there at the look is gone", LOOKS_AGAIN,
     ),
     says(
         r"is busy|process \d+ does not end",
@@ -231,4 +231,4 @@ _CUTS = (
     ),
     ends((129, 130, 141, 143), StreamBroken, "the stream was ended in the middle", GOES_ON),
 )  # fmt: skip
-TABLE = (*_TOKENS, *_BASES, *_ENCRYPTION, *_ROOM, *_POOLS, *_RIGHTS, *_OPEN, *NETWORK, *_SURPRISES, *_CUTS)
+ERROR_RULES = (*_TOKENS, *_BASES, *_ENCRYPTION, *_SPACE, *_POOLS, *_RIGHTS, *_OPEN, *NETWORK, *_SURPRISES, *_CUTS)

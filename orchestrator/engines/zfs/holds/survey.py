@@ -8,10 +8,16 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_keeper, held_keeper, held_name, tag_keeper
-from orchestrator.engines.zfs.survey.parse import Unreadable, parse_number
+from orchestrator.engines.zfs.plan.hold_names import (
+    ReplicationTargetId,
+    hold_bookmark_name,
+    parse_cursor_bookmark,
+    parse_hold_bookmark,
+    parse_hold_tag,
+)
+from orchestrator.engines.zfs.survey.parse import UnreadableListing, parse_number
 
 HOLDS, BOOKMARKS = "hold", "bookmark"
 
@@ -31,8 +37,8 @@ printf "=end\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A hold or bookmark of ours. `keeper`: its replication target id; `beside`: the bookmark that belongs to a hold.
+class HoldOrBookmark:
+    """A hold or bookmark of ours. `target_id`: its replication target id; `beside`: the bookmark that belongs to a hold.
 
     `since`: of a bookmark, when its snapshot was taken.
     """
@@ -40,32 +46,32 @@ class Found:
     kind: str
     dataset: str
     name: str
-    keeper: Keeper
+    target_id: ReplicationTargetId
     since: datetime | None = None
     bytes: int | None = None
     beside: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenPool:
+class PoolPins:
     """The survey of one pool, on behalf of a job. `pools`: all that are imported on its machine, by guid."""
 
     root: Location
     job: Job
     pools: Mapping[int, str]
-    found: tuple[Found, ...] = ()
+    found: tuple[HoldOrBookmark, ...] = ()
     sudo: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenPins:
+class PinSurvey:
     """The survey of all pools that could be read, and why others could not."""
 
-    pools: tuple[SeenPool, ...]
+    pools: tuple[PoolPins, ...]
     unseen: tuple[tuple[Location, str], ...]
 
 
-def pools_of(jobs: Iterable[Job]) -> dict[Location, Job]:
+def pools_of_jobs(jobs: Iterable[Job]) -> dict[Location, Job]:
     """Return the pools to survey, sources first, each with a job on whose behalf."""
     known = tuple(jobs)
     sides = [(job.source, job) for job in known] + [(job.target.location, job) for job in known]
@@ -80,13 +86,13 @@ def pool_of(location: Location) -> Location:
     return Location(path=location.path.partition("/")[0], host=location.host)
 
 
-def look_command(pool: Location) -> Command:
+def holds_command(pool: Location) -> Command:
     """Build the command that prints a pool's bookmarks, its held snapshots and their holds, and the imported pools."""
-    return commands.script(_LOOK, pool.path, effect=Effect.READS, where=At(host=pool.host))
+    return commands.script_command(_LOOK, pool.path, effect=Effect.READS, where=CommandHost(host=pool.host))
 
 
-def parse_look(lines: Iterable[bytes], pool: Location, job: Job) -> SeenPool:
-    """Parse the output of `look_command`. Raises: Unreadable."""
+def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:
+    """Parse the output of `holds_command`. Raises: Unreadable."""
     parts: dict[str, list[str]] = {}
     part, user = "", ""
     for line in lines:
@@ -99,14 +105,14 @@ def parse_look(lines: Iterable[bytes], pool: Location, job: Job) -> SeenPool:
         elif text:
             parts.setdefault(part, []).append(text)
     if "=end" not in parts:
-        raise Unreadable("the look ended before its end")
+        raise UnreadableListing("the look ended before its end")
     held = {name: (parse_number(used), int(guid)) for _, used, guid, name in _rows(parts.get("=snapshots", ()), 4)}
     bookmarks = {(one.dataset, one.name): one for one in _bookmarks(parts.get("=bookmarks", ()))}
     holds = tuple(_holds(parts.get("=holds", ()), held, bookmarks))
     beside = {(one.dataset, one.beside) for one in holds}
     found = (*holds, *(one for at, one in bookmarks.items() if at not in beside))
     pools = {int(guid): name for name, guid in _rows(parts.get("=pools", ()), 2)}
-    return SeenPool(
+    return PoolPins(
         root=pool,
         job=job,
         pools=pools,
@@ -119,29 +125,31 @@ def _rows(lines: Iterable[str], count: int) -> Iterator[list[str]]:
     for line in lines:
         fields = line.split("\t", count - 1)
         if len(fields) != count:
-            raise Unreadable(f"not as zfs prints it: {line!r}")
+            raise UnreadableListing(f"not as zfs prints it: {line!r}")
         yield fields
 
 
-def _bookmarks(lines: Iterable[str]) -> Iterator[Found]:
+def _bookmarks(lines: Iterable[str]) -> Iterator[HoldOrBookmark]:
     for whole, created in _rows(lines, 2):
         dataset, _, name = whole.partition("#")
-        keeper = cursor_keeper(name) or held_keeper(name)
-        if keeper is not None:
-            yield Found(kind=BOOKMARKS, dataset=dataset, name=name, keeper=keeper, since=_time(created))
+        target_id = parse_cursor_bookmark(name) or parse_hold_bookmark(name)
+        if target_id is not None:
+            yield HoldOrBookmark(kind=BOOKMARKS, dataset=dataset, name=name, target_id=target_id, since=_time(created))
 
 
 def _holds(
-    lines: Iterable[str], held: Mapping[str, tuple[int | None, int]], bookmarks: Mapping[tuple[str, str], Found]
-) -> Iterator[Found]:
+    lines: Iterable[str],
+    held: Mapping[str, tuple[int | None, int]],
+    bookmarks: Mapping[tuple[str, str], HoldOrBookmark],
+) -> Iterator[HoldOrBookmark]:
     for whole, tag, taken in _rows(lines, 3):
         dataset, _, name = whole.partition("@")
-        keeper = tag_keeper(tag)
-        if keeper is not None and whole in held:
+        target_id = parse_hold_tag(tag)
+        if target_id is not None and whole in held:
             used, guid = held[whole]
-            beside = held_name(keeper, guid)
-            yield Found(
-                kind=HOLDS, dataset=dataset, name=name, keeper=keeper, since=_time(taken), bytes=used,
+            beside = hold_bookmark_name(target_id, guid)
+            yield HoldOrBookmark(
+                kind=HOLDS, dataset=dataset, name=name, target_id=target_id, since=_time(taken), bytes=used,
                 beside=beside if (dataset, beside) in bookmarks else None,
             )  # fmt: skip
 

@@ -5,7 +5,7 @@ from orchestrator.engines.zfs.model import Bookmark, Dataset, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class CommonSnapshot:
     """The base of an increment: `base` on the source, `there` the same snapshot on the target.
 
     `own`: the target's snapshots after it, oldest first; the source holds none of them.
@@ -26,15 +26,15 @@ class Base:
         return f"newest snapshot both sides hold is {self.base.mark} (guid {self.base.guid}{target})"
 
 
-def find_base(source: Dataset, target: Dataset) -> Base | None:
+def find_common_snapshot(source: Dataset, target: Dataset) -> CommonSnapshot | None:
     """Return the target's newest snapshot that the source also holds, as a snapshot or a bookmark."""
     newest = target.newest
     if newest is not None and source.newest is not None and source.newest.guid == newest.guid:
-        return Base(base=source.newest, there=newest)
+        return CommonSnapshot(base=source.newest, there=newest)
     known: dict[int, Snapshot | Bookmark] = {bookmark.guid: bookmark for bookmark in source.bookmarks}
     known.update((snapshot.guid, snapshot) for snapshot in source.snapshots)
     for place in range(len(target.snapshots) - 1, -1, -1):
         there = target.snapshots[place]
         if there.guid in known:
-            return Base(base=known[there.guid], there=there, own=target.snapshots[place + 1 :])
+            return CommonSnapshot(base=known[there.guid], there=there, own=target.snapshots[place + 1 :])
     return None

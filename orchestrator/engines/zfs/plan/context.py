@@ -6,19 +6,19 @@ from fnmatch import translate
 from functools import cached_property
 
 from orchestrator.domain.job import Job
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.model import Snapshot, World
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.resume_attempts import Tried, key, parse_tried
+from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attempts_key, parse_attempts
 
 
-class Case:
+class PlanContext:
     """One survey to decide on; its indexes are built once, when they are first needed."""
 
-    def __init__(self, job: Job, world: World, asked: Asked) -> None:
+    def __init__(self, job: Job, world: ZfsSurvey, request: RunRequest) -> None:
         self.job = job
         self.world = world
-        self.asked = asked
+        self.asked = request
         self.options = options_of(job)
         self._wanted = _pattern(self.options.snapshots)
         self._unwanted = _pattern(self.options.skip_snapshots)
@@ -35,7 +35,7 @@ class Case:
         excluded = _pattern(self.options.exclude)
         left_out: set[str] = set()
         for name in sorted(datasets):
-            if name and (parent_of(name) in left_out or excluded.fullmatch(name)):
+            if name and (parent_dataset(name) in left_out or excluded.fullmatch(name)):
                 left_out.add(name)
         return tuple(name for name in sorted(datasets) if name not in left_out)
 
@@ -92,9 +92,9 @@ class Case:
             return True
         return bool(self._wanted.fullmatch(snapshot.name)) and not self._unwanted.fullmatch(snapshot.name)
 
-    def tried(self, name: str) -> Tried | None:
+    def tried(self, name: str) -> ResumeAttempts | None:
         """Return the record of earlier attempts to resume an interrupted receive into a dataset."""
-        return parse_tried(self.asked.remembered.get(key(name), ""))
+        return parse_attempts(self.asked.remembered.get(attempts_key(name), ""))
 
     @property
     def command(self) -> str:
@@ -117,6 +117,6 @@ def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
-def parent_of(name: str) -> str:
+def parent_dataset(name: str) -> str:
     """Return the parent of a dataset; the root is its own parent."""
     return name.rpartition("/")[0]

@@ -6,19 +6,19 @@ from enum import StrEnum
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import (
+    Action,
     Bookmark,
-    Deed,
-    Encryption,
-    Flags,
     FullSend,
     IncrementalSend,
+    ReceiveEncryption,
     ResumedSend,
+    SendFlags,
     Snapshot,
 )
-from orchestrator.engines.zfs.plan.common_snapshot import Base
+from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
 
 
-class Cover(StrEnum):
+class EncryptionInheritance(StrEnum):
     """The encryption that datasets below a copy would inherit."""
 
     OPEN = "not encrypted"
@@ -26,34 +26,38 @@ class Cover(StrEnum):
     RAW = "encrypted by the source: a raw copy"
 
 
-def below(above: Cover) -> Cover:
+def inheritance_below(above: EncryptionInheritance) -> EncryptionInheritance:
     """Return the encryption inheritance of a dataset that is not sent raw."""
-    return Cover.SEALED if above is Cover.SEALED else Cover.OPEN
+    return EncryptionInheritance.SEALED if above is EncryptionInheritance.SEALED else EncryptionInheritance.OPEN
 
 
-def encryption_below(above: Cover) -> Encryption | None:
+def encryption_below(above: EncryptionInheritance) -> ReceiveEncryption | None:
     """Return the encryption setting for a dataset that is not sent raw."""
-    return {Cover.OPEN: None, Cover.SEALED: Encryption.AS_ABOVE, Cover.RAW: Encryption.OFF}[above]
+    return {
+        EncryptionInheritance.OPEN: None,
+        EncryptionInheritance.SEALED: ReceiveEncryption.AS_ABOVE,
+        EncryptionInheritance.RAW: ReceiveEncryption.OFF,
+    }[above]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class DatasetPlan:
     """The plan of one dataset.
 
     `base`: what both sides hold now; `there`: what the target has of it now stays; `comes`: the copy's dataset, or its
-    first snapshot, comes to be; `moved`: what the target had there is renamed away; `cover`: how the copy is encrypted;
+    first snapshot, comes to be; `moved`: what the target had there is renamed away; `inheritance`: how the copy is encrypted;
     `empty`: the source has nothing to send it from; `blocks`: the refusal for which nothing can be made below it.
     """
 
     name: str
-    deeds: tuple[Deed, ...] = ()
-    base: Base | None = None
+    actions: tuple[Action, ...] = ()
+    base: CommonSnapshot | None = None
     there: bool = False
     comes: bool = False
     moved: bool = False
-    cover: Cover = Cover.OPEN
+    inheritance: EncryptionInheritance = EncryptionInheritance.OPEN
     empty: bool = False
-    flags: Flags | None = None
+    flags: SendFlags | None = None
     refusal: Refusal | None = None
     blocks: Refusal | None = None
     warnings: tuple[str, ...] = ()
@@ -61,15 +65,17 @@ class Lane:
     @property
     def end(self) -> Snapshot | Bookmark | None:
         """Return the newest snapshot or bookmark that both sides hold in the end."""
-        sent = [deed.snapshot for deed in self.deeds if isinstance(deed, FullSend | IncrementalSend | ResumedSend)]
+        sent = [
+            action.snapshot for action in self.actions if isinstance(action, FullSend | IncrementalSend | ResumedSend)
+        ]
         return sent[-1] if sent else self.base.base if self.base else None
 
 
-Lanes = Mapping[str, Lane]
+DatasetPlans = Mapping[str, DatasetPlan]
 
 
-def carries(deed: Deed, snapshot: Snapshot) -> bool:
+def brings_snapshot(action: Action, snapshot: Snapshot) -> bool:
     """Return whether an action sends the snapshot."""
-    if isinstance(deed, IncrementalSend) and deed.between:
-        return deed.base.createtxg < snapshot.createtxg <= deed.snapshot.createtxg
-    return isinstance(deed, FullSend | IncrementalSend | ResumedSend) and deed.snapshot.guid == snapshot.guid
+    if isinstance(action, IncrementalSend) and action.between:
+        return action.base.createtxg < snapshot.createtxg <= action.snapshot.createtxg
+    return isinstance(action, FullSend | IncrementalSend | ResumedSend) and action.snapshot.guid == snapshot.guid

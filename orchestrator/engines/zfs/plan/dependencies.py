@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from orchestrator.engines.zfs.plan.context import parent_of
+from orchestrator.engines.zfs.plan.context import parent_dataset
 
 
-def put_in_order(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+def order_datasets(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """Return the datasets, each after its parent and after its origin; and the origins that could be kept.
 
     Where that goes in a circle (a dataset that is a clone of something below itself), one clone in it loses its origin: it
@@ -42,7 +42,7 @@ def _sorted(names: tuple[str, ...], origins: dict[str, str]) -> tuple[str, ...]:
 
 
 def _before(name: str, origins: Mapping[str, str]) -> set[str]:
-    return ({parent_of(name)} if name else set()) | ({origins[name]} if name in origins else set())
+    return ({parent_dataset(name)} if name else set()) | ({origins[name]} if name in origins else set())
 
 
 def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
@@ -56,14 +56,14 @@ def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
     clone, origin = next(
         (one, other)
         for one, other in pairwise(circle)
-        if origins.get(one) == other and (not one or parent_of(one) != other)
+        if origins.get(one) == other and (not one or parent_dataset(one) != other)
     )
     del origins[clone]
     waits[clone].discard(origin)
     return clone
 
 
-def levels(order: Iterable[str], needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+def dependency_levels(order: Iterable[str], needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
     """Return the level of each dataset: one above the last of those it needs. `order`: needed ones come first."""
     level: dict[str, int] = {}
     for name in order:

@@ -5,24 +5,24 @@ from collections.abc import Iterable
 from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import Dataset, RollBack, SetAside, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import Base
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, Snapshot
+from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
+from orchestrator.engines.zfs.plan.context import PlanContext
 
 ASIDE = "aside"  # allowed: rename what is in the way, and send anew
 ROLLBACK = "rollback"  # consent in [zfs] may-destroy
 _SHOWN = 10
 
 
-def set_aside(case: Case, name: str, refusal: Refusal) -> SetAside | Refusal:
+def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameAside | Refusal:
     """Return the refusal, or the rename that was requested in its place."""
     if ASIDE not in case.asked.allowed or refusal.guard != ASIDE:
         return refusal
     to = f"{case.target_name(name)}_aside_{point_name(case.asked.now)}"
-    return SetAside(dataset=name, to=to, why=f"{refusal.why}; it keeps all it holds, under another name")
+    return RenameAside(dataset=name, to=to, why=f"{refusal.why}; it keeps all it holds, under another name")
 
 
-def refuse_own(case: Case, name: str, base: Base, target: Dataset) -> RollBack | Refusal:
+def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> Rollback | Refusal:
     """Return a rollback with consent, else a refusal, for a target with snapshots or writes of its own after the base.
 
     Aside, where it is asked for, destroys nothing and goes first.
@@ -35,15 +35,15 @@ def refuse_own(case: Case, name: str, base: Base, target: Dataset) -> RollBack |
     consent = ROLLBACK in case.options.may_destroy
     if consent and not cloned and ASIDE not in case.asked.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
-        return RollBack(dataset=name, to=base.there, dies=dies, why=why)
+        return Rollback(dataset=name, to=base.there, dies=dies, why=why)
     what = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else "was written to"
     why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
     if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
-    return Refusal(why=why, evidence=_evidence(base, dies), cure=_cure(case, base, whole), guard=ASIDE)
+    return Refusal(why=why, evidence=_evidence(base, dies), hint=_hint(case, base, whole), guard=ASIDE)
 
 
-def _evidence(base: Base, dies: tuple[str, ...]) -> tuple[str, ...]:
+def _evidence(base: CommonSnapshot, dies: tuple[str, ...]) -> tuple[str, ...]:
     more = (f"and {len(dies) - _SHOWN} more",) if len(dies) > _SHOWN else ()
     return (str(base), *dies[:_SHOWN], *more, *_likely(base.own))
 
@@ -54,7 +54,7 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
     return ("names that begin with autosnap_ are sanoid's: it takes snapshots on the target",)
 
 
-def _cure(case: Case, base: Base, whole: str) -> str:
+def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
     return (
         f"{sanoid}to keep all and begin anew beside it: {case.command} --{ASIDE}; to lose it: "
@@ -62,11 +62,13 @@ def _cure(case: Case, base: Base, whole: str) -> str:
     )
 
 
-def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], *, rolled_back: bool) -> Refusal | None:
+def refuse_name_conflict(
+    case: PlanContext, name: str, base: CommonSnapshot, coming: Iterable[Snapshot], *, rolled_back: bool
+) -> Refusal | None:
     """Return a refusal when the target has another snapshot under a name to be sent: zfs takes no such stream."""
     there = case.world.target.datasets[name].snapshots
-    stay = there[: len(there) - len(base.own)] if rolled_back else there
-    names = {one.name: one for one in stay}
+    attached_disk = there[: len(there) - len(base.own)] if rolled_back else there
+    names = {one.name: one for one in attached_disk}
     taken = [(one, names[one.name]) for one in coming if one.name in names]
     if not taken:
         return None
@@ -74,11 +76,11 @@ def refuse_taken(case: Case, name: str, base: Base, coming: Iterable[Snapshot], 
     return Refusal(
         why=f"{whole} has another snapshot named {old.mark}",
         evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
-        cure=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
+        hint=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
     )
 
 
-def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) -> Refusal:
+def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Dataset) -> Refusal:
     """Return the refusal of a target whose snapshots the source does not have: another dataset, or one made again."""
     whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
     evidence = [
@@ -92,10 +94,10 @@ def refuse_unrelated(case: Case, name: str, source: Dataset, target: Dataset) ->
     ):
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
     why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was made anew, or is another's"
-    return Refusal(why=why, evidence=tuple(evidence), cure=_beside(case), guard=ASIDE)
+    return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
 
 
-def refuse_in_the_way(case: Case, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
+def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
     """Return a refusal when a dataset without snapshots is in a new copy's way; our own placeholder mostly is not."""
     whole = case.target_name(name)
     if target.kind != source.kind:
@@ -107,13 +109,13 @@ def refuse_in_the_way(case: Case, name: str, source: Dataset, target: Dataset, *
         why = f"{whole} holds the place of {case.source_name(name)}, and zfs puts nothing encrypted there"
     else:
         return None
-    return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), cure=_beside(case), guard=ASIDE)
+    return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), hint=_beside(case), guard=ASIDE)
 
 
 def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
     """Return the refusal of an action that must wait for another refused one."""
-    return Refusal(why=why, evidence=(refusal.why,), cure=refusal.cure, guard=refusal.guard)
+    return Refusal(why=why, evidence=(refusal.why,), hint=refusal.hint, guard=refusal.guard)
 
 
-def _beside(case: Case) -> str:
+def _beside(case: PlanContext) -> str:
     return f"to rename it away with all below it, and begin anew: {case.command} --{ASIDE}"

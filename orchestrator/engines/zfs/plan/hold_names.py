@@ -12,13 +12,13 @@ from orchestrator.domain.place import Location
 
 HOLD = "poolferry"  # every hold's tag begins with it
 CURSOR = "poolferry"  # and every bookmark's name
-_KEEPER = r"([0-9a-f]{16})(?:_([0-9a-f]{8}))?"
-_MARK = re.compile(rf"{CURSOR}_(held_)?{_KEEPER}_([0-9a-f]{{16}})")
-_TAG = re.compile(rf"{HOLD}_{_KEEPER}")
+_TARGET_ID = r"([0-9a-f]{16})(?:_([0-9a-f]{8}))?"
+_BOOKMARK = re.compile(rf"{CURSOR}_(held_)?{_TARGET_ID}_([0-9a-f]{{16}})")
+_TAG = re.compile(rf"{HOLD}_{_TARGET_ID}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class ReplicationTargetId:
     """A replication target id: the guid of the copy's pool, and its place there; an older name has no place."""
 
     pool: int
@@ -28,47 +28,47 @@ class Keeper:
         return f"{self.pool:016x}" + (f"_{self.place}" if self.place else "")
 
 
-def keeper_of(pool_guid: int, copy: Location) -> Keeper:
+def replication_target_id(pool_guid: int, copy: Location) -> ReplicationTargetId:
     """Return the replication target id of a copy. Why no pool name: the pool may be imported under another one."""
     below = copy.path.partition("/")[2]
-    return Keeper(pool=pool_guid, place=f"{crc32(below.encode('utf-8', 'surrogateescape')):08x}")
+    return ReplicationTargetId(pool=pool_guid, place=f"{crc32(below.encode('utf-8', 'surrogateescape')):08x}")
 
 
-def cursor_name(keeper: Keeper, guid: int) -> str:
+def cursor_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
     """Return the name of the bookmark that records, for one copy, a snapshot that was sent there."""
-    return f"{CURSOR}_{keeper}_{guid:016x}"
+    return f"{CURSOR}_{target_id}_{guid:016x}"
 
 
-def held_name(keeper: Keeper, guid: int) -> str:
+def hold_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
     """Return the name of the bookmark that records a hold of ours on a snapshot for one copy.
 
     Why: a listing tells bookmarks at once, and holds only snapshot by snapshot.
     """
-    return f"{CURSOR}_held_{keeper}_{guid:016x}"
+    return f"{CURSOR}_held_{target_id}_{guid:016x}"
 
 
-def hold_tag(keeper: Keeper) -> str:
+def hold_tag(target_id: ReplicationTargetId) -> str:
     """Return the tag of a hold on a snapshot that one copy's token needs."""
-    return f"{HOLD}_{keeper}"
+    return f"{HOLD}_{target_id}"
 
 
-def cursor_keeper(name: str) -> Keeper | None:
+def parse_cursor_bookmark(name: str) -> ReplicationTargetId | None:
     """Return the replication target id of a bookmark that records a sent snapshot; None: it is no such one of ours."""
-    found = _MARK.fullmatch(name)
-    return _keeper(found[2], found[3]) if found and not found[1] else None
+    found = _BOOKMARK.fullmatch(name)
+    return _parse_target_id(found[2], found[3]) if found and not found[1] else None
 
 
-def held_keeper(name: str) -> Keeper | None:
+def parse_hold_bookmark(name: str) -> ReplicationTargetId | None:
     """Return the replication target id of a bookmark that records a hold; None: it is no such one of ours."""
-    found = _MARK.fullmatch(name)
-    return _keeper(found[2], found[3]) if found and found[1] else None
+    found = _BOOKMARK.fullmatch(name)
+    return _parse_target_id(found[2], found[3]) if found and found[1] else None
 
 
-def tag_keeper(tag: str) -> Keeper | None:
+def parse_hold_tag(tag: str) -> ReplicationTargetId | None:
     """Return the replication target id of a hold; None: it is not ours."""
     found = _TAG.fullmatch(tag)
-    return _keeper(found[1], found[2]) if found else None
+    return _parse_target_id(found[1], found[2]) if found else None
 
 
-def _keeper(pool: str, place: str | None) -> Keeper:
-    return Keeper(pool=int(pool, 16), place=place)
+def _parse_target_id(pool: str, place: str | None) -> ReplicationTargetId:
+    return ReplicationTargetId(pool=int(pool, 16), place=place)

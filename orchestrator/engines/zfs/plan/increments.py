@@ -6,36 +6,36 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.engines.zfs.model import (
     Bookmark,
     Dataset,
-    Encryption,
-    Flags,
     FullSend,
     IncrementalSend,
+    ReceiveEncryption,
     Send,
+    SendFlags,
     Snapshot,
 )
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.context import PlanContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class PendingSnapshots:
     """The source's snapshots after a base: `all` of them, and those `picked` to be sent, oldest first."""
 
     all: tuple[Snapshot, ...]
     picked: tuple[Snapshot, ...]
 
 
-def look_ahead(case: Case, source: Dataset, base: Snapshot | Bookmark | None) -> Ahead:
+def choose_snapshots(case: PlanContext, source: Dataset, base: Snapshot | Bookmark | None) -> PendingSnapshots:
     """Return the snapshots to send after the base; without a base, from the beginning."""
     after = source.snapshots
     if base is not None:
         if after and after[-1].createtxg <= base.createtxg:
-            return Ahead(all=(), picked=())
+            return PendingSnapshots(all=(), picked=())
         after = tuple(snapshot for snapshot in after if snapshot.createtxg > base.createtxg)
     fitting = tuple(snapshot for snapshot in after if case.fits(snapshot))
-    return Ahead(all=after, picked=_thinned(case, fitting))
+    return PendingSnapshots(all=after, picked=_thinned(case, fitting))
 
 
-def _thinned(case: Case, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
+def _thinned(case: PlanContext, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
     """Return the snapshots that the catch-up mode selects; the newest is always one of them."""
     way, retain = case.options.catch_up, case.asked.retain
     if way == "newest":
@@ -48,9 +48,9 @@ def _thinned(case: Case, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
     return tuple(one for one in fitting if one.name in kept or one is fitting[-1])
 
 
-def sends(
-    dataset: str, ahead: Ahead, base: Snapshot | Bookmark | None, flags: Flags, why: str, *, origin: str | None = None,
-    encryption: Encryption | None = None,
+def plan_sends(
+    dataset: str, ahead: PendingSnapshots, base: Snapshot | Bookmark | None, flags: SendFlags, why: str, *, origin: str | None = None,
+    encryption: ReceiveEncryption | None = None,
 ) -> Iterator[Send]:  # fmt: skip
     """Yield the fewest sends: -I where all between is picked; -i across gaps, from a bookmark or a clone's origin.
 
@@ -70,7 +70,12 @@ def sends(
 
 
 def _increment(
-    dataset: str, base: Snapshot | Bookmark, run: Sequence[Snapshot], flags: Flags, why: str, origin: str | None = None
+    dataset: str,
+    base: Snapshot | Bookmark,
+    run: Sequence[Snapshot],
+    flags: SendFlags,
+    why: str,
+    origin: str | None = None,
 ) -> IncrementalSend:
     return IncrementalSend(
         dataset=dataset, base=base, snapshot=run[-1], between=len(run) > 1, flags=flags, why=why, origin=origin
@@ -81,7 +86,7 @@ def _by_then(snapshot: Snapshot) -> str:
     return f"{snapshot.mark} (guid {snapshot.guid}) is there by then"
 
 
-def _runs(ahead: Ahead) -> Iterator[tuple[bool, list[Snapshot]]]:
+def _runs(ahead: PendingSnapshots) -> Iterator[tuple[bool, list[Snapshot]]]:
     """Yield (near, run) for each run of picked snapshots without a gap; `near`: no other snapshot precedes it."""
     picked = {snapshot.guid for snapshot in ahead.picked}
     run: list[Snapshot] = []

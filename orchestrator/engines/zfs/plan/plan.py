@@ -2,40 +2,40 @@
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Decision, Nothing, Plan, Refusal
-from orchestrator.engines.contract import Asked
+from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.model import (
     FLAGS,
-    Decided,
-    Encryption,
+    ActionPlan,
+    CreatePlaceholder,
     EndReceive,
-    KeepBases,
-    LetGoBases,
-    MakePlaceholder,
-    World,
+    HoldBases,
+    ReceiveEncryption,
+    ReleaseBases,
+    ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import summary as telling
 from orchestrator.engines.zfs.plan import transport
-from orchestrator.engines.zfs.plan.context import Case, parent_of
-from orchestrator.engines.zfs.plan.dataset import decide_lane
-from orchestrator.engines.zfs.plan.dataset_plan import Cover, Lane
-from orchestrator.engines.zfs.plan.dependencies import put_in_order
+from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
+from orchestrator.engines.zfs.plan.dataset import decide_dataset
+from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
+from orchestrator.engines.zfs.plan.dependencies import order_datasets
 from orchestrator.engines.zfs.plan.resume import is_foreign
-from orchestrator.engines.zfs.plan.stages import Stages, put_in_stages
+from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages
 
 
-def plan(job: Job, world: World, asked: Asked) -> Decision:
+def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
     """Return the steps of a run, nothing to do, or a refusal."""
     from orchestrator.engines.zfs.plan import steps  # a refusal needs none of it
 
-    decided = decide(job, world, asked)
+    decided = decide_actions(job, world, request)
     if isinstance(decided, Refusal):
         return decided
-    stages = steps.build(job, world, decided, asked) if decided.stages else ()
+    stages = steps.build_steps(job, world, decided, request) if decided.stages else ()
     if not _works(decided.stages):
         why = f"the target holds the newest: {decided.current or 'as far as there are snapshots'}"
-        return Nothing(why=why, current=decided.current, stages=stages, warnings=decided.warnings)
+        return NothingToDo(why=why, current=decided.current, stages=stages, warnings=decided.warnings)
     return Plan(
         summary=telling.summary_of(decided),
         stages=stages,
@@ -47,52 +47,52 @@ def plan(job: Job, world: World, asked: Asked) -> Decision:
     )
 
 
-def decide(job: Job, world: World, asked: Asked) -> Decided | Refusal:
+def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPlan | Refusal:
     """Decide the actions for every dataset of the job; refuse when nothing can be done at all."""
-    case = Case(job, world, asked)
+    case = PlanContext(job, world, request)
     refusal = _refuse_sides(case)
     if refusal:
         return refusal
     ended = _end_receives(case)
     if ended:
-        return Decided(stages=(ended,), again=True)
-    lanes = tuple(_decide_lanes(case).values())
-    refusals = tuple(lane.refusal for lane in lanes if lane.refusal)
-    stages = put_in_stages(case, lanes)
+        return ActionPlan(stages=(ended,), again=True)
+    dataset_plans = tuple(_decide_datasets(case).values())
+    refusals = tuple(dataset_plan.refusal for dataset_plan in dataset_plans if dataset_plan.refusal)
+    stages = arrange_stages(case, dataset_plans)
     if refusals and not _works(stages):
-        return telling.gather(refusals, len(lanes))
-    if all(lane.empty for lane in lanes) and not _works(stages):
+        return telling.gather_refusals(refusals, len(dataset_plans))
+    if all(dataset_plan.empty for dataset_plan in dataset_plans) and not _works(stages):
         return _refuse_bare(case)
-    return Decided(
+    return ActionPlan(
         stages=stages,
         refusals=refusals,
-        warnings=telling.warnings_of(case, lanes),
-        resumes=telling.resumes_of(case, lanes),
-        current=_current(lanes),
+        warnings=telling.warnings_of(case, dataset_plans),
+        resumes=telling.resumes_of(case, dataset_plans),
+        current=_current(dataset_plans),
     )
 
 
 def _works(stages: Stages) -> bool:
     """Return whether the stages do more than create and release bookmarks and holds."""
-    return any(not isinstance(deed, KeepBases | LetGoBases) for stage in stages for deed in stage)
+    return any(not isinstance(action, HoldBases | ReleaseBases) for stage in stages for action in stage)
 
 
-def _refuse_sides(case: Case) -> Refusal | None:
+def _refuse_sides(case: PlanContext) -> Refusal | None:
     """Return a refusal when a side is missing, its restore is not finished, or its transport is not possible."""
     source, target = case.world.source, case.world.target
     if "" not in source.datasets:
-        cure = "correct `source` in the job file, or import its pool"
-        return Refusal(why=f"the source {source.root} is not there", evidence=(), cure=cure)
+        hint = "correct `source` in the job file, or import its pool"
+        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint)
     pool, below, _ = target.root.path.partition("/")
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
         return unfinished
     if "" not in target.datasets and below and pool not in target.above:
-        cure = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
-        return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), cure=cure)
-    return transport.refuse(case.job, source, target)
+        hint = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
+        return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), hint=hint)
+    return transport.refuse_transport(case.job, source, target)
 
 
-def _refuse_unfinished(case: Case) -> Refusal | None:
+def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     """Return a refusal while the source is being restored. Why: the target would seem ahead and be rolled back."""
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
@@ -100,65 +100,67 @@ def _refuse_unfinished(case: Case) -> Refusal | None:
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),
-        cure=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
     )
 
 
-def _end_receives(case: Case) -> tuple[EndReceive, ...]:
+def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:
     """Return actions that end our old receives: the job is locked, so their run is gone and their link is dead."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
     alive = sorted(case.world.receiving.items())
     return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
 
 
-def _is_ours(case: Case, name: str) -> bool:
+def _is_ours(case: PlanContext, name: str) -> bool:
     """Return whether a receive is this job's: by its token, or by the place where the token shows nothing."""
     there = case.world.target.datasets.get(name)
     token = case.world.tokens.get(there.token) if there and there.token else None
     return name in case.known if token is None else not is_foreign(case, name, token)
 
 
-def _decide_lanes(case: Case) -> dict[str, Lane]:
+def _decide_datasets(case: PlanContext) -> dict[str, DatasetPlan]:
     """Decide each dataset's plan, parents and origins first; add placeholders for parents that send nothing."""
     names = case.names
     found = {name: origin for name in names if (origin := case.origin(name))}
-    order, origins = put_in_order(names, {name: origin[0] for name, origin in found.items() if origin[0] in case.known})
-    lanes: dict[str, Lane] = {}
+    order, origins = order_datasets(
+        names, {name: origin[0] for name, origin in found.items() if origin[0] in case.known}
+    )
+    dataset_plans: dict[str, DatasetPlan] = {}
     for name in order:
-        lanes[name] = decide_lane(case, name, lanes, origins.get(name))
+        dataset_plans[name] = decide_dataset(case, name, dataset_plans, origins.get(name))
     for name in order:
-        if lanes[name].comes:
-            _place_above(name, lanes)
-    return lanes
+        if dataset_plans[name].comes:
+            _place_above(name, dataset_plans)
+    return dataset_plans
 
 
-def _place_above(name: str, lanes: dict[str, Lane]) -> None:
+def _place_above(name: str, dataset_plans: dict[str, DatasetPlan]) -> None:
     """Add placeholders so that all datasets above one exist, where the source sends none."""
     while name:
-        name = parent_of(name)
-        lane = lanes[name]
-        if lane.comes or lane.there:
+        name = parent_dataset(name)
+        dataset_plan = dataset_plans[name]
+        if dataset_plan.comes or dataset_plan.there:
             return
-        raw_above = bool(name) and lanes[parent_of(name)].cover is Cover.RAW
-        place = MakePlaceholder(dataset=name, encryption=Encryption.OFF if raw_above else None)
-        lanes[name] = replace(lane, deeds=(*lane.deeds, place), comes=True)
+        raw_above = bool(name) and dataset_plans[parent_dataset(name)].inheritance is EncryptionInheritance.RAW
+        place = CreatePlaceholder(dataset=name, encryption=ReceiveEncryption.OFF if raw_above else None)
+        dataset_plans[name] = replace(dataset_plan, actions=(*dataset_plan.actions, place), comes=True)
 
 
-def _current(lanes: tuple[Lane, ...]) -> str | None:
+def _current(dataset_plans: tuple[DatasetPlan, ...]) -> str | None:
     """Return the newest snapshot of the copy's root, by the name that it will have on the target."""
-    root = next(lane for lane in lanes if not lane.name)
+    root = next(dataset_plan for dataset_plan in dataset_plans if not dataset_plan.name)
     if root.base and root.end and root.end.guid == root.base.there.guid:
         return root.base.there.name
     return root.end.name if root.end else None
 
 
-def _refuse_bare(case: Case) -> Refusal:
+def _refuse_bare(case: PlanContext) -> Refusal:
     """Return the refusal of a source without any snapshot that can be sent."""
     root = case.source_name("")
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:
         why = f"none of the {count} snapshots of {root} is one that the job sends"
-        return Refusal(why=why, evidence=(), cure="look at snapshots and skip-snapshots in [zfs]")
+        return Refusal(why=why, evidence=(), hint="look at snapshots and skip-snapshots in [zfs]")
     below = " and of what lies below it" if len(case.names) > 1 else ""
-    cure = f"take one: zfs snapshot {'-r ' if below else ''}{root}@first; or let [snapshots] in the job take them"
-    return Refusal(why=f"there is no snapshot of {root}{below}, so nothing to send", evidence=(), cure=cure)
+    hint = f"take one: zfs snapshot {'-r ' if below else ''}{root}@first; or let [snapshots] in the job take them"
+    return Refusal(why=f"there is no snapshot of {root}{below}, so nothing to send", evidence=(), hint=hint)

@@ -7,95 +7,99 @@ thrown away and told; what is not ours is left alone and refused.
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
-from orchestrator.engines.zfs.model import Dataset, Flags, ResumedSend, Snapshot, Token
-from orchestrator.engines.zfs.plan.common_snapshot import Base
-from orchestrator.engines.zfs.plan.context import Case
-from orchestrator.engines.zfs.plan.resume_attempts import RUNS, Tried, next_try
+from orchestrator.engines.zfs.model import Dataset, ResumedSend, ResumeToken, SendFlags, Snapshot
+from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.resume_attempts import MOST_RUNS, ResumeAttempts, next_attempt
 
 ABORT = "abort"  # allowed: throw away whatever a cut receive left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stale:
+class StaleReceive:
     """An interrupted receive that can never be resumed. `told`: what is recorded once it is discarded."""
 
     why: str
     told: str = ""
 
 
-Verdict = ResumedSend | Stale | Refusal | None
+ResumeDecision = ResumedSend | StaleReceive | Refusal | None
 
 
-def judge(case: Case, name: str, base: Base | None, flags: Flags) -> Verdict:
+def judge_resume(case: PlanContext, name: str, base: CommonSnapshot | None, flags: SendFlags) -> ResumeDecision:
     """Decide on what an interrupted receive left; None: nothing was left. `flags`: those of the chain to be sent."""
     source, target = case.world.source.datasets[name], case.world.target.datasets[name]
     if target.token is None:
-        return Stale(why="a receive was cut there, and it left nothing that can go on") if target.partial else None
+        return (
+            StaleReceive(why="a receive was cut there, and it left nothing that can go on") if target.partial else None
+        )
     if ABORT in case.asked.allowed:
-        return Stale(why="thrown away, as --allow abort asks")
+        return StaleReceive(why="thrown away, as --allow abort asks")
     token = case.world.tokens.get(target.token)
     if token is None:
-        return Stale(why="the resume token cannot be read: it is damaged, or of a ZFS we do not know")
+        return StaleReceive(why="the resume token cannot be read: it is damaged, or of a ZFS we do not know")
     snapshot = next((one for one in reversed(source.snapshots) if one.guid == token.to_guid), None)
     if snapshot is None:
         return _snapshot_gone(case, name, token)
     stale = _why_stale(case, target, token, snapshot, base) or _why_other(source, target, token, flags)
-    return Stale(why=stale) if stale else _stuck(case, name, token) or _going_on(case, name, token, snapshot)
+    return StaleReceive(why=stale) if stale else _stuck(case, name, token) or _going_on(case, name, token, snapshot)
 
 
-def _stuck(case: Case, name: str, token: Token) -> Stale | Refusal | None:
+def _stuck(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal | None:
     """Return a verdict when several runs brought no byte more of the same stream: restart once, then refuse."""
     tried = case.tried(name)
     if tried is None or not tried.is_stuck(token):
         return None
-    told = f"{RUNS} runs in a row went on from it and brought no byte more"
+    told = f"{MOST_RUNS} runs in a row went on from it and brought no byte more"
     if tried.anew != token.to_guid:
-        return Stale(why=told, told=str(Tried(anew=token.to_guid)))
+        return StaleReceive(why=told, told=str(ResumeAttempts(anew=token.to_guid)))
     return Refusal(
         why=f"the cut send of {token.to_name} to {case.target_name(name)} does not get any further",
         evidence=(f"{told}, and so did those after it was begun anew", f"{show_size(token.bytes)} of it are there"),
-        cure=f"look at both pools (zpool status) and the link; to begin anew once more: {case.command} --allow {ABORT}",
+        hint=f"look at both pools (zpool status) and the link; to begin anew once more: {case.command} --allow {ABORT}",
         guard=ABORT,
     )
 
 
-def _going_on(case: Case, name: str, token: Token, snapshot: Snapshot) -> ResumedSend:
+def _going_on(case: PlanContext, name: str, token: ResumeToken, snapshot: Snapshot) -> ResumedSend:
     why = f"a send of {snapshot.mark} (guid {snapshot.guid}) was cut; {show_size(token.bytes)} of it are there"
     first = not case.world.target.datasets[name].snapshots
-    vain = str(next_try(case.tried(name), token))
+    vain = str(next_attempt(case.tried(name), token))
     return ResumedSend(dataset=name, token=token, snapshot=snapshot, first=first, why=why, vain=vain)
 
 
-def _snapshot_gone(case: Case, name: str, token: Token) -> Stale | Refusal:
+def _snapshot_gone(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal:
     """Return the verdict on a token whose snapshot the source's dataset lacks: it is gone, elsewhere, or never ours."""
     told = f"{token.to_name} (guid {token.to_guid})"
     if any(one.guid == token.to_guid for one in case.world.target.datasets[name].snapshots):
-        return Stale(why=f"the cut send of {told} is on the target whole by now")
+        return StaleReceive(why=f"the cut send of {told} is on the target whole by now")
     if owner_name := case.owners.get(token.to_guid):
-        return Stale(why=f"{told}, which a cut send was about, now belongs to {case.source_name(owner_name)}")
+        return StaleReceive(why=f"{told}, which a cut send was about, now belongs to {case.source_name(owner_name)}")
     if is_foreign(case, name, token):
         return _refuse_foreign(case, name, told)
-    return Stale(why=f"{told}, which a cut send was about, is gone from the source")
+    return StaleReceive(why=f"{told}, which a cut send was about, is gone from the source")
 
 
-def is_foreign(case: Case, name: str, token: Token) -> bool:
+def is_foreign(case: PlanContext, name: str, token: ResumeToken) -> bool:
     """Return whether nothing shows that a token is this dataset's: no known snapshot, name or base."""
     if token.to_guid in case.owners or token.to_name.partition("@")[0] == case.source_name(name):
         return False
     return token.from_guid is None or not (token.from_guid in case.owners or token.from_guid in case.bookmarked)
 
 
-def _refuse_foreign(case: Case, name: str, told: str) -> Refusal:
+def _refuse_foreign(case: PlanContext, name: str, told: str) -> Refusal:
     whole = case.target_name(name)
     return Refusal(
         why=f"a cut receive of something else lies in {whole}",
         evidence=(f"its token is for {told}", f"{case.source_name(name)} never held that, as far as can be seen"),
-        cure=f"let the job that began it end it; or throw it away: poolferry run {case.job.name} --allow {ABORT}",
+        hint=f"let the job that began it end it; or throw it away: poolferry run {case.job.name} --allow {ABORT}",
         guard=ABORT,
     )
 
 
-def _why_stale(case: Case, target: Dataset, token: Token, snapshot: Snapshot, base: Base | None) -> str | None:
+def _why_stale(
+    case: PlanContext, target: Dataset, token: ResumeToken, snapshot: Snapshot, base: CommonSnapshot | None
+) -> str | None:
     """Return why the stream does not fit what both sides hold now; None: it fits."""
     told = f"the cut send of {snapshot.mark} (guid {snapshot.guid})"
     if any(one.guid == token.to_guid for one in target.snapshots):
@@ -111,7 +115,7 @@ def _why_stale(case: Case, target: Dataset, token: Token, snapshot: Snapshot, ba
     return None
 
 
-def _why_other(source: Dataset, target: Dataset, token: Token, flags: Flags) -> str | None:
+def _why_other(source: Dataset, target: Dataset, token: ResumeToken, flags: SendFlags) -> str | None:
     """Return why the stream's kind differs from the chain's; for unencrypted data, raw or not is the same."""
     if source.encrypted and token.flags.raw != flags.raw:
         was, now = ("raw", "not raw") if token.flags.raw else ("not raw", "raw")

@@ -8,157 +8,174 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline, Step
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At, at
+from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
 from orchestrator.engines.zfs.model import (
-    Abort,
+    AbortReceive,
+    Action,
+    ActionPlan,
     Bookmark,
-    Decided,
-    Deed,
-    Encryption,
+    CreatePlaceholder,
+    DatasetType,
     EndReceive,
-    Flags,
     FullSend,
+    HoldBases,
     IncrementalSend,
-    KeepBases,
-    Kind,
-    LetGoBases,
-    Line,
-    MakePlaceholder,
+    MbufferConnection,
+    ReceiveEncryption,
+    ReleaseBases,
+    RenameAside,
     ResumedSend,
-    RollBack,
+    Rollback,
     Send,
-    SetAside,
+    SendFlags,
     Snapshot,
     SnapshotPresent,
-    World,
+    ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import resume_attempts as stuck
 from orchestrator.engines.zfs.plan import transport
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name, hold_tag, keeper_of
+from orchestrator.engines.zfs.plan.hold_names import (
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
+    hold_tag,
+    replication_target_id,
+)
 
 MAIN = "main"
 Stage = tuple[Step, ...]
 
 
-def build(job: Job, world: World, decided: Decided, asked: Asked) -> tuple[Stage, ...]:
+def build_steps(job: Job, world: ZfsSurvey, decided: ActionPlan, request: RunRequest) -> tuple[Stage, ...]:
     """Build the steps of each stage; the last send of the root's newest snapshot makes the restore point."""
-    aside = tuple(deed.dataset for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
+    aside = tuple(action.dataset for stage in decided.stages for action in stage if isinstance(action, RenameAside))
     made = _making(decided)
-    line = transport.lines(job, world, asked.now)
-    makers = (_Maker(job, world, aside, _lanes(job, stage), line) for stage in decided.stages)
+    line = transport.choose_connections(job, world, request.now)
+    makers = (_StepBuilder(job, world, aside, _count_streams(job, stage), line) for stage in decided.stages)
     return tuple(
-        tuple(step for deed in stage for step in maker.steps(deed, decided.current if deed is made else None))
+        tuple(step for action in stage for step in maker.steps(action, decided.current if action is made else None))
         for stage, maker in zip(decided.stages, makers, strict=True)
     )
 
 
-def _making(decided: Decided) -> Deed | None:
+def _making(decided: ActionPlan) -> Action | None:
     """Return the action after which the root's newest snapshot is on the target."""
-    sends = (deed for stage in decided.stages for deed in stage if isinstance(deed, Send) and deed.dataset == "")
-    return next((deed for deed in sends if deed.snapshot.name == decided.current), None)
+    sends = (
+        action for stage in decided.stages for action in stage if isinstance(action, Send) and action.dataset == ""
+    )
+    return next((action for action in sends if action.snapshot.name == decided.current), None)
 
 
-def _lanes(job: Job, stage: tuple[Deed, ...]) -> int:
+def _count_streams(job: Job, stage: tuple[Action, ...]) -> int:
     """Return how many streams of a stage may run at once: they share the rate."""
-    sending = {deed.dataset for deed in stage if isinstance(deed, Send)}
+    sending = {action.dataset for action in stage if isinstance(action, Send)}
     return max(1, min(options_of(job).parallel, len(sending)))
 
 
-class _Maker:
+class _StepBuilder:
     """The builder of one stage's steps. `aside`: datasets whose copies get another name in this plan."""
 
     def __init__(
-        self, job: Job, world: World, aside: tuple[str, ...], lanes: int, lines: Iterator[Line] | None
+        self,
+        job: Job,
+        world: ZfsSurvey,
+        aside: tuple[str, ...],
+        streams: int,
+        lines: Iterator[MbufferConnection] | None,
     ) -> None:
         self.job = job
         self.world = world
         self.options = options_of(job)
         self.source, self.target = world.source, world.target
         self._aside = aside
-        self._lanes = lanes
+        self._lanes = streams
         self._lines = lines
 
-    def steps(self, deed: Deed, makes: str | None) -> Iterator[Step]:
-        match deed:
+    def steps(self, action: Action, makes: str | None) -> Iterator[Step]:
+        match action:
             case FullSend():
-                yield from self._full(deed, makes)
+                yield from self._full(action, makes)
             case IncrementalSend():
-                yield self._incremental(deed, makes)
+                yield self._incremental(action, makes)
             case ResumedSend():
-                yield from self._resumed(deed, makes)
-            case KeepBases():
-                yield from self._keep(deed)
-            case LetGoBases():
-                yield from self._let_go(deed)
+                yield from self._resumed(action, makes)
+            case HoldBases():
+                yield from self._keep(action)
+            case ReleaseBases():
+                yield from self._let_go(action)
             case _:
-                yield self._small(deed)
+                yield self._small(action)
 
     # Sends.
 
-    def _full(self, deed: FullSend, makes: str | None) -> Iterator[Step]:
-        properties = self._properties(deed.dataset, deed.flags)
-        words = commands.full_words(
-            self._at_source(deed.dataset, deed.snapshot.mark), deed.flags, properties=properties
+    def _full(self, action: FullSend, makes: str | None) -> Iterator[Step]:
+        properties = self._properties(action.dataset, action.flags)
+        words = commands.full_send_arguments(
+            self._at_source(action.dataset, action.snapshot.mark), action.flags, properties=properties
         )
-        placeholder = self._is_placeholder(deed.dataset)
+        placeholder = self._is_placeholder(action.dataset)
         received = self._received(
-            deed.dataset, first=True, properties=properties, flags=deed.flags, placeholder=placeholder,
-            encryption=deed.encryption,
+            action.dataset, first=True, properties=properties, flags=action.flags, placeholder=placeholder,
+            encryption=action.encryption,
         )  # fmt: skip
-        yield self._send(deed, f"{deed.snapshot.mark}, the whole", words, received, makes)
+        yield self._send(action, f"{action.snapshot.mark}, the whole", words, received, makes)
         if placeholder:
-            yield self._no_placeholder(deed.dataset)
+            yield self._no_placeholder(action.dataset)
 
-    def _incremental(self, deed: IncrementalSend, makes: str | None) -> Step:
-        base = self._at_source(deed.dataset if deed.origin is None else deed.origin, deed.base.mark)
-        properties = self._properties(deed.dataset, deed.flags) and not isinstance(deed.base, Bookmark)
-        words = commands.incremental_words(
-            base, self._at_source(deed.dataset, deed.snapshot.mark), deed.flags, between=deed.between,
+    def _incremental(self, action: IncrementalSend, makes: str | None) -> Step:
+        base = self._at_source(action.dataset if action.origin is None else action.origin, action.base.mark)
+        properties = self._properties(action.dataset, action.flags) and not isinstance(action.base, Bookmark)
+        words = commands.incremental_send_arguments(
+            base, self._at_source(action.dataset, action.snapshot.mark), action.flags, between=action.between,
             properties=properties,
         )  # fmt: skip
-        clone = deed.origin is not None
-        origin = self._origin(deed.origin, deed.base) if deed.origin is not None else None
+        clone = action.origin is not None
+        origin = self._origin(action.origin, action.base) if action.origin is not None else None
         received = self._received(
-            deed.dataset,
-            first=clone or self._is_bare(deed.dataset),
+            action.dataset,
+            first=clone or self._is_bare(action.dataset),
             properties=properties,
-            flags=deed.flags,
+            flags=action.flags,
             origin=origin,
         )
-        how = "a clone" if clone else "with all between" if deed.between else "incremental"
-        return self._send(deed, f"{deed.base.mark} → {deed.snapshot.mark}, {how}", words, received, makes)
+        how = "a clone" if clone else "with all between" if action.between else "incremental"
+        return self._send(action, f"{action.base.mark} → {action.snapshot.mark}, {how}", words, received, makes)
 
-    def _resumed(self, deed: ResumedSend, makes: str | None) -> Iterator[Step]:
-        placeholder = deed.first and self._is_placeholder(deed.dataset)
+    def _resumed(self, action: ResumedSend, makes: str | None) -> Iterator[Step]:
+        placeholder = action.first and self._is_placeholder(action.dataset)
         # A token tells of large blocks only when there were some; the chain was begun with -L.
-        flags = replace(deed.token.flags, large=True, backup=self.world.returning is not None)
+        flags = replace(action.token.flags, large=True, backup=self.world.returning is not None)
         received = self._received(
-            deed.dataset, first=deed.first, properties=False, flags=flags, placeholder=placeholder
+            action.dataset, first=action.first, properties=False, flags=flags, placeholder=placeholder
         )
-        words = commands.resumed_words(deed.token.text)
+        words = commands.resumed_send_arguments(action.token.text)
         # A placeholder's mark stays: no properties come with a rest. Those of the next increment take it away.
-        yield self._send(deed, f"{deed.snapshot.mark}, the rest", words, received, makes)
+        yield self._send(action, f"{action.snapshot.mark}, the rest", words, received, makes)
 
-    def _send(self, deed: Send, what: str, sent: tuple[str, ...], received: tuple[str, ...], makes: str | None) -> Step:
-        target = self.target.full(deed.dataset)
+    def _send(
+        self, action: Send, what: str, sent: tuple[str, ...], received: tuple[str, ...], makes: str | None
+    ) -> Step:
+        target = self.target.full(action.dataset)
         return Step(
-            does=f"send {self.source.full(deed.dataset)} {what}",
-            why=deed.why,
+            does=f"send {self.source.full(action.dataset)} {what}",
+            why=action.why,
             lane=target,
             work=self._pipe(sent, received),
             expected=None,
             proof=SnapshotPresent(
                 dataset=Location(path=target, host=self.target.root.host),
-                guid=deed.snapshot.guid,
-                snapshot=deed.snapshot.name,
+                guid=action.snapshot.guid,
+                snapshot=action.snapshot.name,
             ),
             makes=makes,
-            taken=self.world.created.get(deed.snapshot.guid),
+            taken=self.world.created.get(action.snapshot.guid),
             copies=True,
-            vain=(stuck.key(deed.dataset), deed.vain) if isinstance(deed, ResumedSend) and deed.vain else None,
+            vain=(stuck.attempts_key(action.dataset), action.vain)
+            if isinstance(action, ResumedSend) and action.vain
+            else None,
         )
 
     def _pipe(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Pipeline:
@@ -166,19 +183,19 @@ class _Maker:
             return Pipeline(stages=tuple(self._stages(sent, received)))
         return self._open_pipe(sent, received, next(self._lines))
 
-    def _open_pipe(self, sent: tuple[str, ...], received: tuple[str, ...], line: Line) -> Pipeline:
+    def _open_pipe(self, sent: tuple[str, ...], received: tuple[str, ...], line: MbufferConnection) -> Pipeline:
         """Build an mbuffer connection: the pipe between its ends carries only its key. Bytes are counted here."""
         pipe, source, target = self.job.pipe, self.source, self.target
         if source.root.host is None:
             stages = (
                 commands.send_command(sent, source, pipe),
-                commands.connect_command(("cat",), source, line, pipe, lanes=self._lanes),
+                commands.connect_command(("cat",), source, line, pipe, streams=self._lanes),
                 commands.listen_command(received, target, line, pipe),
             )
             return Pipeline(stages=stages)
-        buffer = commands.buffer_command(pipe, lanes=self._lanes).argv
+        buffer = commands.buffer_command(pipe, streams=self._lanes).argv
         stages = (
-            commands.connect_command(("zfs", *sent), source, line, pipe, lanes=None),
+            commands.connect_command(("zfs", *sent), source, line, pipe, streams=None),
             commands.listen_command(buffer, target, line, pipe),
             commands.receive_command(received, target, pipe),
         )
@@ -189,33 +206,33 @@ class _Maker:
         yield commands.send_command(sent, self.source, self.job.pipe)
         here = self.source if self.source.root.host is None else self.target
         if here.mbuffer or self.job.pipe.rate_limit:
-            yield commands.buffer_command(self.job.pipe, lanes=self._lanes)
+            yield commands.buffer_command(self.job.pipe, streams=self._lanes)
         yield commands.receive_command(received, self.target, self.job.pipe)
 
     def _received(
-        self, dataset: str, *, first: bool, properties: bool, flags: Flags, placeholder: bool = False,
-        origin: str | None = None, encryption: Encryption | None = None,
+        self, dataset: str, *, first: bool, properties: bool, flags: SendFlags, placeholder: bool = False,
+        origin: str | None = None, encryption: ReceiveEncryption | None = None,
     ) -> tuple[str, ...]:  # fmt: skip
-        return commands.receive_words(
+        return commands.receive_arguments(
             self.target.full(dataset), self._kind(dataset), first=first, properties=properties, flags=flags,
             protect=self.options.protect, onto_placeholder=placeholder, origin=origin,
             encryption=encryption,
         )  # fmt: skip
 
-    def _kind(self, dataset: str) -> Kind:
+    def _kind(self, dataset: str) -> DatasetType:
         known = self.source.datasets.get(dataset) or self.target.datasets.get(dataset)
-        return known.kind if known else Kind.FILESYSTEM
+        return known.kind if known else DatasetType.FILESYSTEM
 
-    def _properties(self, dataset: str, flags: Flags) -> bool:
+    def _properties(self, dataset: str, flags: SendFlags) -> bool:
         """Return whether to send properties: encrypted datasets need a raw stream, and bookmarks send none.
 
         None on the way back of a raw copy: it did not receive where its key is, and `zfs receive` dies without that word.
         """
         known = self.source.datasets.get(dataset)
-        sealed = known is not None and known.encrypted
+        target_encrypts = known is not None and known.encrypted
         if flags.backup and not dataset and "/" not in self.target.root.path:
             return False  # `rooting` tells why
-        return self.options.properties and (not sealed or (flags.raw and not flags.backup))
+        return self.options.properties and (not target_encrypts or (flags.raw and not flags.backup))
 
     def _is_placeholder(self, dataset: str) -> bool:
         known = self.target.datasets.get(dataset)
@@ -244,74 +261,87 @@ class _Maker:
 
     # Small deeds.
 
-    def _small(self, deed: Abort | EndReceive | RollBack | SetAside | MakePlaceholder) -> Step:
-        where = at(self.target)
-        target = deed.dataset if isinstance(deed, MakePlaceholder) and deed.above else self.target.full(deed.dataset)
-        match deed:
-            case Abort():
+    def _small(self, action: AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder) -> Step:
+        where = command_host(self.target)
+        target = (
+            action.dataset
+            if isinstance(action, CreatePlaceholder) and action.above
+            else self.target.full(action.dataset)
+        )
+        match action:
+            case AbortReceive():
                 does, command = f"throw away what was cut in {target}", commands.abort_command(target, where)
             case EndReceive():
-                does = f"end process {deed.pid}, which still receives into {target}"
-                command = commands.end_receive_command(target, deed.pid, where)
-            case RollBack():
-                does, command = self._rollback(deed, target, where)
-            case SetAside():
-                does, command = f"rename {target} to {deed.to}", commands.rename_command(target, deed.to, where)
-            case MakePlaceholder():
+                does = f"end process {action.pid}, which still receives into {target}"
+                command = commands.end_receive_command(target, action.pid, where)
+            case Rollback():
+                does, command = self._rollback(action, target, where)
+            case RenameAside():
+                does, command = f"rename {target} to {action.to}", commands.rename_command(target, action.to, where)
+            case CreatePlaceholder():
                 does, command = (
                     f"make {target}, never mounted",
-                    commands.placeholder_command(target, where, encryption=deed.encryption),
+                    commands.placeholder_command(target, where, encryption=action.encryption),
                 )
             case _:
-                assert_never(deed)
-        why = "others lie below it" if isinstance(deed, MakePlaceholder) else deed.why
-        told = (stuck.key(deed.dataset), deed.told) if isinstance(deed, Abort) and deed.told else None
+                assert_never(action)
+        why = "others lie below it" if isinstance(action, CreatePlaceholder) else action.why
+        told = (
+            (stuck.attempts_key(action.dataset), action.told)
+            if isinstance(action, AbortReceive) and action.told
+            else None
+        )
         return replace(_one(does, why, target, command), remembers=told)
 
-    def _rollback(self, deed: RollBack, target: str, where: At) -> tuple[str, Command]:
+    def _rollback(self, action: Rollback, target: str, where: CommandHost) -> tuple[str, Command]:
         """Build a rollback by guid, as the target may have the snapshot under another name."""
-        known = self.target.datasets.get(deed.dataset)
+        known = self.target.datasets.get(action.dataset)
         there = known.snapshots if known else ()
-        found = next((snapshot for snapshot in there if snapshot.guid == deed.to.guid), deed.to)
-        over = bool(there) and there[-1].guid != deed.to.guid
+        found = next((snapshot for snapshot in there if snapshot.guid == action.to.guid), action.to)
+        over = bool(there) and there[-1].guid != action.to.guid
         command = commands.rollback_command(f"{target}{found.mark}", over_snapshots=over, where=where)
-        return f"roll {target} back to {found.mark}, which destroys {', '.join(deed.dies)}", command
+        return f"roll {target} back to {found.mark}, which destroys {', '.join(action.dies)}", command
 
     def _no_placeholder(self, dataset: str) -> Step:
         target = self.target.full(dataset)
-        command = commands.no_placeholder_command(target, at(self.target))
+        command = commands.no_placeholder_command(target, command_host(self.target))
         return _one(f"take the placeholder's mark from {target}", "it is a copy now", target, command)
 
     # What keeps a chain alive.
 
-    def _keep(self, deed: KeepBases) -> Iterator[Step]:
-        keeper = self._keeper()
-        marks = [(self.source.full(name), one.name, cursor_name(keeper, one.guid)) for name, one in deed.cursors]
-        marks += [(self.source.full(name), one.name, held_name(keeper, one.guid)) for name, one in deed.holds]
-        for command in commands.keep_commands(tuple(marks), self.source):
-            does = f"remember {show_count(len(deed.cursors) or len(deed.holds), 'snapshot')} by bookmarks"
+    def _keep(self, action: HoldBases) -> Iterator[Step]:
+        target_id = self._keeper()
+        marks = [
+            (self.source.full(name), one.name, cursor_bookmark_name(target_id, one.guid))
+            for name, one in action.cursors
+        ]
+        marks += [
+            (self.source.full(name), one.name, hold_bookmark_name(target_id, one.guid)) for name, one in action.holds
+        ]
+        for command in commands.bookmark_commands(tuple(marks), self.source):
+            does = f"remember {show_count(len(action.cursors) or len(action.holds), 'snapshot')} by bookmarks"
             yield _one(does, "the next send starts from them, even when the snapshots are gone by then", MAIN, command)
-        held = tuple(self._at_source(name, one.mark) for name, one in (*deed.holds, *deed.between))
-        for command in commands.hold_commands(hold_tag(keeper), held, self.source):
+        held = tuple(self._at_source(name, one.mark) for name, one in (*action.holds, *action.between))
+        for command in commands.hold_commands(hold_tag(target_id), held, self.source):
             yield _one(
                 f"hold {show_count(len(held), 'snapshot')}", "a send that is cut needs them to go on", MAIN, command
             )
 
-    def _let_go(self, deed: LetGoBases) -> Iterator[Step]:
-        ours, older = self._keeper(), Keeper(pool=self.target.pool_guid)
-        for keeper, holds in ((ours, (*deed.holds, *deed.between)), (older, deed.older)):
+    def _let_go(self, action: ReleaseBases) -> Iterator[Step]:
+        ours, older = self._keeper(), ReplicationTargetId(pool=self.target.pool_guid)
+        for target_id, holds in ((ours, (*action.holds, *action.between)), (older, action.older)):
             held = tuple(self._at_source(name, one.mark) for name, one in holds)
-            for command in commands.release_commands(hold_tag(keeper), held, self.source):
+            for command in commands.release_commands(hold_tag(target_id), held, self.source):
                 does = f"release {show_count(len(held), 'snapshot')}"
                 yield _one(does, "no cut send needs them any more", MAIN, command)
-        gone = [self._at_source(name, one.mark) for name, one in deed.cursors]
-        gone += [f"{self.source.full(name)}#{held_name(ours, one.guid)}" for name, one in deed.holds]
-        gone += [f"{self.source.full(name)}#{held_name(older, one.guid)}" for name, one in deed.older]
-        for command in commands.drop_commands(tuple(gone), self.source):
+        gone = [self._at_source(name, one.mark) for name, one in action.cursors]
+        gone += [f"{self.source.full(name)}#{hold_bookmark_name(ours, one.guid)}" for name, one in action.holds]
+        gone += [f"{self.source.full(name)}#{hold_bookmark_name(older, one.guid)}" for name, one in action.older]
+        for command in commands.destroy_bookmark_commands(tuple(gone), self.source):
             yield _one(f"drop {show_count(len(gone), 'bookmark')} of ours", "newer ones replace them", MAIN, command)
 
-    def _keeper(self) -> Keeper:
-        return keeper_of(self.target.pool_guid, self.target.root)
+    def _keeper(self) -> ReplicationTargetId:
+        return replication_target_id(self.target.pool_guid, self.target.root)
 
 
 def _one(does: str, why: str, lane: str, command: Command) -> Step:

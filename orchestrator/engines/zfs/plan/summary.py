@@ -6,32 +6,32 @@ from collections.abc import Iterable, Sequence
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import (
-    Abort,
-    Decided,
-    Deed,
+    AbortReceive,
+    Action,
+    ActionPlan,
     EndReceive,
     FullSend,
     IncrementalSend,
+    RenameAside,
     ResumedSend,
-    RollBack,
-    SetAside,
+    Rollback,
 )
-from orchestrator.engines.zfs.plan.context import Case
-from orchestrator.engines.zfs.plan.dataset_plan import Lane
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
 
 _SHOWN = 5
 _LISTED = 50
 
 
-def summary_of(decided: Decided) -> str:
+def summary_of(decided: ActionPlan) -> str:
     """Return a summary of the plan in one line."""
-    first: dict[str, Deed] = {}
+    first: dict[str, Action] = {}
     more: Counter[type] = Counter()
-    for deed in (deed for stage in decided.stages for deed in stage):
-        if isinstance(deed, FullSend | IncrementalSend | ResumedSend):
-            first.setdefault(deed.dataset, deed)
-        more[type(deed)] += 1
-    ways = Counter(type(deed) for deed in first.values())
+    for action in (action for stage in decided.stages for action in stage):
+        if isinstance(action, FullSend | IncrementalSend | ResumedSend):
+            first.setdefault(action.dataset, action)
+        more[type(action)] += 1
+    ways = Counter(type(action) for action in first.values())
     told = [f"{ways[kind]} {word}" for kind, word in _WAYS if ways[kind]]
     sent = [f"send {show_count(len(first), 'dataset')}: {', '.join(told)}"] if first else []
     return "; ".join(sent + [f"{word} {more[kind]}" for kind, word in _MORE if more[kind]])
@@ -39,16 +39,18 @@ def summary_of(decided: Decided) -> str:
 
 _WAYS = ((ResumedSend, "from where it was cut"), (FullSend, "whole"), (IncrementalSend, "with what is new"))
 _MORE = (
-    (RollBack, "roll back"),
-    (SetAside, "rename away"),
-    (Abort, "throw away cut receives:"),
+    (Rollback, "roll back"),
+    (RenameAside, "rename away"),
+    (AbortReceive, "throw away cut receives:"),
     (EndReceive, "end receives whose link is dead:"),
 )
 
 
-def resumes_of(case: Case, lanes: Iterable[Lane]) -> str | None:
+def resumes_of(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> str | None:
     """Return a sentence on the interrupted sends that this run resumes."""
-    cut = [deed for lane in lanes for deed in lane.deeds if isinstance(deed, ResumedSend)]
+    cut = [
+        action for dataset_plan in dataset_plans for action in dataset_plan.actions if isinstance(action, ResumedSend)
+    ]
     if not cut:
         return None
     first = cut[0]
@@ -56,11 +58,19 @@ def resumes_of(case: Case, lanes: Iterable[Lane]) -> str | None:
     return told + (f", and {len(cut) - 1} more" if len(cut) > 1 else "")
 
 
-def warnings_of(case: Case, lanes: Sequence[Lane]) -> tuple[str, ...]:
+def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
     """Return the warnings for a person, though they stop nothing."""
-    warnings = [warning for lane in lanes for warning in lane.warnings]
-    bare = [lane.name for lane in lanes if lane.empty and not case.world.source.datasets[lane.name].snapshots]
-    unfit = [lane.name for lane in lanes if lane.empty and case.world.source.datasets[lane.name].snapshots]
+    warnings = [warning for dataset_plan in dataset_plans for warning in dataset_plan.warnings]
+    bare = [
+        dataset_plan.name
+        for dataset_plan in dataset_plans
+        if dataset_plan.empty and not case.world.source.datasets[dataset_plan.name].snapshots
+    ]
+    unfit = [
+        dataset_plan.name
+        for dataset_plan in dataset_plans
+        if dataset_plan.empty and case.world.source.datasets[dataset_plan.name].snapshots
+    ]
     if bare:
         what = f"{_named(case.source_name(name) for name in bare)}: no snapshot, so nothing to send"
         warnings.append(f"{what}; take one (zfs snapshot), or let [snapshots] in the job take them")
@@ -80,7 +90,7 @@ def _named(names: Iterable[str]) -> str:
     return front + ", ".join(told[:_SHOWN]) + (" …" if len(told) > _SHOWN else "")
 
 
-def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
+def gather_refusals(refusals: Sequence[Refusal], datasets: int) -> Refusal:
     """Combine several refusals into one, when nothing else is to be done."""
     first = refusals[0]
     if datasets == 1:
@@ -92,7 +102,7 @@ def gather(refusals: Sequence[Refusal], datasets: int) -> Refusal:
     nothing = f"; nothing else is to be done for the other {rest}" if rest else ""
     guards = {one.guard for one in refusals}
     guard = guards.pop() if len(guards) == 1 else first.guard
-    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, cure=first.cure, guard=guard)
+    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, hint=first.hint, guard=guard)
 
 
 def _evidence(refusals: Sequence[Refusal]) -> tuple[str, ...]:

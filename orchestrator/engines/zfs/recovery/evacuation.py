@@ -4,21 +4,21 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.evacuation import Held, PoolSeen
+from orchestrator.domain.evacuation import PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
-from orchestrator.engines.zfs.model import Side, World
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
+from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.recovery import pool_consumers as resting
 from orchestrator.engines.zfs.restore import pool_root as rooting
-from orchestrator.engines.zfs.restore.survey import unescaped
-from orchestrator.engines.zfs.survey.parse import Unreadable
-from orchestrator.engines.zfs.survey.survey import run, survey, understood
+from orchestrator.engines.zfs.restore.survey import unescape_mount_path
+from orchestrator.engines.zfs.survey.parse import UnreadableListing
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, survey
 from orchestrator.process.executor import Reader
 
 # Argument: the pool. Nothing of one that is not there, but the end. Of others by real paths, which tell of no volume by name.
@@ -35,20 +35,20 @@ printf "=end\n"
 """
 
 
-def survey_pool(pool: str, reader: Reader) -> PoolSeen:
+def survey_pool(pool: str, reader: Reader) -> PoolContents:
     """Return all datasets and snapshots of a local pool; none if it is not imported. Raises: OrchestratorError."""
     command = pool_command(pool)
-    result = run(reader, command)
-    seen = understood(command, result, lambda: parse_pool(pool, result.stdout.decode("utf-8", "surrogateescape")))
+    result = run_read_command(reader, command)
+    seen = parse_result(command, result, lambda: parse_pool(pool, result.stdout.decode("utf-8", "surrogateescape")))
     return replace(seen, datasets=tuple(_looked_into(one, reader) for one in seen.datasets))
 
 
 def pool_command(pool: str) -> Command:
     """Build the command that prints the datasets and snapshots of a pool."""
-    return commands.script(_POOL, pool, effect=Effect.READS, where=At())
+    return commands.script_command(_POOL, pool, effect=Effect.READS, where=CommandHost())
 
 
-def parse_pool(pool: str, text: str) -> PoolSeen:
+def parse_pool(pool: str, text: str) -> PoolContents:
     """Parse the output of `pool_command`. Raises: ValueError for an incomplete listing."""
     part, datasets, snapshots = "", dict[str, list[str]](), dict[str, list[tuple[str, int]]]()
     others: dict[str, list[str]] = {}
@@ -66,47 +66,47 @@ def parse_pool(pool: str, text: str) -> PoolSeen:
             taken[int(guid)] = datetime.fromtimestamp(int(creation), UTC)
         elif part == "=mounts":
             what, _, at = line.partition(" ")
-            mounts.append((unescaped(what), unescaped(at)))
+            mounts.append((unescape_mount_path(what), unescape_mount_path(at)))
         else:
             others.setdefault(part, []).append(line)
     if part != "=end":
-        raise Unreadable("the listing ended too early")
-    held = tuple(_held(name, told, snapshots.get(name)) for name, told in datasets.items())
+        raise UnreadableListing("the listing ended too early")
+    held = tuple(_pool_dataset(name, told, snapshots.get(name)) for name, told in datasets.items())
     volumes = (one.name for one in held if one.volume)
-    return PoolSeen(
+    return PoolContents(
         name=pool, datasets=held, taken=taken, mounts=tuple(mounts),
-        guests=resting.guests(pool, datasets, volumes, resting.parse_ground(others, mounts)),
+        guests=resting.find_guest_pools(pool, datasets, volumes, resting.parse_storage_layers(others, mounts)),
     )  # fmt: skip
 
 
-def _held(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> Held:
+def _pool_dataset(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> PoolDataset:
     kind, guid, written, flags, placeholder = rest
-    return Held(
+    return PoolDataset(
         name=name, volume=kind == "volume", guid=int(guid), snapshots=tuple(snapshots or ()),
         written=int(written) if written.isdigit() else 0, unsettled="b" in flags or placeholder == "on",
     )  # fmt: skip
 
 
-def _looked_into(one: Held, reader: Reader) -> Held:
+def _looked_into(one: PoolDataset, reader: Reader) -> PoolDataset:
     """Return the dataset with `empty` filled in, if it has no snapshots. An unreadable one is not empty."""
     if one.snapshots or one.volume:
         return one
-    side = Side(root=Location(path=one.name), pool_guid=0, version=())
+    side = SideSurvey(root=Location(path=one.name), pool_guid=0, version=())
     try:
-        inside = rooting.parse_inside(run(reader, rooting.inside_command(side)).stdout)
+        inside = rooting.parse_inside(run_read_command(reader, rooting.inside_command(side)).stdout)
     except OrchestratorError:
         return one
     return replace(one, empty=not inside)
 
 
-def survey_held(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
+def survey_copy_guids(job: Job, request: RunRequest, reader: Reader) -> Mapping[str, frozenset[int]]:
     """Return the guids that the copy holds, by source dataset; not of partial receives. Raises: OrchestratorError.
 
     Also for a copy on the source's own pool, by whatever name its host is called: it would go with it.
     """
-    world = survey(job, asked, reader, whole=True)
-    if is_one_pool(world):
-        raise OrchestratorError("it lies on this very pool", cure="copy to another pool")
+    world = survey(job, request, reader, whole=True)
+    if is_same_pool(world):
+        raise OrchestratorError("it lies on this very pool", hint="copy to another pool")
     target, root = world.target, job.source.path
     return {
         (f"{root}/{name}" if name else root): frozenset(snapshot.guid for snapshot in one.snapshots)
@@ -114,14 +114,14 @@ def survey_held(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozense
     }
 
 
-def is_one_pool(world: World) -> bool:
+def is_same_pool(world: ZfsSurvey) -> bool:
     """Return whether both sides lie on the same pool. A missing pool has no guid."""
     return bool(world.source.pool_guid) and world.source.pool_guid == world.target.pool_guid
 
 
-def survey_home(job: Job, asked: Asked, reader: Reader) -> Mapping[str, frozenset[int]]:
+def survey_source_guids(job: Job, request: RunRequest, reader: Reader) -> Mapping[str, frozenset[int]]:
     """Return the guids that the source holds and the job copies, by full dataset name. Raises: OrchestratorError."""
-    case = Case(job, survey(job, asked, reader, whole=True), asked)
+    case = PlanContext(job, survey(job, request, reader, whole=True), request)
     there = case.world.source.datasets
     return {
         case.source_name(name): frozenset(one.guid for one in there[name].snapshots if case.fits(one))

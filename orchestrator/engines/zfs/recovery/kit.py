@@ -8,17 +8,17 @@ from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.recovery import pool_layout as layout
 from orchestrator.engines.zfs.recovery import recovery_page as recovery
 from orchestrator.engines.zfs.restore import uid_map as owners
-from orchestrator.engines.zfs.survey.parse import Unreadable, ancestors, outside
-from orchestrator.engines.zfs.survey.survey import run, understood
+from orchestrator.engines.zfs.survey.parse import UnreadableListing, ancestors, mountpoint_without_altroot
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
 from orchestrator.process.executor import Reader
 
 # Arguments: pool, root, what lies above it. Keys are never asked for; what only root may see is left out for others.
@@ -55,7 +55,7 @@ _NOT_CREATED = frozenset("mounted keystatus".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class KitSurvey:
     """The output of a survey, in its parts."""
 
     parts: Mapping[str, tuple[str, ...]]
@@ -66,19 +66,24 @@ class Found:
         return (fields for fields in split if len(fields) == count)
 
 
-def survey_kit(job: Job, now: datetime, reader: Reader) -> Kit:
+def survey_kit(job: Job, now: datetime, reader: Reader) -> KitContents:
     """Return the recovery kit of this moment. Raises: OrchestratorError."""
-    command = look_command(job.source)
-    result = run(reader, command)
-    found = understood(command, result, lambda: parse_look(result.stdout))
+    command = kit_command(job.source)
+    result = run_read_command(reader, command)
+    found = parse_result(command, result, lambda: parse_kit_survey(result.stdout))
     return make_kit(job, now, found)
 
 
-def look_command(root: Location) -> Command:
+def kit_command(root: Location) -> Command:
     """Build the command that prints everything that a kit holds."""
     pool = root.path.partition("/")[0]
-    return commands.script(
-        _LOOK, pool, root.path, *(ancestors(root.path) or (pool,)), effect=Effect.READS, where=At(host=root.host)
+    return commands.script_command(
+        _LOOK,
+        pool,
+        root.path,
+        *(ancestors(root.path) or (pool,)),
+        effect=Effect.READS,
+        where=CommandHost(host=root.host),
     )
 
 
@@ -87,13 +92,13 @@ def store_pipeline(job: Job, archive: str) -> Pipeline:
     copy = job.target.location
     dataset = f"{copy.path.rpartition('/')[0] or copy.path}/{DATASET}"
     alone = ("unshare", "--mount", "--propagation", "slave")
-    made = commands.script(_STORE, dataset, job.name, effect=Effect.WRITES, where=At(host=copy.host))
+    made = commands.script_command(_STORE, dataset, job.name, effect=Effect.WRITES, where=CommandHost(host=copy.host))
     sudo = ("sudo", "-n") if options_of(job).sudo else ()
     command = Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
     return Pipeline(stages=(command,), reads=archive)
 
 
-def parse_look(text: bytes) -> Found:
+def parse_kit_survey(text: bytes) -> KitSurvey:
     """Parse the parts of the output. Raises: ValueError for incomplete output."""
     parts: dict[str, list[str]] = {}
     part = ""
@@ -104,16 +109,18 @@ def parse_look(text: bytes) -> Found:
         else:
             parts.setdefault(part, []).append(line)
     if "=end" not in parts:
-        raise Unreadable("the look ended too early")
-    return Found(parts={name: tuple(lines) for name, lines in parts.items()})
+        raise UnreadableListing("the look ended too early")
+    return KitSurvey(parts={name: tuple(lines) for name, lines in parts.items()})
 
 
-def make_kit(job: Job, now: datetime, found: Found) -> Kit:
+def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
     """Build the kit from the output of a survey."""
     vdevs = layout.parse_config(found.parts.get("=status", ()))
     datasets = _datasets(found)
     pool = job.source.path.partition("/")[0]
-    create = layout.create_words(vdevs, _links(found), _pool(found), _own(datasets.get(pool, {})), _ashift(found))
+    create = layout.create_pool_arguments(
+        vdevs, _links(found), _pool(found), _own(datasets.get(pool, {})), _ashift(found)
+    )
     above = tuple(
         (name, _own(datasets.get(name, {}))) for name in ancestors(job.source.path) if name != pool
     )  # fmt: skip
@@ -121,21 +128,21 @@ def make_kit(job: Job, now: datetime, found: Found) -> Kit:
     guids = "".join(f"{name}\t{guid}\n" for name, guid, *_ in sorted(marks) if "@" in name)
     content = {
         "format": 1, "job": job.name, "source": str(job.source), "copy": str(job.target.location), "made": now.isoformat(),
-        "create": layout.shown(create), "layout": [[vdev.depth, vdev.name] for vdev in vdevs], "datasets": datasets,
+        "create": layout.show_arguments(create), "layout": [[vdev.depth, vdev.name] for vdev in vdevs], "datasets": datasets,
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
-        "above": [recovery.create_line(name, told) for name, told in above],
-        "own": recovery.create_line(job.source.path, _own(datasets.get(job.source.path, {}))),
-        **owners.people(found.parts),
+        "above": [recovery.create_dataset_line(name, told) for name, told in above],
+        "own": recovery.create_dataset_line(job.source.path, _own(datasets.get(job.source.path, {}))),
+        **owners.make_accounts(found.parts),
     }  # fmt: skip
-    return Kit(
+    return KitContents(
         content=json.dumps(content, indent=1, sort_keys=True),
-        layout=layout.shown(create),
-        recovery=recovery.page(job, now, layout.shown(create), above, _secrets(datasets)),
+        layout=layout.show_arguments(create),
+        recovery=recovery.recovery_page(job, now, layout.show_arguments(create), above, _secrets(datasets)),
         guids=guids,
     )
 
 
-def _datasets(found: Found) -> dict[str, dict[str, Any]]:
+def _datasets(found: KitSurvey) -> dict[str, dict[str, Any]]:
     """Return by full name the properties that were set on a dataset, and the facts needed to create it again.
 
     Mountpoints are told as the pool holds them, without the folder that it happens to be imported for.
@@ -146,7 +153,7 @@ def _datasets(found: Found) -> dict[str, dict[str, Any]]:
         if source in _SET or received != "-" or kind in _FACTS:
             told.setdefault(name, {})[kind] = {"value": value, "received": received, "source": source}
     for mountpoint in (own["mountpoint"] for own in told.values() if "mountpoint" in own):
-        mountpoint |= {kind: outside(mountpoint[kind], altroot) for kind in ("value", "received")}
+        mountpoint |= {kind: mountpoint_without_altroot(mountpoint[kind], altroot) for kind in ("value", "received")}
     return told
 
 
@@ -161,18 +168,18 @@ def _own(dataset: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return own
 
 
-def _pool(found: Found) -> dict[str, str]:
+def _pool(found: KitSurvey) -> dict[str, str]:
     return {name: value for name, value, source in found.rows("=pool", 3) if source == "local"}
 
 
-def _links(found: Found) -> dict[str, str]:
+def _links(found: KitSurvey) -> dict[str, str]:
     links = {
         link: posixpath.normpath(posixpath.join(posixpath.dirname(link), to)) for link, to in found.rows("=links", 2)
     }
     return links | {to: to for to in links.values()}
 
 
-def _ashift(found: Found) -> int:
+def _ashift(found: KitSurvey) -> int:
     """Return the largest ashift of all devices: a device created with a smaller one stays slow."""
     numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
     return max((int(number) for number in numbers if number.isdigit()), default=0)

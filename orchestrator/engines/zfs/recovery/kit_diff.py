@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.evacuation import KitFacts
-from orchestrator.engines.zfs.restore.uid_map import changed
+from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 
 # Facts of the moment, or of a dataset's making anew; and our own marks.
 _NOT_TOLD = frozenset("guid used origin mounted encryptionroot keystatus".split())
-_ROOM = ("quota", "refquota", "reservation", "refreservation")
+_SPACE_PROPERTIES = ("quota", "refquota", "reservation", "refreservation")
 _NOTHING = {"-", "none", "0", None}
 
 
@@ -34,10 +34,10 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(guid for _, guid in sorted(marks)) for name, marks in found.items()}
 
 
-def compare(before: str, now: str) -> tuple[str, ...]:
+def compare_kits(before: str, now: str) -> tuple[str, ...]:
     """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
     then, today = json.loads(before), json.loads(now)
-    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed(then, today))
+    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed_accounts(then, today))
 
 
 def _datasets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _datasets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 def _value(told: Mapping[str, str] | None, kind: str) -> str | None:
     value = told["value"] if told else None
-    return None if kind in _ROOM and value in _NOTHING else value
+    return None if kind in _SPACE_PROPERTIES and value in _NOTHING else value
 
 
 def _snapshots(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

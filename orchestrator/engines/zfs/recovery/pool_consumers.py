@@ -6,7 +6,7 @@ pool again.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from orchestrator.domain.evacuation import Guest
+from orchestrator.domain.evacuation import GuestPool
 from orchestrator.domain.fast_dataclass import dataclass
 
 _ZVOLS = "/dev/zvol/"
@@ -14,7 +14,7 @@ _VOLUME = "/dev/zd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class StorageLayers:
     """The storage layers of this machine, and which lies on which.
 
     `pools`: by name, the devices and files of each pool that is imported; `parents`: by device, what it is made of; `files`: by
@@ -28,7 +28,7 @@ class Ground:
     mounts: Sequence[tuple[str, str]]
 
 
-def parse_ground(parts: Mapping[str, Sequence[str]], mounts: Sequence[tuple[str, str]]) -> Ground:
+def parse_storage_layers(parts: Mapping[str, Sequence[str]], mounts: Sequence[tuple[str, str]]) -> StorageLayers:
     """Parse `zpool list -HvPL`, `lsblk -rnpo KNAME,PKNAME`, `losetup -nlO NAME,BACK-FILE` and udev's links."""
     parents: dict[str, tuple[str, ...]] = {}
     for line in parts.get("=blocks", ()):
@@ -36,7 +36,7 @@ def parse_ground(parts: Mapping[str, Sequence[str]], mounts: Sequence[tuple[str,
         parents[name] = (*parents.get(name, ()), *([parent] if parent else []))
     loops = (line.strip().partition(" ") for line in parts.get("=loops", ()))
     links = (line.partition("\t") for line in parts.get("=volumes", ()))
-    return Ground(
+    return StorageLayers(
         pools=parse_pools(parts.get("=pools", ())),
         parents=parents,
         files={name: file.strip() for name, _, file in loops},
@@ -59,7 +59,9 @@ def parse_pools(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def guests(pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: Ground) -> tuple[Guest, ...]:
+def find_guest_pools(
+    pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: StorageLayers
+) -> tuple[GuestPool, ...]:
     """Return the pools that would be lost with a pool, each device with the dataset that contains it.
 
     `datasets`: all of the pool; `volumes`: those that are volumes. Where udev tells no name of a volume's device it may be one
@@ -84,7 +86,7 @@ def guests(pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: G
             yield ""
 
     return tuple(
-        Guest(pool=name, device=device, dataset=dataset)
+        GuestPool(pool=name, device=device, dataset=dataset)
         for name, devices in ground.pools.items()
         for device in devices
         for dataset in dict.fromkeys(below(device, frozenset()))
@@ -92,7 +94,7 @@ def guests(pool: str, datasets: Iterable[str], volumes: Iterable[str], ground: G
     )
 
 
-def _beneath(place: str, ground: Ground) -> Iterator[str]:
+def _beneath(place: str, ground: StorageLayers) -> Iterator[str]:
     """Yield what a device or a file lies on: devices and files by path, datasets by name."""
     if place in ground.volumes:
         yield _whole(ground.volumes[place], ground)
@@ -106,7 +108,7 @@ def _beneath(place: str, ground: Ground) -> Iterator[str]:
             yield max(reversed(over), key=lambda each: len(each[1]))[0].replace(" ", "+")
 
 
-def _whole(volume: str, ground: Ground) -> str:
+def _whole(volume: str, ground: StorageLayers) -> str:
     """Return the volume of a link: partitions have links of their own, with -part1 at the end."""
     whole, dash, number = volume.rpartition("-part")
     return whole if dash and number.isdigit() and whole in ground.volumes.values() else volume

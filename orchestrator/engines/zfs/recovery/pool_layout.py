@@ -11,23 +11,23 @@ _CLASSES = {"special": "special", "dedup": "dedup", "logs": "log", "cache": "cac
 _GROUP = re.compile(r"(mirror|raidz[123]|draid\S*?)-\d+")
 _PASSING = re.compile(r"(replacing|spare)-\d+")
 # A link of the same disk that people know it by goes first.
-_KINDS = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "wwn-", "dm-", "")
+_LINK_PREFIXES = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "wwn-", "dm-", "")
 _PART = re.compile(r"-part\d+$")
 # Of the pool itself or of this machine, not of its making.
 _NOT_MADE = frozenset("altroot bootfs cachefile readonly guid load_guid".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vdev:
+class LayoutVdev:
     """One line of the layout: its depth and its name."""
 
     depth: int
     name: str
 
 
-def parse_config(lines: Iterable[str]) -> tuple[Vdev, ...]:
+def parse_config(lines: Iterable[str]) -> tuple[LayoutVdev, ...]:
     """Parse the devices that `zpool status` lists, the pool first."""
-    found: list[Vdev] = []
+    found: list[LayoutVdev] = []
     inside = False
     for line in lines:
         if line.startswith("\tNAME "):
@@ -36,12 +36,12 @@ def parse_config(lines: Iterable[str]) -> tuple[Vdev, ...]:
             break
         elif inside and line.strip():
             text = line[1:]
-            found.append(Vdev(depth=(len(text) - len(text.lstrip(" "))) // 2, name=text.split()[0]))
+            found.append(LayoutVdev(depth=(len(text) - len(text.lstrip(" "))) // 2, name=text.split()[0]))
     return tuple(found)
 
 
-def create_words(
-    vdevs: tuple[Vdev, ...],
+def create_pool_arguments(
+    vdevs: tuple[LayoutVdev, ...],
     links: Mapping[str, str],
     properties: Mapping[str, str],
     root: Mapping[str, str],
@@ -59,22 +59,22 @@ def create_words(
     return (*words, pool, *_devices(vdevs[1:], links))
 
 
-def shown(words: Iterable[str]) -> str:
+def show_arguments(words: Iterable[str]) -> str:
     """Return the words as a command line that a person can paste."""
     return shlex.join(words)
 
 
-def _devices(vdevs: tuple[Vdev, ...], links: Mapping[str, str]) -> Iterator[str]:
+def _devices(vdevs: tuple[LayoutVdev, ...], links: Mapping[str, str]) -> Iterator[str]:
     for place, vdev in enumerate(vdevs):
         if vdev.depth == 0 and vdev.name in _CLASSES:
             yield _CLASSES[vdev.name]
         elif group := _GROUP.fullmatch(vdev.name):
             yield group[1]
         elif not _PASSING.fullmatch(vdev.name) and not _goes(vdevs, place):
-            yield by_id(vdev.name, links)
+            yield disk_by_id(vdev.name, links)
 
 
-def _goes(vdevs: tuple[Vdev, ...], place: int) -> bool:
+def _goes(vdevs: tuple[LayoutVdev, ...], place: int) -> bool:
     """Return whether another disk replaces this one: only the last below a `replacing` or `spare` stays."""
     depth = vdevs[place].depth
     above = next((one for one in reversed(vdevs[:place]) if one.depth < depth), None)
@@ -82,7 +82,7 @@ def _goes(vdevs: tuple[Vdev, ...], place: int) -> bool:
     return above is not None and bool(_PASSING.fullmatch(above.name)) and after is not None and after.depth == depth
 
 
-def by_id(path: str, links: Mapping[str, str]) -> str:
+def disk_by_id(path: str, links: Mapping[str, str]) -> str:
     """Return a disk's persistent name, and the whole disk where ZFS had all; a file keeps its path."""
     real = links.get(path, path)
     names = sorted((name for name, to in links.items() if to == real and "/by-id/" in name), key=_preferred)
@@ -94,4 +94,4 @@ def by_id(path: str, links: Mapping[str, str]) -> str:
 
 def _preferred(name: str) -> tuple[int, str]:
     last = name.rpartition("/")[2]
-    return next(place for place, kind in enumerate(_KINDS) if last.startswith(kind)), name
+    return next(place for place, kind in enumerate(_LINK_PREFIXES) if last.startswith(kind)), name

@@ -105,7 +105,7 @@ zfs mount -a
 """
 
 
-def page(
+def recovery_page(
     job: Job, made: datetime, create: str, above: Iterable[tuple[str, Mapping[str, str]]],
     secrets: Iterable[tuple[str, str, str]],
 ) -> str:  # fmt: skip
@@ -115,12 +115,12 @@ def page(
     return _PAGE.format(
         source=source.path, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", copy=copy.path,
         copy_pool=copy.path.partition("/")[0], copy_host=copy.host or "this machine", create=create,
-        above="\n".join(create_line(name, told) for name, told in above) or ": # nothing but the pool itself",
+        above="\n".join(create_dataset_line(name, told) for name, told in above) or ": # nothing but the pool itself",
         carry=_CARRY.format(copy=shlex.quote(copy.path), to=to), settle=_SETTLE.format(copy=shlex.quote(copy.path), to=to), to=to, keys=_keys(secrets),
     )  # fmt: skip
 
 
-def create_line(name: str, options: Mapping[str, str]) -> str:
+def create_dataset_line(name: str, options: Mapping[str, str]) -> str:
     """Build the command that creates a dataset again."""
     words = (word for each in options.items() for word in ("-o", f"{each[0]}={each[1]}"))
     return shlex.join(("zfs", "create", *words, name))

@@ -10,10 +10,10 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import at
-from orchestrator.engines.zfs.model import FLAGS, PLACEHOLDER, Kind
-from orchestrator.engines.zfs.plan.context import parent_of
-from orchestrator.engines.zfs.restore.model import Seen, Value
+from orchestrator.engines.zfs.commands.commands import command_host
+from orchestrator.engines.zfs.model import FLAGS, PLACEHOLDER, DatasetType
+from orchestrator.engines.zfs.plan.context import parent_dataset
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
 
 CANMOUNT = "canmount"
 LOCAL = "local"
@@ -24,7 +24,7 @@ s=0; for d do e=$(zfs mount "$d" 2>&1) || case $e in *"already mounted"*) ;; *) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RestoreFinish:
     """The last actions of a restore: datasets that share their parent's key again, get canmount back, are mounted, and
     lose their mark.
     """
@@ -36,13 +36,13 @@ class Ending:
     warnings: tuple[str, ...]
 
 
-def decide_ending(seen: Seen, names: tuple[str, ...]) -> Ending:
+def decide_finish(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> RestoreFinish:
     blocked: dict[str, str] = {}
     canmount, mount, warnings = [], list[str](), list[str]()
     heirs, waiting = _heirs(seen, names)
     for name in names:
         there = seen.world.target.datasets[name]
-        if there.kind is Kind.VOLUME or there.placeholder:
+        if there.kind is DatasetType.VOLUME or there.placeholder:
             continue
         why = _blocked(seen, name, blocked)
         if why:
@@ -55,36 +55,38 @@ def decide_ending(seen: Seen, names: tuple[str, ...]) -> Ending:
             elif not there.mounted and not _above_locked(seen, name):
                 mount.append(name)
     warnings += dict.fromkeys(blocked.values())
-    stay = {*blocked, *waiting}
-    if stay:
+    attached_disk = {*blocked, *waiting}
+    if attached_disk:
         # The command is said again, and mounts parents first: `zfs mount -a` meanwhile would leave these below the wrong one.
-        stay |= {name for name in names if _to_be_mounted(seen, name) and _above_locked(seen, name)}
-    done = tuple(name for name in names if name not in stay and (name or not stay))
-    return Ending(
-        heirs=heirs, canmount=tuple(one for one in canmount if one not in stay and _canmount_differs(seen, one)),
+        attached_disk |= {name for name in names if _to_be_mounted(seen, name) and _above_locked(seen, name)}
+    done = tuple(name for name in names if name not in attached_disk and (name or not attached_disk))
+    return RestoreFinish(
+        heirs=heirs, canmount=tuple(one for one in canmount if one not in attached_disk and _canmount_differs(seen, one)),
         mount=tuple(mount), done=done,
-        warnings=(*dict.fromkeys(warnings), *_told_of(seen, waiting)),
+        warnings=(*dict.fromkeys(warnings), *_describe_key(seen, waiting)),
     )  # fmt: skip
 
 
 # Keys. Why: a raw stream makes of each dataset an encryption root of its own (openzfs 15687).
 
 
-def _heirs(seen: Seen, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _heirs(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the datasets that shared their parent's key: those that can share it again now, and the others."""
     datasets = seen.world.target.datasets
-    ours = [one for one in names if one and is_own_root(seen, one) and _shared_key(seen, one, parent_of(one))]
-    ready = tuple(one for one in ours if datasets[one].key_loaded and datasets[parent_of(one)].key_loaded)
+    ours = [
+        one for one in names if one and is_encryption_root(seen, one) and _shared_key(seen, one, parent_dataset(one))
+    ]
+    ready = tuple(one for one in ours if datasets[one].key_loaded and datasets[parent_dataset(one)].key_loaded)
     return ready, tuple(one for one in ours if one not in ready)
 
 
-def is_own_root(seen: Seen, dataset: str) -> bool:
+def is_encryption_root(seen: DatasetRestoreSurvey, dataset: str) -> bool:
     """Return whether the restored dataset has a key of its own."""
     one = seen.world.target.datasets[dataset]
     return one.encrypted and one.encryption_root == seen.world.target.full(dataset)
 
 
-def _shared_key(seen: Seen, dataset: str, above: str) -> bool:
+def _shared_key(seen: DatasetRestoreSurvey, dataset: str, above: str) -> bool:
     """Return whether both have the same key: each new passphrase key gets a new salt; a key in a file has none, and
     its place is told only of the root that it was loaded for.
     """
@@ -95,21 +97,21 @@ def _shared_key(seen: Seen, dataset: str, above: str) -> bool:
         return False
     if mine not in ("", "0", "-"):
         return mine == theirs
-    return key_place(seen, dataset) == "prompt" and theirs in ("", "0", "-")
+    return key_location(seen, dataset) == "prompt" and theirs in ("", "0", "-")
 
 
-def key_place(seen: Seen, dataset: str) -> str:
+def key_location(seen: DatasetRestoreSurvey, dataset: str) -> str:
     """Return the key location that the copy records; for a dataset that shared a key, this is only "prompt"."""
     told = seen.copied.get(dataset, {}).get("keylocation")
     return told.value if told and told.value not in ("none", "-") else "prompt"
 
 
-def _text(seen: Seen, dataset: str, name: str) -> str:
-    now = now_of(seen, dataset, name)
+def _text(seen: DatasetRestoreSurvey, dataset: str, name: str) -> str:
+    now = current_value(seen, dataset, name)
     return now.value if now else ""
 
 
-def _told_of(seen: Seen, waiting: tuple[str, ...]) -> tuple[str, ...]:
+def _describe_key(seen: DatasetRestoreSurvey, waiting: tuple[str, ...]) -> tuple[str, ...]:
     if not waiting:
         return ()
     root = seen.world.target.root
@@ -117,30 +119,30 @@ def _told_of(seen: Seen, waiting: tuple[str, ...]) -> tuple[str, ...]:
     return (f"{share}: load all keys (zfs load-key -r {root.path}), then say the same command again",)
 
 
-def _canmount(seen: Seen, dataset: str) -> str:
-    return wanted(seen, dataset, CANMOUNT) or "on"
+def _canmount(seen: DatasetRestoreSurvey, dataset: str) -> str:
+    return source_value(seen, dataset, CANMOUNT) or "on"
 
 
-def _canmount_differs(seen: Seen, dataset: str) -> bool:
-    now = now_of(seen, dataset, CANMOUNT)
+def _canmount_differs(seen: DatasetRestoreSurvey, dataset: str) -> bool:
+    now = current_value(seen, dataset, CANMOUNT)
     return now is not None and (now.source == LOCAL and now.value != _canmount(seen, dataset))
 
 
-def _mountpoint(seen: Seen, dataset: str) -> str:
-    now = now_of(seen, dataset, "mountpoint")
+def _mountpoint(seen: DatasetRestoreSurvey, dataset: str) -> str:
+    now = current_value(seen, dataset, "mountpoint")
     return now.value if now else "none"
 
 
-def _to_be_mounted(seen: Seen, dataset: str) -> bool:
+def _to_be_mounted(seen: DatasetRestoreSurvey, dataset: str) -> bool:
     return _canmount(seen, dataset) == "on" and _mountpoint(seen, dataset).startswith("/")
 
 
-def _blocked(seen: Seen, dataset: str, blocked: dict[str, str]) -> str | None:
+def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) -> str | None:
     """Return why a dataset cannot be mounted now: something else uses its mountpoint, or its parent's, or files lie there."""
     if not _to_be_mounted(seen, dataset):
         return None
-    if dataset and parent_of(dataset) in blocked:
-        return blocked[parent_of(dataset)]
+    if dataset and parent_dataset(dataset) in blocked:
+        return blocked[parent_dataset(dataset)]
     place, whole = _mountpoint(seen, dataset), seen.world.target.full(dataset)
     other = seen.mounts.get(place)
     if other is None and place in seen.occupied:
@@ -153,43 +155,47 @@ def _blocked(seen: Seen, dataset: str, blocked: dict[str, str]) -> str | None:
     return f"{whole} is not mounted, as {other} has {place}: unmount that, and say the same command again"
 
 
-def _above_locked(seen: Seen, dataset: str) -> bool:
+def _above_locked(seen: DatasetRestoreSurvey, dataset: str) -> bool:
     """Return whether a dataset above waits for its key, so that this one would be mounted below the wrong one."""
     while dataset:
-        dataset = parent_of(dataset)
+        dataset = parent_dataset(dataset)
         above = seen.world.target.datasets.get(dataset)
         if above is not None and above.encrypted and not above.key_loaded and _to_be_mounted(seen, dataset):
             return True
     return False
 
 
-def _locked(seen: Seen, dataset: str) -> str:
+def _locked(seen: DatasetRestoreSurvey, dataset: str) -> str:
     root = seen.world.target.datasets[dataset].encryption_root or seen.world.target.full(dataset)
     return f"{root} is encrypted: zfs load-key -r {root}, then zfs mount -a"
 
 
-def last_steps(seen: Seen, ending: Ending) -> Iterator[Step]:
+def finish_steps(seen: DatasetRestoreSurvey, ending: RestoreFinish) -> Iterator[Step]:
     side = seen.world.target
     for one in ending.heirs:
-        command = commands.zfs("change-key", "-i", side.full(one), effect=Effect.WRITES, where=at(side))
-        yield step(f"give {side.full(one)} the key of what it lies in", "so it was where it came from", command)
+        command = commands.zfs_command(
+            "change-key", "-i", side.full(one), effect=Effect.WRITES, where=command_host(side)
+        )
+        yield make_step(f"give {side.full(one)} the key of what it lies in", "so it was where it came from", command)
     yield from _canmounts(seen, ending.canmount)
-    for batch in commands.batches((side.full(one),) for one in ending.mount):
-        command = commands.script(_MOUNT, *batch, effect=Effect.WRITES, where=at(side))
-        yield step(f"mount {few(batch)}", "all of it is there", command)
-    for command in commands.keep_commands(tuple(_remembered(seen, ending.done)), side):
-        yield step("remember what the targets hold", "as before: their next sends start from these bookmarks", command)
+    for batch in commands.batch_arguments((side.full(one),) for one in ending.mount):
+        command = commands.script_command(_MOUNT, *batch, effect=Effect.WRITES, where=command_host(side))
+        yield make_step(f"mount {list_few(batch)}", "all of it is there", command)
+    for command in commands.bookmark_commands(tuple(_remembered(seen, ending.done)), side):
+        yield make_step(
+            "remember what the targets hold", "as before: their next sends start from these bookmarks", command
+        )
     for mark, names in (
         (PLACEHOLDER, ending.done),  # also where a rest came onto one, and no properties after it
         (FLAGS, tuple(one for one in ending.done if not side.datasets[one].placeholder)),
     ):
         # The root's last: it says whether anything is left to be done.
-        for batch in commands.batches((side.full(one),) for one in sorted(names, reverse=True)):
-            command = commands.zfs("inherit", mark, *batch, effect=Effect.WRITES, where=at(side))
-            yield step(f"take our mark from {few(batch)}", "it is whole, and as it was", command)
+        for batch in commands.batch_arguments((side.full(one),) for one in sorted(names, reverse=True)):
+            command = commands.zfs_command("inherit", mark, *batch, effect=Effect.WRITES, where=command_host(side))
+            yield make_step(f"take our mark from {list_few(batch)}", "it is whole, and as it was", command)
 
 
-def _remembered(seen: Seen, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _remembered(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     """Yield the bookmarks to create again, by guid, so that disks that are away now can continue from them later."""
     for name, mark, guid in seen.cursors:
         there = seen.world.target.datasets.get(name) if name in names else None
@@ -198,45 +204,45 @@ def _remembered(seen: Seen, names: tuple[str, ...]) -> Iterator[tuple[str, str, 
             yield seen.world.target.full(name), found.name, mark
 
 
-def _canmounts(seen: Seen, names: tuple[str, ...]) -> Iterator[Step]:
+def _canmounts(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Iterator[Step]:
     side = seen.world.target
-    came = tuple(one for one in names if _received_canmount(seen, one) == wanted(seen, one, CANMOUNT))
-    yield from inherit(seen, CANMOUNT, came)
+    came = tuple(one for one in names if _received_canmount(seen, one) == source_value(seen, one, CANMOUNT))
+    yield from inherit_steps(seen, CANMOUNT, came)
     for one in names:
         if one not in came:
             words = (f"{CANMOUNT}={_canmount(seen, one)}", side.full(one))
-            command = commands.zfs("set", *words, effect=Effect.WRITES, where=at(side))
-            yield step(f"set {words[0]} of {words[1]}", "the copy kept it, and no stream brought it", command)
+            command = commands.zfs_command("set", *words, effect=Effect.WRITES, where=command_host(side))
+            yield make_step(f"set {words[0]} of {words[1]}", "the copy kept it, and no stream brought it", command)
 
 
-def _received_canmount(seen: Seen, dataset: str) -> str | None:
-    now = now_of(seen, dataset, CANMOUNT)
+def _received_canmount(seen: DatasetRestoreSurvey, dataset: str) -> str | None:
+    now = current_value(seen, dataset, CANMOUNT)
     return now.received if now else None
 
 
 # What both parts of settling need.
 
 
-def wanted(seen: Seen, dataset: str, name: str) -> str | None:
+def source_value(seen: DatasetRestoreSurvey, dataset: str, name: str) -> str | None:
     """Return the property value that the dataset brought to its copy."""
     told = seen.copied.get(dataset, {}).get(name)
     return told.received if told else None
 
 
-def now_of(seen: Seen, dataset: str, name: str) -> Value | None:
+def current_value(seen: DatasetRestoreSurvey, dataset: str, name: str) -> PropertyValue | None:
     return seen.home.get(dataset, {}).get(name)
 
 
-def inherit(seen: Seen, name: str, datasets: tuple[str, ...]) -> Iterator[Step]:
+def inherit_steps(seen: DatasetRestoreSurvey, name: str, datasets: tuple[str, ...]) -> Iterator[Step]:
     side = seen.world.target
-    for batch in commands.batches((side.full(one),) for one in datasets):
-        command = commands.zfs("inherit", "-S", name, *batch, effect=Effect.WRITES, where=at(side))
-        yield step(f"give {name} back to {few(batch)}", "the value that it came with", command)
+    for batch in commands.batch_arguments((side.full(one),) for one in datasets):
+        command = commands.zfs_command("inherit", "-S", name, *batch, effect=Effect.WRITES, where=command_host(side))
+        yield make_step(f"give {name} back to {list_few(batch)}", "the value that it came with", command)
 
 
-def few(names: tuple[str, ...]) -> str:
+def list_few(names: tuple[str, ...]) -> str:
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def step(does: str, why: str, command: Command) -> Step:
+def make_step(does: str, why: str, command: Command) -> Step:
     return Step(does=does, why=why, lane="settle", work=Pipeline(stages=(command,)), expected=None)

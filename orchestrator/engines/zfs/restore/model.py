@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job
-from orchestrator.engines.zfs.model import Dataset, World
-from orchestrator.engines.zfs.verify.checksum import Able
+from orchestrator.engines.zfs.model import Dataset, ZfsSurvey
+from orchestrator.engines.zfs.verify.checksum import ChecksumSupport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class PropertyValue:
     """A property's value; the value that came with a stream, even where another overrides it; the value's source.
 
     `outside`: a mountpoint without the folder that its pool was imported for (altroot); None: it has none.
@@ -21,12 +21,12 @@ class Value:
     outside: str | None = None
 
 
-Values = Mapping[str, Mapping[str, Value]]
+Properties = Mapping[str, Mapping[str, PropertyValue]]
 Cursor = tuple[str, str, int]  # dataset, bookmark, guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class DatasetRestoreSurvey:
     """A survey of copy and destination. `job`: made for the restore; `world`: the copy, up to the point, is its source.
 
     `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
@@ -37,18 +37,18 @@ class Seen:
     """
 
     job: Job
-    world: World
+    world: ZfsSurvey
     homeward: bool
-    copied: Values
-    home: Values
+    copied: Properties
+    home: Properties
     mounts: Mapping[str, str]
     occupied: frozenset[str] = frozenset()
     bare: tuple[str, ...] = ()
-    able: tuple[Able, Able] | None = field(default=None)
+    able: tuple[ChecksumSupport, ChecksumSupport] | None = field(default=None)
     cursors: tuple[Cursor, ...] = ()
     inside: tuple[str, ...] | None = None
 
 
-def is_ours(dataset: Dataset) -> bool:
+def is_restored_by_us(dataset: Dataset) -> bool:
     """Return whether a dataset was left by an earlier restore: incomplete, or not settled yet."""
     return dataset.flags is not None and dataset.flags.backup

@@ -8,24 +8,24 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from orchestrator.domain.dataset_restore import Chain, Return, Wished
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.job import Job, Keep
+from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Decision, Plan, Refusal
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.model import Dataset, Decided, SetAside, Side, Snapshot, World
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.zfs.model import ActionPlan, Dataset, RenameAside, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import steps
 from orchestrator.engines.zfs.plan import summary as telling
-from orchestrator.engines.zfs.plan.common_snapshot import find_base
-from orchestrator.engines.zfs.plan.context import parent_of
-from orchestrator.engines.zfs.plan.hold_names import cursor_keeper
-from orchestrator.engines.zfs.plan.plan import decide
-from orchestrator.engines.zfs.restore.model import Cursor, Seen, is_ours
+from orchestrator.engines.zfs.plan.common_snapshot import find_common_snapshot
+from orchestrator.engines.zfs.plan.context import parent_dataset
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
+from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.restore.model import Cursor, DatasetRestoreSurvey, is_restored_by_us
 
 ASIDE = "aside"
 # A recursive snapshot bears one name everywhere, though the datasets may get it some seconds apart.
@@ -33,38 +33,38 @@ _TOGETHER = timedelta(hours=1)
 _SHOWN = 5
 
 
-def returning(job: Job, wished: Wished) -> Job:
+def make_restore_job(job: Job, dataset_request: DatasetRestoreRequest) -> Job:
     """Build the job that restores a copy: all data there, in as many streams as it was sent."""
     options = replace(
         options_of(job), recursive=True, exclude=(), snapshots=("*",), skip_snapshots=(), properties=True, protect=(),
-        catch_up="all" if wished.until is None else "kept",  # for the times of snapshots
+        catch_up="all" if dataset_request.until is None else "kept",  # for the times of snapshots
         raw="auto", may_decrypt=options_of(job).raw != "no" or options_of(job).may_decrypt, may_destroy=(),
     )  # fmt: skip
     copy = job.target.location
     return replace(
-        job, source=copy / wished.below if wished.below else copy, target=Place(name=str(wished.to), location=wished.to),
-        options=options, keep=Keep(), snapshots=None,
+        job, source=copy / dataset_request.below if dataset_request.below else copy, target=Place(name=str(dataset_request.to), location=dataset_request.to),
+        options=options, keep=KeepRules(), snapshots=None,
     )  # fmt: skip
 
 
-def is_homeward(job: Job, wished: Wished) -> bool:
+def is_original_place(job: Job, dataset_request: DatasetRestoreRequest) -> bool:
     """Return whether the destination is the very dataset that the copy was made from."""
-    return wished.to == (job.source / wished.below if wished.below else job.source)
+    return dataset_request.to == (job.source / dataset_request.below if dataset_request.below else job.source)
 
 
-def cursors_of(job: Job, wished: Wished) -> tuple[Cursor, ...]:
+def cursors_to_restore(job: Job, dataset_request: DatasetRestoreRequest) -> tuple[Cursor, ...]:
     """Return the bookmarks for all targets that a kit records; none unless data return to their original place."""
-    if wished.kit is None or not is_homeward(job, wished):
+    if dataset_request.kit is None or not is_original_place(job, dataset_request):
         return ()
     found: list[Cursor] = []
-    for whole, guid, *_ in json.loads(wished.kit).get("bookmarks", ()):
+    for whole, guid, *_ in json.loads(dataset_request.kit).get("bookmarks", ()):
         dataset, _, mark = whole.partition("#")
-        if cursor_keeper(mark) is not None and f"{dataset}/".startswith(f"{wished.to.path}/"):
-            found.append((dataset[len(wished.to.path) + 1 :], mark, int(guid)))
+        if parse_cursor_bookmark(mark) is not None and f"{dataset}/".startswith(f"{dataset_request.to.path}/"):
+            found.append((dataset[len(dataset_request.to.path) + 1 :], mark, int(guid)))
     return tuple(found)
 
 
-def up_to(world: World, until: Point | None) -> tuple[World, tuple[str, ...]]:
+def cut_to_point(world: ZfsSurvey, until: RestorePoint | None) -> tuple[ZfsSurvey, tuple[str, ...]]:
     """Return the world without snapshots and datasets newer than the point; and the datasets without any snapshot."""
     cut = {name: _cut(one, until, world.created) for name, one in world.source.datasets.items()}
     kept = {part for name, one in cut.items() if one.snapshots for part in _with_parents(name)}
@@ -76,11 +76,11 @@ def up_to(world: World, until: Point | None) -> tuple[World, tuple[str, ...]]:
 def _with_parents(name: str) -> Iterator[str]:
     yield name
     while name:
-        name = parent_of(name)
+        name = parent_dataset(name)
         yield name
 
 
-def _cut(dataset: Dataset, until: Point | None, created: Mapping[int, datetime]) -> Dataset:
+def _cut(dataset: Dataset, until: RestorePoint | None, created: Mapping[int, datetime]) -> Dataset:
     if until is None:
         return dataset
     place = 0
@@ -93,52 +93,54 @@ def _cut(dataset: Dataset, until: Point | None, created: Mapping[int, datetime])
     return replace(dataset, snapshots=dataset.snapshots[:place])
 
 
-def _is_it(snapshot: Snapshot, taken: datetime, until: Point) -> bool:
+def _is_it(snapshot: Snapshot, taken: datetime, until: RestorePoint) -> bool:
     return snapshot.name == until.name and abs(taken - until.taken) < _TOGETHER
 
 
 # What comes next.
 
 
-def plan(seen: Seen, asked: Asked) -> Return:
+def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestorePlan:
     """Plan the data first; once they are there, plan their original properties, keys and mounts."""
     if refusal := _refuse_sides(seen):
-        return Return(decision=refusal)
+        return DatasetRestorePlan(decision=refusal)
     if "/" not in seen.world.target.root.path:
-        return _into_pool(seen, asked)
-    found = _clear(seen, asked)
-    return Return(decision=found) if isinstance(found, Refusal) else _bring(*found, asked)
+        return _into_pool(seen, run_request)
+    found = _clear(seen, run_request)
+    return DatasetRestorePlan(decision=found) if isinstance(found, Refusal) else _bring(*found, run_request)
 
 
-def _into_pool(seen: Seen, asked: Asked) -> Return:
+def _into_pool(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestorePlan:
     """Plan to take the pool's root dataset as our place first; it is then surveyed again."""
     from orchestrator.engines.zfs.restore import pool_root as rooting
 
-    first = rooting.clear(seen)
+    first = rooting.plan_pool_root(seen)
     if isinstance(first, Refusal):
-        return Return(decision=first)
-    rest = _bring(seen if first is None else rooting.taken(seen), (), asked)
+        return DatasetRestorePlan(decision=first)
+    rest = _bring(seen if first is None else rooting.after_taking_root(seen), (), run_request)
     if first is None or not isinstance(rest.decision, Plan):
         return rest
-    return Return(decision=first, then=(*rest.decision.stages, *rest.then))
+    return DatasetRestorePlan(decision=first, then=(*rest.decision.stages, *rest.then))
 
 
-def _bring(seen: Seen, aside: tuple[SetAside, ...], asked: Asked) -> Return:
+def _bring(seen: DatasetRestoreSurvey, aside: tuple[RenameAside, ...], run_request: RunRequest) -> DatasetRestorePlan:
     """Plan all receives, once nothing is in the way; then the settings that are left."""
-    decided = decide(seen.job, seen.world, asked)
+    decided = decide_actions(seen.job, seen.world, run_request)
     if isinstance(decided, Refusal):
-        return Return(decision=decided)
+        return DatasetRestorePlan(decision=decided)
     from orchestrator.engines.zfs.restore import properties as settling
 
     if not aside and not decided.stages:
-        return Return(decision=settling.plan(seen), whole=True)
-    return Return(decision=_carry(seen, decided, aside, asked), then=settling.foreseen(seen))
+        return DatasetRestorePlan(decision=settling.plan(seen), whole=True)
+    return DatasetRestorePlan(decision=_carry(seen, decided, aside, run_request), then=settling.foresee_steps(seen))
 
 
-def _carry(seen: Seen, decided: Decided, aside: tuple[SetAside, ...], asked: Asked) -> Decision:
+def _carry(
+    seen: DatasetRestoreSurvey, decided: ActionPlan, aside: tuple[RenameAside, ...], run_request: RunRequest
+) -> Decision:
     world = seen.world
     decided = replace(decided, stages=(*((one,) for one in aside), *decided.stages))
-    made = steps.build(seen.job, world, decided, asked)
+    made = steps.build_steps(seen.job, world, decided, run_request)
     gaps = tuple(
         f"{world.source.full(name)} holds no snapshot, so it does not come back" for name in seen.bare[:_SHOWN]
     )
@@ -153,23 +155,30 @@ def _carry(seen: Seen, decided: Decided, aside: tuple[SetAside, ...], asked: Ask
     )
 
 
-def _clear(seen: Seen, asked: Asked) -> tuple[Seen, tuple[SetAside, ...]] | Refusal:
+def _clear(
+    seen: DatasetRestoreSurvey, run_request: RunRequest
+) -> tuple[DatasetRestoreSurvey, tuple[RenameAside, ...]] | Refusal:
     """Return what is there, without what is renamed. Refuses: data that no restore left there."""
     target = seen.world.target
     there = target.datasets.get("")
-    if there is None or is_ours(there) or _is_cut(seen.world, there) or (there.placeholder and _all_ours(target)):
+    if (
+        there is None
+        or is_restored_by_us(there)
+        or _is_cut(seen.world, there)
+        or (there.placeholder and _all_ours(target))
+    ):
         return seen, ()
-    to = f"{target.root.path}_{ASIDE}_{point_name(asked.now)}"
-    if ASIDE not in asked.allowed:
-        cure = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
+    to = f"{target.root.path}_{ASIDE}_{point_name(run_request.now)}"
+    if ASIDE not in run_request.allowed:
+        hint = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
         why = f"{target.root} is there; a restore overwrites nothing"
-        return Refusal(why=why, evidence=_evidence(target, there), cure=cure)
+        return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
-    deed = SetAside(dataset="", to=to, why="its name is wanted; it keeps all it holds, under another one")
-    return replace(seen, world=free, home={}), (deed,)
+    action = RenameAside(dataset="", to=to, why="its name is wanted; it keeps all it holds, under another one")
+    return replace(seen, world=free, home={}), (action,)
 
 
-def _is_cut(world: World, there: Dataset) -> bool:
+def _is_cut(world: ZfsSurvey, there: Dataset) -> bool:
     """Return whether the dataset holds nothing yet but a partial receive of the restore."""
     token = world.tokens.get(there.token) if there.token and not there.snapshots else None
     return token is not None and any(
@@ -177,32 +186,32 @@ def _is_cut(world: World, there: Dataset) -> bool:
     )
 
 
-def _all_ours(target: Side) -> bool:
-    return all(is_ours(one) or one.placeholder for one in target.datasets.values())
+def _all_ours(target: SideSurvey) -> bool:
+    return all(is_restored_by_us(one) or one.placeholder for one in target.datasets.values())
 
 
-def _evidence(target: Side, there: Dataset) -> tuple[str, ...]:
+def _evidence(target: SideSurvey, there: Dataset) -> tuple[str, ...]:
     newest = f", the newest is {there.newest.mark}" if there.newest else ""
     held = f"{show_count(len(target.datasets), 'dataset')}, {show_count(len(there.snapshots), 'snapshot')} of the first{newest}"
     written = (f"{show_size(there.written)} written since",) if there.written and there.newest else ()
     return (held, *written)
 
 
-def _refuse_sides(seen: Seen) -> Refusal | None:
+def _refuse_sides(seen: DatasetRestoreSurvey) -> Refusal | None:
     copy, home = seen.world.source, seen.world.target
     if not copy.datasets:
         why = f"{copy.root} is not there, or holds no snapshot" + (
             " that old" if options_of(seen.job).catch_up == "kept" else ""
         )
-        cure = f"`poolferry points {seen.job.name}` tells what there is; import its pool if it lies on one"
-        return Refusal(why=why, evidence=(), cure=cure)
+        hint = f"`poolferry points {seen.job.name}` tells what there is; import its pool if it lies on one"
+        return Refusal(why=why, evidence=(), hint=hint)
     if copy.root.host is not None and home.root.host is not None:
-        cure = f"restore to a dataset of this machine, or run poolferry on {copy.root.host.name}"
+        hint = f"restore to a dataset of this machine, or run poolferry on {copy.root.host.name}"
         why = "the copy lies on a host, and so does the destination: nothing is carried between two hosts"
-        return Refusal(why=why, evidence=(str(copy.root), str(home.root)), cure=cure)
+        return Refusal(why=why, evidence=(str(copy.root), str(home.root)), hint=hint)
     if copy.root.host == home.root.host and _overlap(copy.root.path, home.root.path):
         why = f"{home.root} and the copy {copy.root} lie in each other"
-        return Refusal(why=why, evidence=(), cure="give a name outside of the copy")
+        return Refusal(why=why, evidence=(), hint="give a name outside of the copy")
     return _refuse_parent(home.root, home.above)
 
 
@@ -212,23 +221,23 @@ def _overlap(one: str, other: str) -> bool:
 
 def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
     """Return a refusal for a missing parent. Why not created: its properties would apply below, and are unknown."""
-    pool, parent = to.path.partition("/")[0], parent_of(to.path)
+    pool, parent = to.path.partition("/")[0], parent_dataset(to.path)
     if not parent or parent in above:
         return None
     if pool not in above:
-        return Refusal(why=f"the pool {pool} is not imported", evidence=(), cure=f"zpool import {pool}; or create it")
-    cure = f"create it as it shall be: zfs create -p {parent}"
-    return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), cure=cure)
+        return Refusal(why=f"the pool {pool} is not imported", evidence=(), hint=f"zpool import {pool}; or create it")
+    hint = f"create it as it shall be: zfs create -p {parent}"
+    return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), hint=hint)
 
 
-def to_prove(seen: Seen) -> World:
+def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
     """Return the world without the datasets that are settled already: in use again, and verified before."""
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {
         name: one
         for name, one in source.datasets.items()
-        if name not in there or is_ours(there[name]) or there[name].placeholder
+        if name not in there or is_restored_by_us(there[name]) or there[name].placeholder
     }
     arrived = {name: one for name, one in there.items() if name in left}
     return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))
@@ -237,14 +246,14 @@ def to_prove(seen: Seen) -> World:
 # Afterwards.
 
 
-def chain(world: World) -> Chain:
+def find_next_base(world: ZfsSurvey) -> NextBase:
     """Return the base of the next run: that of the root, and how many of the target's datasets have one."""
     pairs = {
-        name: find_base(world.source.datasets[name], there)
+        name: find_common_snapshot(world.source.datasets[name], there)
         for name, there in world.target.datasets.items()
         if name in world.source.datasets and there.snapshots
     }
     root = pairs.get("")
-    return Chain(
+    return NextBase(
         base=root.base.name if root else None, held=sum(1 for base in pairs.values() if base), datasets=len(pairs)
     )

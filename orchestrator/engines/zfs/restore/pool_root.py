@@ -15,10 +15,10 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At, at
-from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, Side, Snapshot, World
+from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
+from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
-from orchestrator.engines.zfs.restore.model import Seen, is_ours
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, is_restored_by_us
 
 _SHOWN = 5
 _LOCAL = "local"
@@ -36,20 +36,20 @@ zfs set readonly=on canmount=noauto {PLACEHOLDER}=on "$1"
 """
 
 
-def is_pool(seen: Seen) -> bool:
+def is_pool_root(seen: DatasetRestoreSurvey) -> bool:
     """Return whether the destination is a pool's root dataset."""
     return "/" not in seen.world.target.root.path
 
 
-def is_to_look_into(world: World) -> bool:
+def needs_file_look(world: ZfsSurvey) -> bool:
     """Return whether files at the destination matter: it is a pool's root dataset that shall receive data."""
     there = world.target.datasets.get("")
     return "/" not in world.target.root.path and there is not None and not there.snapshots and not there.encrypted
 
 
-def inside_command(side: Side) -> Command:
+def inside_command(side: SideSurvey) -> Command:
     """Build the command that prints the first files of a pool's root dataset."""
-    made = commands.script(_INSIDE, side.root.path, effect=Effect.READS, where=At(host=side.root.host))
+    made = commands.script_command(_INSIDE, side.root.path, effect=Effect.READS, where=CommandHost(host=side.root.host))
     sudo = ("sudo", "-n") if side.sudo else ()
     alone = ("unshare", "--mount", "--propagation", "slave")
     return Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
@@ -60,32 +60,32 @@ def parse_inside(output: bytes) -> tuple[str, ...]:
     return tuple(show_name(name) for name in output.split(b"\0") if name)
 
 
-def clear(seen: Seen) -> Plan | Refusal | None:
+def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
     """Return what must come before a receive into a pool: nothing, the plan to take its root dataset, or a refusal."""
     there = seen.world.target.datasets.get("")
     if there is None:
         return _refuse_absent(seen)
     refusal = _refuse_others(seen)
-    if refusal is not None or (is_ours(there) and there.snapshots):
+    if refusal is not None or (is_restored_by_us(there) and there.snapshots):
         return refusal
     if not seen.world.source.datasets[""].snapshots:
         return None  # nothing comes into it
-    refusal = _refuse_held(seen, there) or _refuse_sealed(seen, there) or _refuse_files(seen)
-    if refusal is not None or is_ours(there) or there.placeholder:
+    refusal = _refuse_occupied(seen, there) or _refuse_encrypted(seen, there) or _refuse_files(seen)
+    if refusal is not None or is_restored_by_us(there) or there.placeholder:
         return refusal
     return _refuse_mounted(seen) or _take(seen)
 
 
-def taken(seen: Seen) -> Seen:
+def after_taking_root(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
     """Return the survey as it will be once the dataset is ours."""
     target = seen.world.target
     root = replace(target.datasets[""], placeholder=True, mounted=False)
     return replace(seen, world=replace(seen.world, target=replace(target, datasets={**target.datasets, "": root})))
 
 
-def _take(seen: Seen) -> Plan:
+def _take(seen: DatasetRestoreSurvey) -> Plan:
     root = seen.world.target.root
-    command = commands.script(_TAKE, root.path, effect=Effect.WRITES, where=at(seen.world.target))
+    command = commands.script_command(_TAKE, root.path, effect=Effect.WRITES, where=command_host(seen.world.target))
     step = Step(
         does=f"unmount {root}, make it read-only and mark it as our place",
         why="it is the pool's own, and empty; what zfs puts there replaces what it holds",
@@ -96,13 +96,13 @@ def _take(seen: Seen) -> Plan:
     return Plan(summary=f"take {root}, which is empty, for what returns", stages=((step,),), again=True)
 
 
-def _refuse_absent(seen: Seen) -> Refusal:
+def _refuse_absent(seen: DatasetRestoreSurvey) -> Refusal:
     root = seen.world.target.root
-    cure = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` tells"
-    return Refusal(why=f"the pool {root} is not imported", evidence=(), cure=cure)
+    hint = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` tells"
+    return Refusal(why=f"the pool {root} is not imported", evidence=(), hint=hint)
 
 
-def _refuse_held(seen: Seen, there: Dataset) -> Refusal | None:
+def _refuse_occupied(seen: DatasetRestoreSurvey, there: Dataset) -> Refusal | None:
     root = seen.world.target.root
     marks: tuple[Snapshot | Bookmark, ...] = (*there.snapshots, *there.bookmarks)
     if not marks:
@@ -110,26 +110,26 @@ def _refuse_held(seen: Seen, there: Dataset) -> Refusal | None:
     return Refusal(
         why=f"{root} is there, and holds {show_count(len(marks), 'snapshot')}; a restore overwrites nothing",
         evidence=tuple(f"{root}{one.mark} (guid {one.guid})" for one in marks[-_SHOWN:]),
-        cure=_elsewhere(seen),
+        hint=_elsewhere(seen),
     )
 
 
-def _refuse_files(seen: Seen) -> Refusal | None:
+def _refuse_files(seen: DatasetRestoreSurvey) -> Refusal | None:
     root = seen.world.target.root
     if seen.inside is None:
         why = f"nobody has looked what lies in {root}"
-        return Refusal(why=why, evidence=(), cure=f"zfs mount {root.path}, then say the same command again")
+        return Refusal(why=why, evidence=(), hint=f"zfs mount {root.path}, then say the same command again")
     if not seen.inside:
         return None
     more = " and more" if len(seen.inside) > _SHOWN else ""
     return Refusal(
         why=f"{root} is there, and holds files; a restore overwrites nothing",
         evidence=(", ".join(seen.inside[:_SHOWN]) + more,),
-        cure=f"move them into a dataset of their own, such as {root.path}/kept; or {_elsewhere(seen)}",
+        hint=f"move them into a dataset of their own, such as {root.path}/kept; or {_elsewhere(seen)}",
     )
 
 
-def _refuse_sealed(seen: Seen, there: Dataset) -> Refusal | None:
+def _refuse_encrypted(seen: DatasetRestoreSurvey, there: Dataset) -> Refusal | None:
     """Return a refusal for encryption: a full stream replaces no encrypted dataset, a raw one none (dmu_recv.c)."""
     root, copy = seen.world.target.root, seen.world.source.datasets[""]
     raw = copy.encrypted and has_its_own_key(seen.world, copy)
@@ -137,16 +137,16 @@ def _refuse_sealed(seen: Seen, there: Dataset) -> Refusal | None:
         return None
     what = f"{root} is encrypted" if there.encrypted else f"the copy {seen.world.source.root} is encrypted"
     why = f"{what}, and zfs puts nothing encrypted into a pool's own dataset"
-    return Refusal(why=why, evidence=(), cure=_elsewhere(seen))
+    return Refusal(why=why, evidence=(), hint=_elsewhere(seen))
 
 
-def _refuse_others(seen: Seen) -> Refusal | None:
+def _refuse_others(seen: DatasetRestoreSurvey) -> Refusal | None:
     """Return a refusal for datasets with the copy's names that neither came back from it nor hold the same."""
     copies, target = seen.world.source.datasets, seen.world.target
     others = [
         name
         for name, one in target.datasets.items()
-        if name and name in copies and not (is_ours(one) or one.placeholder or _same(one, copies[name]))
+        if name and name in copies and not (is_restored_by_us(one) or one.placeholder or _same(one, copies[name]))
         and not (one.partial and not one.snapshots)
     ]  # fmt: skip
     if not others:
@@ -154,7 +154,7 @@ def _refuse_others(seen: Seen) -> Refusal | None:
     return Refusal(
         why=f"{target.full(min(others))} is there; a restore overwrites nothing",
         evidence=tuple(target.full(name) for name in sorted(others)[:_SHOWN]),
-        cure=f"zfs rename -u {target.full(min(others))} {target.full(min(others))}_aside, and so on; or {_elsewhere(seen)}",
+        hint=f"zfs rename -u {target.full(min(others))} {target.full(min(others))}_aside, and so on; or {_elsewhere(seen)}",
     )
 
 
@@ -162,7 +162,7 @@ def _same(one: Dataset, copy: Dataset) -> bool:
     return one.newest is not None and copy.newest is not None and one.newest.guid == copy.newest.guid
 
 
-def _refuse_mounted(seen: Seen) -> Refusal | None:
+def _refuse_mounted(seen: DatasetRestoreSurvey) -> Refusal | None:
     """Return a refusal for mounts below the root. Why not unmounted by us: their users would be cut off."""
     root = seen.world.target.root.path
     places = [place for place, what in seen.mounts.items() if what == root]
@@ -173,11 +173,11 @@ def _refuse_mounted(seen: Seen) -> Refusal | None:
         return None
     why = f"{root} has to be unmounted for this, and {busy[0]} is mounted below it"
     return Refusal(
-        why=why, evidence=tuple(busy[:_SHOWN]), cure=f"zfs unmount {busy[0]}, and mount it again when all is back"
+        why=why, evidence=tuple(busy[:_SHOWN]), hint=f"zfs unmount {busy[0]}, and mount it again when all is back"
     )
 
 
-def _elsewhere(seen: Seen) -> str:
+def _elsewhere(seen: DatasetRestoreSurvey) -> str:
     root = seen.world.target.root
     return f"bring it back below, as a dataset: --to {root}/NAME; or its parts, --path NAME --to {root}/NAME each"
 
@@ -185,12 +185,12 @@ def _elsewhere(seen: Seen) -> str:
 # What was told of it when the pool was made.
 
 
-def kept(seen: Seen) -> Iterator[tuple[str, str, str]]:
+def retained_properties(seen: DatasetRestoreSurvey) -> Iterator[tuple[str, str, str]]:
     """Yield (property, its value, the copy's value) of what the pool's root dataset had before and keeps."""
     root = seen.world.target.datasets.get("")
-    if root is None or not is_pool(seen):
+    if root is None or not is_pool_root(seen):
         return
-    ours = (*commands.put_aside(root.kind), "canmount")
+    ours = (*commands.overridden_properties(root.kind), "canmount")
     for name, value in sorted(seen.home.get("", {}).items()):
         came = seen.copied.get("", {}).get(name)
         told = value.source == _LOCAL and name not in ours and not name.startswith("poolferry:")
@@ -198,10 +198,10 @@ def kept(seen: Seen) -> Iterator[tuple[str, str, str]]:
             yield name, value.value, str(came.received)
 
 
-def kept_lines(seen: Seen) -> tuple[str, ...]:
+def retained_property_warnings(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
     """Return the kept properties as warnings."""
     root = seen.world.target.root
     return tuple(
         f"{root} keeps {name}={now}, told when the pool was made; the copy had {came}: zfs set {name}={came} {root.path}"
-        for name, now, came in kept(seen)
+        for name, now, came in retained_properties(seen)
     )

@@ -7,26 +7,26 @@ is the very end, `ending` tells.
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.plan import Decision, Effect, Nothing, Plan, Step
+from orchestrator.domain.plan import Decision, Effect, NothingToDo, Plan, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import at
-from orchestrator.engines.zfs.model import Dataset, Flags, Kind
+from orchestrator.engines.zfs.commands.commands import command_host
+from orchestrator.engines.zfs.model import Dataset, DatasetType, SendFlags
 from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
 from orchestrator.engines.zfs.restore.finish import (
     CANMOUNT,
     LOCAL,
-    decide_ending,
-    inherit,
-    is_own_root,
-    key_place,
-    last_steps,
-    now_of,
-    step,
-    wanted,
+    current_value,
+    decide_finish,
+    finish_steps,
+    inherit_steps,
+    is_encryption_root,
+    key_location,
+    make_step,
+    source_value,
 )
-from orchestrator.engines.zfs.restore.model import Seen, Value, is_ours
-from orchestrator.engines.zfs.restore.pool_root import is_pool, kept, kept_lines
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue, is_restored_by_us
+from orchestrator.engines.zfs.restore.pool_root import is_pool_root, retained_properties, retained_property_warnings
 
 # Room last: what is full by then must not keep the rest from being done. canmount is for the end, and by itself.
 _ORDER = (
@@ -39,104 +39,108 @@ _NOT_TO_SET = frozenset(
 )
 
 
-def plan(seen: Seen) -> Decision:
+def plan(seen: DatasetRestoreSurvey) -> Decision:
     """Plan the properties first; once they are right, the mounts; nothing where all is done or has to wait."""
     names = _unsettled(seen)
     first = tuple(_properties(seen, names))
     if first:
         summary = f"give {show_count(len(names), 'dataset')} of {seen.world.target.root} their properties back"
-        told = (*_kept_aside(seen, names), *kept_lines(seen))
+        told = (*_kept_overrides(seen, names), *retained_property_warnings(seen))
         return Plan(summary=summary, stages=(first,), again=True, warnings=told)
-    last = decide_ending(seen, names)
-    if steps := tuple(last_steps(seen, last)):
+    last = decide_finish(seen, names)
+    if steps := tuple(finish_steps(seen, last)):
         mounts = show_count(len(last.mount), "dataset")
         return Plan(
             summary=f"let {seen.world.target.root} be used: {mounts} to mount", stages=(steps,), warnings=last.warnings
         )
-    return Nothing(why=f"{seen.world.target.root} holds all of the copy", current=None, warnings=last.warnings)
+    return NothingToDo(why=f"{seen.world.target.root} holds all of the copy", current=None, warnings=last.warnings)
 
 
-def foreseen(seen: Seen) -> tuple[tuple[Step, ...], ...]:
+def foresee_steps(seen: DatasetRestoreSurvey) -> tuple[tuple[Step, ...], ...]:
     """Return the same steps for a destination that does not hold the data yet, as the survey will find it then."""
     names = tuple(sorted(seen.world.source.datasets))
     there = {name: _arrived(seen, one) for name, one in seen.world.source.datasets.items()}
     target = replace(seen.world.target, datasets=there)
     home = {name: _received(seen, name) for name in names}
     seen = replace(seen, home=home, mounts={}, world=replace(seen.world, target=target))
-    parts = tuple(_properties(seen, names)), tuple(last_steps(seen, decide_ending(seen, names)))
+    parts = tuple(_properties(seen, names)), tuple(finish_steps(seen, decide_finish(seen, names)))
     return tuple(part for part in parts if part)
 
 
-def _arrived(seen: Seen, one: Dataset) -> Dataset:
+def _arrived(seen: DatasetRestoreSurvey, one: Dataset) -> Dataset:
     """Return a dataset as it will be once its data are there."""
     raw = one.encrypted and has_its_own_key(seen.world, one)
     return replace(
-        one, flags=Flags(backup=True), placeholder=not one.snapshots, mounted=False, encrypted=raw, key_loaded=False
+        one, flags=SendFlags(backup=True), placeholder=not one.snapshots, mounted=False, encrypted=raw, key_loaded=False
     )
 
 
-def _received(seen: Seen, dataset: str) -> dict[str, Value]:
+def _received(seen: DatasetRestoreSurvey, dataset: str) -> dict[str, PropertyValue]:
     """Return its properties after the receive: those that came, with the receive's own over some of them."""
     source = seen.world.source.datasets[dataset]
     told = seen.copied.get(dataset, {})
-    bare = source.encrypted or (not dataset and is_pool(seen))
+    bare = source.encrypted or (not dataset and is_pool_root(seen))
     came = {name: one.received for name, one in told.items() if one.received is not None and not bare}
-    found = {name: Value(value=value, received=value, source="received") for name, value in came.items()}
+    found = {name: PropertyValue(value=value, received=value, source="received") for name, value in came.items()}
     whole = seen.world.target.full(dataset)
-    for name in commands.put_aside(source.kind):
+    for name in commands.overridden_properties(source.kind):
         value = came.get(name)
         if name == "mountpoint":
-            found[name] = Value(value=value or f"/{whole}", received=value, source="default")
+            found[name] = PropertyValue(value=value or f"/{whole}", received=value, source="default")
         else:
-            found[name] = Value(value="", received=value, source="default" if name in _PUBLISHED else LOCAL)
-    own = seen.home.get(dataset, {}) if not dataset and is_pool(seen) else {}
+            found[name] = PropertyValue(value="", received=value, source="default" if name in _PUBLISHED else LOCAL)
+    own = seen.home.get(dataset, {}) if not dataset and is_pool_root(seen) else {}
     return {name: one for name, one in own.items() if one.source == LOCAL} | found
 
 
-def _unsettled(seen: Seen) -> tuple[str, ...]:
+def _unsettled(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
     """Return the restored datasets that still have our mark, parents first."""
     there = seen.world.target.datasets
     back = (name for name in sorted(seen.world.source.datasets) if name in there)
-    return tuple(name for name in back if is_ours(there[name]) or there[name].placeholder)
+    return tuple(name for name in back if is_restored_by_us(there[name]) or there[name].placeholder)
 
 
 # Properties.
 
 
-def _properties(seen: Seen, names: Iterable[str]) -> Iterator[Step]:
+def _properties(seen: DatasetRestoreSurvey, names: Iterable[str]) -> Iterator[Step]:
     """Yield steps for the properties that the copy kept aside, then for those that came with no stream."""
     names = tuple(names)
     for name in _ORDER:
         back = tuple(one for one in names if _is_aside(seen, one, name))
-        yield from inherit(seen, name, back)
+        yield from inherit_steps(seen, name, back)
     for one in names:
         yield from _set(seen, one)
 
 
-def _kind(seen: Seen, dataset: str) -> Kind:
+def _property_source(seen: DatasetRestoreSurvey, dataset: str) -> DatasetType:
     return seen.world.target.datasets[dataset].kind
 
 
-def _stays_aside(seen: Seen, name: str) -> bool:
+def _stays_aside(seen: DatasetRestoreSurvey, name: str) -> bool:
     """Return whether a property would do harm elsewhere: two datasets at one mountpoint, or an unrequested share."""
     return name in _PUBLISHED and not seen.homeward
 
 
-def _is_aside(seen: Seen, dataset: str, name: str) -> bool:
+def _is_aside(seen: DatasetRestoreSurvey, dataset: str, name: str) -> bool:
     """Return whether a value of ours, or the parent's, overrides the one that the dataset shall have."""
-    now, came = now_of(seen, dataset, name), wanted(seen, dataset, name)
-    if now is None or _stays_aside(seen, name) or name not in commands.put_aside(_kind(seen, dataset)):
+    now, came = current_value(seen, dataset, name), source_value(seen, dataset, name)
+    if (
+        now is None
+        or _stays_aside(seen, name)
+        or name not in commands.overridden_properties(_property_source(seen, dataset))
+    ):
         return False
     if came is not None and now.received != came:
         return False  # there is nothing below it: it is set
     return now.source == LOCAL or (came is not None and now.source != "received")
 
 
-def _set(seen: Seen, dataset: str) -> Iterator[Step]:
+def _set(seen: DatasetRestoreSurvey, dataset: str) -> Iterator[Step]:
     """Yield steps for properties that no stream brought: from a bookmark, encrypted by the pool, or resumed."""
-    words, stays = [], {one[0] for one in kept(seen)} if not dataset else ()
+    words, stays = [], {one[0] for one in retained_properties(seen)} if not dataset else ()
     for name, told in sorted(seen.copied.get(dataset, {}).items()):
-        now = now_of(seen, dataset, name)
+        now = current_value(seen, dataset, name)
         if (
             told.received is None
             or name in _NOT_TO_SET
@@ -147,29 +151,31 @@ def _set(seen: Seen, dataset: str) -> Iterator[Step]:
             continue
         if now is None or told.received not in (now.received, now.value, now.outside):
             words.append(f"{name}={told.received}")
-    if is_own_root(seen, dataset) and (place := key_place(seen, dataset)) not in (
+    if is_encryption_root(seen, dataset) and (place := key_location(seen, dataset)) not in (
         "prompt",
         _home_key_place(seen, dataset),
     ):
         words.append(f"keylocation={place}")
     if words:
         target = seen.world.target.full(dataset)
-        command = commands.zfs("set", *words, target, effect=Effect.WRITES, where=at(seen.world.target))
-        yield step(f"set {', '.join(words)} of {target}", "the copy kept it, and no stream brought it", command)
+        command = commands.zfs_command(
+            "set", *words, target, effect=Effect.WRITES, where=command_host(seen.world.target)
+        )
+        yield make_step(f"set {', '.join(words)} of {target}", "the copy kept it, and no stream brought it", command)
 
 
-def _home_key_place(seen: Seen, dataset: str) -> str:
-    now = now_of(seen, dataset, "keylocation")
+def _home_key_place(seen: DatasetRestoreSurvey, dataset: str) -> str:
+    now = current_value(seen, dataset, "keylocation")
     return now.value if now else "prompt"
 
 
-def _kept_aside(seen: Seen, names: Iterable[str]) -> tuple[str, ...]:
+def _kept_overrides(seen: DatasetRestoreSurvey, names: Iterable[str]) -> tuple[str, ...]:
     """Return a warning on the properties that do not return, because the data went elsewhere."""
     kept = [
         f"zfs inherit -S {name} {seen.world.target.full(one)}"
         for one in names
         for name in _PUBLISHED
-        if not seen.homeward and wanted(seen, one, name) is not None
+        if not seen.homeward and source_value(seen, one, name) is not None
     ]
     if not kept:
         return ()

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.context import PlanContext
 
 _MOST = 20
 
 
-def heal(case: Case, copy: tuple[Finding, ...], source: tuple[Finding, ...]) -> tuple[str, ...]:
+def explain_repair(case: PlanContext, copy: tuple[Finding, ...], source: tuple[Finding, ...]) -> tuple[str, ...]:
     """Return lines with the good side of damaged data and the exact commands. `copy`, `source`: the findings there."""
     lines = [*_of_copy(case, copy), *_of_source(case, source)]
     return tuple(dict.fromkeys(lines))[:_MOST]
 
 
-def _damaged(case: Case, findings: tuple[Finding, ...]) -> Iterator[tuple[str, str, str, int]]:
+def _damaged(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[tuple[str, str, str, int]]:
     """Yield (dataset, snapshot, file, guid) of unreadable or changed data in snapshots that both sides hold."""
     for finding in findings:
         dataset, at, rest = finding.path.decode("utf-8", "surrogateescape").partition("@")
@@ -30,7 +30,7 @@ def _damaged(case: Case, findings: tuple[Finding, ...]) -> Iterator[tuple[str, s
             yield dataset, name, file, guid
 
 
-def _guid(case: Case, dataset: str, name: str) -> int | None:
+def _guid(case: PlanContext, dataset: str, name: str) -> int | None:
     """Return the guid of a snapshot that both sides hold, by its name on the target; None: there is none."""
     there = case.world.target.datasets.get(dataset)
     guid = next((one.guid for one in there.snapshots if one.name == name), None) if there else None
@@ -38,7 +38,7 @@ def _guid(case: Case, dataset: str, name: str) -> int | None:
     return guid if here and any(one.guid == guid for one in here.snapshots) else None
 
 
-def _of_copy(case: Case, findings: tuple[Finding, ...]) -> Iterator[str]:
+def _of_copy(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[str]:
     target = case.world.target
     for dataset, name, _, guid in _damaged(case, findings):
         whole = target.full(dataset)
@@ -50,7 +50,7 @@ def _of_copy(case: Case, findings: tuple[Finding, ...]) -> Iterator[str]:
         )
 
 
-def _of_source(case: Case, findings: tuple[Finding, ...]) -> Iterator[str]:
+def _of_source(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[str]:
     for dataset, name, file, guid in _damaged(case, findings):
         path = "/".join(part for part in (dataset, file) if part)
         words = ["poolferry", "restore", "run", case.job.name, "--point", name, *(["--path", path] if path else [])]

@@ -3,22 +3,22 @@
 import json
 from collections.abc import Iterable
 
-from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
-from orchestrator.engines.zfs.model import World
+from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.model import ZfsSurvey
 from orchestrator.engines.zfs.restore import pool_root as rooting
 from orchestrator.engines.zfs.restore import uid_map as owners
-from orchestrator.engines.zfs.restore.model import Seen, Value
-from orchestrator.engines.zfs.restore.plan import cursors_of, is_homeward, returning, up_to
-from orchestrator.engines.zfs.survey.parse import Unreadable, outside
-from orchestrator.engines.zfs.survey.survey import run, side_by_side, survey, understood
-from orchestrator.engines.zfs.verify.checksum import Able, able_command, parse_able
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
+from orchestrator.engines.zfs.restore.plan import cursors_to_restore, cut_to_point, is_original_place, make_restore_job
+from orchestrator.engines.zfs.survey.parse import UnreadableListing, mountpoint_without_altroot
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, side_by_side, survey
+from orchestrator.engines.zfs.verify.checksum import ChecksumSupport, checksum_support_command, parse_checksum_support
 from orchestrator.process.executor import Reader
 
 # Argument: the root. Nothing of a root that is not there; then who is mounted where. `all` does not tell the salt. zfs tells each
@@ -41,28 +41,30 @@ printf "=end\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PropertyListing:
     """What one side's datasets are: properties by dataset below the root, and mounted datasets by mountpoint.
 
     `occupied`: mountpoints of them at which nothing is mounted, but files lie that a mount would hide.
     """
 
-    properties: dict[str, dict[str, Value]]
+    properties: dict[str, dict[str, PropertyValue]]
     mounts: dict[str, str]
     occupied: frozenset[str] = frozenset()
 
 
-def look(job: Job, wished: Wished, asked: Asked, reader: Reader, *, content: bool) -> Seen:
+def survey_dataset_restore(
+    job: Job, dataset_request: DatasetRestoreRequest, run_request: RunRequest, reader: Reader, *, content: bool
+) -> DatasetRestoreSurvey:
     """Return everything that a restore needs to know. Raises: OrchestratorError."""
-    back = returning(job, wished)
-    world = replace(survey(back, asked, reader, whole=True), returning=job.target.location.path)
-    world, bare = up_to(world, wished.until)
+    back = make_restore_job(job, dataset_request)
+    world = replace(survey(back, run_request, reader, whole=True), returning=job.target.location.path)
+    world, bare = cut_to_point(world, dataset_request.until)
     source, target = world.source.root, world.target.root
     copied, home = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
-    return Seen(
-        job=back, world=world, homeward=is_homeward(job, wished), copied=copied.properties, home=home.properties,
+    return DatasetRestoreSurvey(
+        job=back, world=world, homeward=is_original_place(job, dataset_request), copied=copied.properties, home=home.properties,
         mounts=home.mounts, occupied=home.occupied, bare=bare,
-        able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_of(job, wished),
+        able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_to_restore(job, dataset_request),
         inside=_inside(world, reader),
     )  # fmt: skip
 
@@ -75,36 +77,38 @@ def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
     then = json.loads(kit)
     if not then.get("users") and not then.get("groups"):
         return ()
-    return owners.warnings(then, owners.parse_people(run(reader, owners.people_command(to.host)).stdout))
+    return owners.owner_warnings(
+        then, owners.parse_accounts(run_read_command(reader, owners.accounts_command(to.host)).stdout)
+    )
 
 
-def _inside(world: World, reader: Reader) -> tuple[str, ...] | None:
-    if not rooting.is_to_look_into(world):
+def _inside(world: ZfsSurvey, reader: Reader) -> tuple[str, ...] | None:
+    if not rooting.needs_file_look(world):
         return None
-    return rooting.parse_inside(run(reader, rooting.inside_command(world.target)).stdout)
+    return rooting.parse_inside(run_read_command(reader, rooting.inside_command(world.target)).stdout)
 
 
-def _able(root: Location, reader: Reader) -> Able:
-    return parse_able(run(reader, able_command(root)).stdout.splitlines(), root)
+def _able(root: Location, reader: Reader) -> ChecksumSupport:
+    return parse_checksum_support(run_read_command(reader, checksum_support_command(root)).stdout.splitlines(), root)
 
 
-def _properties(root: Location, reader: Reader) -> Told:
+def _properties(root: Location, reader: Reader) -> PropertyListing:
     command = properties_command(root)
-    result = run(reader, command)
-    return understood(command, result, lambda: parse_properties(result.stdout.split(b"\n"), root))
+    result = run_read_command(reader, command)
+    return parse_result(command, result, lambda: parse_properties(result.stdout.split(b"\n"), root))
 
 
 def properties_command(root: Location) -> Command:
     """Build the command that prints all properties of a root and of all below it, and all mounts."""
-    return commands.script(_PROPERTIES, root.path, effect=Effect.READS, where=At(host=root.host))
+    return commands.script_command(_PROPERTIES, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
-def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
+def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
     """Parse properties by dataset below the root, and mounted datasets by mountpoint. Raises: ValueError.
 
     Of a value of several lines, which only a property of a user's own may have, the first one is told.
     """
-    told: dict[str, dict[str, Value]] = {}
+    told: dict[str, dict[str, PropertyValue]] = {}
     mounts: dict[str, str] = {}
     occupied: set[str] = set()
     part = altroot = ""
@@ -120,23 +124,25 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> Told:
             altroot = text
         elif part == "=mounts" and text:
             what, _, where = text.partition(" ")
-            mounts[unescaped(where)] = unescaped(what)
+            mounts[unescape_mount_path(where)] = unescape_mount_path(what)
         elif part == "=occupied" and text:
             occupied.add(text)
     if part != "=end":
-        raise Unreadable("the properties ended too early")
+        raise UnreadableListing("the properties ended too early")
     for own in told.values():
         if altroot.startswith("/") and (told_so := own.get("mountpoint")):
-            received = told_so.received and outside(told_so.received, altroot)
-            own["mountpoint"] = replace(told_so, received=received, outside=outside(told_so.value, altroot))
-    return Told(properties=told, mounts=mounts, occupied=frozenset(occupied))
+            received = told_so.received and mountpoint_without_altroot(told_so.received, altroot)
+            own["mountpoint"] = replace(
+                told_so, received=received, outside=mountpoint_without_altroot(told_so.value, altroot)
+            )
+    return PropertyListing(properties=told, mounts=mounts, occupied=frozenset(occupied))
 
 
-def _value(value: str, received: str, source: str) -> Value:
-    return Value(value=value, received=None if received == "-" else received, source=source)
+def _value(value: str, received: str, source: str) -> PropertyValue:
+    return PropertyValue(value=value, received=None if received == "-" else received, source=source)
 
 
-def unescaped(text: str) -> str:
+def unescape_mount_path(text: str) -> str:
     r"""Decode a field of /proc/mounts, in which blanks are written as octal escapes. Source: fstab(5)."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)

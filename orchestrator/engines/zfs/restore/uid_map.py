@@ -6,29 +6,32 @@ from typing import Any
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.commands.commands import CommandHost
 
 _PEOPLE = r"""
 printf "=users\n"; getent passwd; printf "=groups\n"; getent group
 """
-_KINDS = (("users", "user", "useradd -u", "usermod -u", ""), ("groups", "group", "groupadd -g", "groupmod -g", ":"))
+_ACCOUNT_TYPES = (
+    ("users", "user", "useradd -u", "usermod -u", ""),
+    ("groups", "group", "groupadd -g", "groupmod -g", ":"),
+)
 _SHOWN = 8
 
 
-def warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+def owner_warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what to know before a restore: the first lines, and how many more there are."""
-    lines = tuple(changed(then, now))
+    lines = tuple(changed_accounts(then, now))
     more = (f"{len(lines) - _SHOWN} more accounts have another number, or are not there",)
     return (*lines[:_SHOWN], *(more if len(lines) > _SHOWN else ()))
 
 
-def people_command(host: Host | None) -> Command:
+def accounts_command(host: Host | None) -> Command:
     """Build the command that prints all accounts of a machine."""
-    return commands.script(_PEOPLE, effect=Effect.READS, where=At(host=host))
+    return commands.script_command(_PEOPLE, effect=Effect.READS, where=CommandHost(host=host))
 
 
-def parse_people(output: bytes) -> dict[str, Any]:
-    """Parse the output of `people_command` into the form of a kit."""
+def parse_accounts(output: bytes) -> dict[str, Any]:
+    """Parse the output of `accounts_command` into the form of a kit."""
     parts: dict[str, list[str]] = {"=users": [], "=groups": []}
     part = "=users"
     for line in output.decode("utf-8", "surrogateescape").splitlines():
@@ -36,13 +39,13 @@ def parse_people(output: bytes) -> dict[str, Any]:
             part = line
         else:
             parts[part].append(line)
-    return people(parts)
+    return make_accounts(parts)
 
 
-def people(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def make_accounts(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """Return accounts in the form of a kit: by number the first name that the machine lists; by name its number."""
     told: dict[str, Any] = {"accounts": {}}
-    for kind, *_ in _KINDS:
+    for kind, *_ in _ACCOUNT_TYPES:
         numbers, names = dict[str, str](), dict[str, str]()
         for line in parts.get(f"={kind}", ()):
             name, *rest = line.split(":")
@@ -54,9 +57,9 @@ def people(parts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     return told
 
 
-def changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def changed_accounts(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line with its hint for each account whose number changed, or that is missing."""
-    for kind, what, add, renumber, colon in _KINDS:
+    for kind, what, add, renumber, colon in _ACCOUNT_TYPES:
         here, called = _names(now, kind), now.get(kind, {})
         for name, number in sorted(_names(then, kind).items(), key=lambda each: (int(each[1]), each[0])):
             if here.get(name) == number:

@@ -13,12 +13,12 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Plan, Refusal, Step
 from orchestrator.domain.units import Seconds, show_count, show_size
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.model import Flags, World, parse_flags
+from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey, parse_flags
 from orchestrator.engines.zfs.survey import parse
-from orchestrator.engines.zfs.survey.confirm import sender_of, weigh
-from orchestrator.engines.zfs.survey.survey import run, understood
+from orchestrator.engines.zfs.survey.confirm import estimate_sizes, sending_command
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
 from orchestrator.process.executor import Reader
 
 GUARD = "target-room"
@@ -32,7 +32,7 @@ _MOST = 100  # snapshots in one line that a person is to paste
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class SnapshotGroup:
     """A name that snapshots of the copy have. `newest`: in some dataset of the copy, no snapshot is newer."""
 
     name: str
@@ -42,7 +42,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class TargetSpace:
     """The target's free space in detail. `free`: bytes, with those being freed; `at`: the dataset that reports them.
 
     `squeezes`: it compresses what does not come compressed; `dedup`: what it holds already may take nothing.
@@ -52,11 +52,11 @@ class Room:
     free: int
     squeezes: bool
     dedup: bool
-    snapshots: tuple[Kept, ...]
+    snapshots: tuple[SnapshotGroup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruning:
+class PruneProposal:
     """Snapshots of the copy that could be destroyed: by [keep], or the oldest. `frees`: bytes; None: not reported."""
 
     names: tuple[str, ...]
@@ -64,102 +64,102 @@ class Pruning:
     by_keep: bool
 
 
-def check_room(job: Job, world: World, plan: Plan, asked: Asked, reader: Reader) -> Plan | Refusal:
+def check_space(job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
     """Return the plan; or a refusal for too little free space, with what could be pruned there. Raises: Stopped."""
     free = world.target.available
-    if free is None or GUARD in asked.allowed or _has_plenty(world, plan, free):
+    if free is None or GUARD in request.allowed or _has_plenty(world, plan, free):
         return plan
     try:
-        return _checked(job, world, plan, asked, reader, free)
+        return _checked(job, world, plan, request, reader, free)
     except Stopped:
         raise
     except OrchestratorError:  # what hinders a look will hinder the copy, which tells of it
         return plan
 
 
-def _has_plenty(world: World, plan: Plan, free: int) -> bool:
+def _has_plenty(world: ZfsSurvey, plan: Plan, free: int) -> bool:
     root, below = world.source.datasets.get(""), len(world.target.root.path) + 1
     there = {name for name, one in world.target.datasets.items() if not one.placeholder}
     whole = any(step.copies and step.lane[below:] not in there for step in plan.steps)
     return root is not None and root.used is not None and free > (_PLENTY if whole else _PLENTY_FOR_NEWS) * root.used
 
 
-def _checked(job: Job, world: World, plan: Plan, asked: Asked, reader: Reader, free: int) -> Plan | Refusal:
+def _checked(job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, reader: Reader, free: int) -> Plan | Refusal:
     if any(step.copies and step.expected is None for step in plan.steps):
-        plan = weigh(plan, reader, patience=_PATIENCE)
+        plan = estimate_sizes(plan, reader, patience=_PATIENCE)
     expected = sum(step.expected or 0 for step in plan.steps if step.copies)
     if expected <= free:
         return plan
-    room = _look(world, reader)
-    if expected <= room.free:
+    space = _look(world, reader)
+    if expected <= space.free:
         return plan
-    if expected * _SURE > room.free and _is_sure(world, plan, room, _packs(world, reader)):
-        pruning = _pruning(asked, room, expected, lambda names: _frees(world, names, reader))
-        return _refuse(job, world, room, expected, pruning)
-    return replace(plan, warnings=(*plan.warnings, _warning(room, expected)))
+    if expected * _SURE > space.free and _is_sure(world, plan, space, _packs(world, reader)):
+        pruning = _pruning(request, space, expected, lambda names: _frees(world, names, reader))
+        return _refuse(job, world, space, expected, pruning)
+    return replace(plan, warnings=(*plan.warnings, _warning(space, expected)))
 
 
-def _warning(room: Room, expected: int) -> str:
+def _warning(space: TargetSpace, expected: int) -> str:
     return (
-        f"{show_size(expected)} are to be sent, and {show_size(room.free)} are free in {room.at}: it fits only if the target "
+        f"{show_size(expected)} are to be sent, and {show_size(space.free)} are free in {space.at}: it fits only if the target "
         "stores it in less"
     )
 
 
-def _is_sure(world: World, plan: Plan, room: Room, packs: Mapping[str, bool]) -> bool:
+def _is_sure(world: ZfsSurvey, plan: Plan, space: TargetSpace, packs: Mapping[str, bool]) -> bool:
     """Return whether the sends surely take the estimated space. `packs`: by dataset, whether its source compresses."""
     sends = [step for step in plan.steps if step.copies]
-    if room.dedup or _lets_go(world, plan, sends):
+    if space.dedup or _lets_go(world, plan, sends):
         return False
     below = len(world.target.root.path) + 1
     for step in sends:
         flags = _flags(world, step)
         if flags is None or not (
-            flags.raw or (flags.compressed and (packs.get(step.lane[below:]) or not room.squeezes))
+            flags.raw or (flags.compressed and (packs.get(step.lane[below:]) or not space.squeezes))
         ):
             return False
     return True
 
 
-def _lets_go(world: World, plan: Plan, sends: Iterable[Step]) -> bool:
+def _lets_go(world: ZfsSurvey, plan: Plan, sends: Iterable[Step]) -> bool:
     """Return whether the plan itself frees space: it rolls back, or discards an interrupted receive."""
-    resumed = {step.lane for step in sends if "-t" in _words(step)}
+    resumed = {step.lane for step in sends if "-t" in _send_arguments(step)}
     cut = {world.target.full(name) for name, one in world.target.datasets.items() if one.partial}
     return bool(cut - resumed) or any(step.effect is Effect.DESTROYS and not step.copies for step in plan.steps)
 
 
-def _flags(world: World, step: Step) -> Flags | None:
+def _flags(world: ZfsSurvey, step: Step) -> SendFlags | None:
     """Return the flags of a step's send; None where they are not known."""
-    words = _words(step)
+    words = _send_arguments(step)
     if "-t" in words:
         token = world.tokens.get(words[-1])
         return token.flags if token else None
     return parse_flags("".join(letter for letter in words[0] if letter in "wLce") or "-") if words else None
 
 
-def _words(step: Step) -> tuple[str, ...]:
-    sender = sender_of(step)
-    return (sender and commands.sent(sender)) or ()
+def _send_arguments(step: Step) -> tuple[str, ...]:
+    sender = sending_command(step)
+    return (sender and commands.send_arguments(sender)) or ()
 
 
-def _look(world: World, reader: Reader) -> Room:
+def _look(world: ZfsSurvey, reader: Reader) -> TargetSpace:
     """Return the target's free space in detail."""
     side = world.target
     near = side.root.path if "" in side.datasets else max(side.above, key=len)
-    command = commands.room_command(side.root, near)
-    result = run(reader, command, patience=_PATIENCE)
-    return understood(command, result, partial(parse_room, result.stdout, near))
+    command = commands.space_command(side.root, near)
+    result = run_read_command(reader, command, patience=_PATIENCE)
+    return parse_result(command, result, partial(parse_space, result.stdout, near))
 
 
-def parse_room(text: bytes, near: str) -> Room:
+def parse_space(text: bytes, near: str) -> TargetSpace:
     """Parse properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
     try:
-        return _room(text.decode("utf-8", "surrogateescape").splitlines(), near)
+        return _target_space(text.decode("utf-8", "surrogateescape").splitlines(), near)
     except LookupError as error:
-        raise parse.Unreadable("a look at the target's room told too little") from error
+        raise parse.UnreadableListing("a look at the target's room told too little") from error
 
 
-def _room(lines: Iterable[str], near: str) -> Room:
+def _target_space(lines: Iterable[str], near: str) -> TargetSpace:
     told: dict[str, str] = {}
     names: dict[str, tuple[int, datetime]] = {}
     newest: dict[str, tuple[int, str]] = {}
@@ -173,27 +173,32 @@ def _room(lines: Iterable[str], near: str) -> Room:
         names.setdefault(name, (txg, taken))
         newest[dataset] = max(newest.get(dataset, (0, "")), (txg, name))
     last = {name for _, name in newest.values()}
-    kept = (Kept(name=name, createtxg=txg, taken=taken, newest=name in last) for name, (txg, taken) in names.items())
-    return Room(
+    kept = (
+        SnapshotGroup(name=name, createtxg=txg, taken=taken, newest=name in last)
+        for name, (txg, taken) in names.items()
+    )
+    return TargetSpace(
         at=near, free=int(told["available"]) + (parse.parse_number(told.get("freeing", "-")) or 0),
         squeezes=told["compression"] != "off", dedup=told["dedup"] != "off",
         snapshots=tuple(sorted(kept, key=lambda one: one.createtxg)),
     )  # fmt: skip
 
 
-def _packs(world: World, reader: Reader) -> Mapping[str, bool]:
+def _packs(world: ZfsSurvey, reader: Reader) -> Mapping[str, bool]:
     """Return by dataset of the source whether it compresses what is written to it."""
     root = world.source.root
-    command = commands.packs_command(root)
-    result = run(reader, command, patience=_PATIENCE)
+    command = commands.compression_command(root)
+    result = run_read_command(reader, command, patience=_PATIENCE)
     lines = (line.split("\t") for line in result.stdout.decode("utf-8", "surrogateescape").splitlines())
     return {name[len(root.path) + 1 :]: value != "off" for name, value in lines}
 
 
-def _frees(world: World, names: Sequence[str], reader: Reader) -> int | None:
+def _frees(world: ZfsSurvey, names: Sequence[str], reader: Reader) -> int | None:
     """Return the bytes that destroying these snapshots of the copy would free; None where zfs refuses that."""
     try:
-        told = run(reader, commands.dry_destroy_command(world.target.root, names), patience=_PATIENCE).stdout.decode()
+        told = run_read_command(
+            reader, commands.dry_destroy_command(world.target.root, names), patience=_PATIENCE
+        ).stdout.decode()
     except Stopped:
         raise
     except OrchestratorError:
@@ -202,42 +207,44 @@ def _frees(world: World, names: Sequence[str], reader: Reader) -> int | None:
     return int(found[0]) if found else None
 
 
-def _pruning(asked: Asked, room: Room, expected: int, frees: Callable[[Sequence[str]], int | None]) -> Pruning | None:
+def _pruning(
+    request: RunRequest, space: TargetSpace, expected: int, frees: Callable[[Sequence[str]], int | None]
+) -> PruneProposal | None:
     """Return what to destroy so that the data fit, never a newest one: what [keep] drops, else the fewest oldest."""
-    going = [one for one in room.snapshots if not one.newest][:_MOST]
-    if asked.retain is not None:
-        retained = asked.retain(tuple((one.name, one.taken) for one in room.snapshots))
+    going = [one for one in space.snapshots if not one.newest][:_MOST]
+    if request.retain is not None:
+        retained = request.retain(tuple((one.name, one.taken) for one in space.snapshots))
         unkept = tuple(one.name for one in going if one.name not in retained)
-        if unkept and (freed := frees(unkept)) is not None and room.free + freed >= expected:
-            return Pruning(names=unkept, frees=freed, by_keep=True)
+        if unkept and (freed := frees(unkept)) is not None and space.free + freed >= expected:
+            return PruneProposal(names=unkept, frees=freed, by_keep=True)
     if not going:
         return None
     names = tuple(one.name for one in going)
     freed = frees(names)
     few, many = 0, len(names)
-    while freed is not None and room.free + freed >= expected and many - few > 1:
+    while freed is not None and space.free + freed >= expected and many - few > 1:
         half = (few + many) // 2
         less = frees(names[:half])
-        if less is not None and room.free + less >= expected:
+        if less is not None and space.free + less >= expected:
             many, freed = half, less
         else:
             few = half
-    return Pruning(names=names[:many], frees=freed, by_keep=False)
+    return PruneProposal(names=names[:many], frees=freed, by_keep=False)
 
 
-def _refuse(job: Job, world: World, room: Room, expected: int, pruning: Pruning | None) -> Refusal:
+def _refuse(job: Job, world: ZfsSurvey, space: TargetSpace, expected: int, pruning: PruneProposal | None) -> Refusal:
     return Refusal(
-        why=f"the target has no room: {show_size(expected)} are to be sent, and {show_size(room.free)} are free in {room.at}",
+        why=f"the target has no room: {show_size(expected)} are to be sent, and {show_size(space.free)} are free in {space.at}",
         evidence=(
             "the first is what a dry `zfs send` tells of all that is new, the second what `zfs get available` tells",
-            *(_told(pruning, world) if room.snapshots else ()),
+            *(_describe_pruning(pruning, world) if space.snapshots else ()),
         ),
-        cure=f"{_cure(job, room, expected, pruning)}; where it is known to fit: poolferry run {job.name} --allow {GUARD}",
+        hint=f"{_hint(job, space, expected, pruning)}; where it is known to fit: poolferry run {job.name} --allow {GUARD}",
         guard=GUARD,
     )
 
 
-def _told(pruning: Pruning | None, world: World) -> tuple[str, ...]:
+def _describe_pruning(pruning: PruneProposal | None, world: ZfsSurvey) -> tuple[str, ...]:
     """Return a sentence on what could be destroyed, and the command for it."""
     if pruning is None:
         return ("the copy holds no snapshots but the newest, from which the next send starts: nothing can go there",)
@@ -249,10 +256,10 @@ def _told(pruning: Pruning | None, world: World) -> tuple[str, ...]:
     return (f"{what} could go, {which}; {does}", str(commands.destroy_command(world.target.root, names)))
 
 
-def _cure(job: Job, room: Room, expected: int, pruning: Pruning | None) -> str:
+def _hint(job: Job, space: TargetSpace, expected: int, pruning: PruneProposal | None) -> str:
     disk = job.target.disk
     larger = "enroll a larger disk" if disk else "give the target's pool more disks"
-    if pruning is None or pruning.frees is None or room.free + pruning.frees < expected:
+    if pruning is None or pruning.frees is None or space.free + pruning.frees < expected:
         return f"{larger}, or send less (exclude and skip-snapshots in [zfs])"
     how = f", between `poolferry disks attach {disk}` and `poolferry disks eject {disk}`" if disk else ""
     return f"let these snapshots go by that line{how}; or {larger}"

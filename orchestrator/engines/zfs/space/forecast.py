@@ -1,48 +1,50 @@
 """The bases of the next copy into a pool that is not connected: what the source's bookmarks record for it."""
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Effect, Pipeline, alone
-from orchestrator.domain.rotation import Base
+from orchestrator.domain.plan import Effect, Pipeline, single_command
+from orchestrator.domain.rotation import IncrementBase
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.holds.report import covers
+from orchestrator.engines.zfs.holds.report import copies_dataset
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_keeper, keeper_of
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, parse_cursor_bookmark, replication_target_id
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import broken
+from orchestrator.process.pipeline import pipeline_failure
 
 
 def source_pipeline(job: Job) -> Pipeline:
     """Build the pipeline that lists all datasets and bookmarks of a job's source."""
     depth = ("-r",) if options_of(job).recursive else ("-d", "1")
-    return alone(
+    return single_command(
         "zfs", "list", "-Hp", *depth, "-t", "filesystem,volume,bookmark", "-o", "name,used", job.source.path,
         effect=Effect.READS, host=job.source.host,
     )  # fmt: skip
 
 
-def bases(job: Job, pool_guid: int, reader: Reader) -> tuple[Base, ...]:
+def survey_bases(job: Job, pool_guid: int, reader: Reader) -> tuple[IncrementBase, ...]:
     """Return for each source dataset whether a bookmark records what the pool holds. Raises: OrchestratorError."""
     pipeline = source_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
-        raise explain(broken(pipeline, listed))
+        raise explain(pipeline_failure(pipeline, listed))
     return parse_bases(listed.stdout, job, pool_guid)
 
 
-def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[Base, ...]:
+def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[IncrementBase, ...]:
     """Parse the bases from the listing of `source_pipeline`."""
     rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
-    wanted = keeper_of(pool_guid, job.target.location)
+    wanted = replication_target_id(pool_guid, job.target.location)
     marks = (name.partition("#") for name, _ in rows if "#" in name)
     kept = {
-        name for name, _, mark in marks if (told := cursor_keeper(mark)) and told in (wanted, Keeper(pool=pool_guid))
+        name
+        for name, _, mark in marks
+        if (told := parse_cursor_bookmark(mark)) and told in (wanted, ReplicationTargetId(pool=pool_guid))
     }
     return tuple(
-        Base(
+        IncrementBase(
             dataset=name, snapshot=False, bookmark=name in kept, kept=None,
             whole=Bytes(int(used)) if used.isdigit() else None,
         )
         for name, used in rows
-        if "#" not in name and covers(job, name, job.source)
+        if "#" not in name and copies_dataset(job, name, job.source)
     )  # fmt: skip

@@ -11,14 +11,14 @@ from orchestrator.domain.units import Bytes, Seconds, show_count
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import Snapshot, SnapshotPresent
 from orchestrator.engines.zfs.survey import parse
-from orchestrator.engines.zfs.survey.survey import PATIENCE, run, understood
+from orchestrator.engines.zfs.survey.survey import PATIENCE, parse_result, run_read_command
 from orchestrator.process.executor import Reader
 
-WEIGHED = 50
+MOST_ESTIMATED = 50
 _NAMED = 5
 
 
-def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
+def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
     """Check that all snapshots arrived, by guid, with one look per host. Raises: ProofFailed naming the datasets.
 
     The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
@@ -32,13 +32,13 @@ def confirm_all(proofs: Iterable[Proof], reader: Reader) -> None:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
             f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
-            cure="run again: it looks again and decides anew; does something else write or take snapshots there?",
+            hint="run again: it looks again and decides anew; does something else write or take snapshots there?",
         )
 
 
 def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
     """Return what is not as expected; a snapshot not found by its name is searched for in its whole dataset."""
-    told = _told(promised, host, reader)
+    told = _survey_properties(promised, host, reader)
     last = {proof.dataset.path: proof for proof in promised}
     unclear = {
         proof.dataset.path
@@ -47,17 +47,19 @@ def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Read
         or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
     }
     left = [proof for proof in promised if proof.dataset.path in unclear]
-    return _failed(left, _seen(left, host, reader)) if left else ()
+    return _failed(left, _find_snapshots(left, host, reader)) if left else ()
 
 
-def _told(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[tuple[str, str], str]:
+def _survey_properties(
+    promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader
+) -> Mapping[tuple[str, str], str]:
     """Return properties of the expected datasets and snapshots only, as listing all of them takes long."""
     told: dict[tuple[str, str], str] = {}
     names = dict.fromkeys(name for proof in promised for name in (proof.dataset.path, _name(proof)))
-    for batch in commands.batches((name,) for name in names):
-        command = commands.promised_command(batch, host)
-        result = run(reader, command)
-        told |= understood(command, result, partial(parse.parse_told, result.stdout.splitlines()))
+    for batch in commands.batch_arguments((name,) for name in names):
+        command = commands.confirm_command(batch, host)
+        result = run_read_command(reader, command)
+        told |= parse_result(command, result, partial(parse.parse_property_listing, result.stdout.splitlines()))
     return told
 
 
@@ -65,12 +67,16 @@ def _name(proof: SnapshotPresent) -> str:
     return f"{proof.dataset.path}@{proof.snapshot}"
 
 
-def _seen(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Mapping[str, Sequence[Snapshot]]:
+def _find_snapshots(
+    promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader
+) -> Mapping[str, Sequence[Snapshot]]:
     seen: dict[str, Sequence[Snapshot]] = {}
-    for batch in commands.batches((dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in promised)):
+    for batch in commands.batch_arguments(
+        (dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in promised)
+    ):
         command = commands.newest_command(batch, host)
-        result = run(reader, command)
-        seen |= understood(command, result, partial(parse.parse_newest, result.stdout.splitlines()))
+        result = run_read_command(reader, command)
+        seen |= parse_result(command, result, partial(parse.parse_newest, result.stdout.splitlines()))
     return seen
 
 
@@ -84,12 +90,12 @@ def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Sna
             yield f"{proof.dataset} has {there[-1].name} after {proof.snapshot}, from elsewhere"
 
 
-def weigh(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:
+def estimate_sizes(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:
     """Return the plan with the dry-run sizes of its first 50 sends. A size that is not reported stays unknown."""
-    sends = [step for step in plan.steps if step.copies and sender_of(step) is not None][:WEIGHED]
+    sends = [step for step in plan.steps if step.copies and sending_command(step) is not None][:MOST_ESTIMATED]
     sizes: dict[int, int | None] = {}
     for group in _by_host(sends):
-        first = sender_of(group[0])
+        first = sending_command(group[0])
         if first is None:
             continue
         for step, size in zip(group, _weighed(group, first.host, reader, patience), strict=False):
@@ -103,23 +109,23 @@ def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
 
 
 def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience: Seconds) -> Sequence[int | None]:
-    senders = [sender for step in steps if (sender := sender_of(step)) is not None]
-    where = commands.At(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
-    result = run(reader, commands.weigh_command(senders, where), patience=patience)
+    senders = [sender for step in steps if (sender := sending_command(step)) is not None]
+    where = commands.CommandHost(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
+    result = run_read_command(reader, commands.send_sizes_command(senders, where), patience=patience)
     return parse.parse_sizes(result.stdout.decode("utf-8", "surrogateescape").splitlines())
 
 
 def _by_host(steps: Iterable[Step]) -> Iterable[Sequence[Step]]:
     groups: dict[Host | None, list[Step]] = {}
     for step in steps:
-        sender = sender_of(step)
+        sender = sending_command(step)
         groups.setdefault(sender.host if sender else None, []).append(step)
     return groups.values()
 
 
-def sender_of(step: Step) -> Command | None:
+def sending_command(step: Step) -> Command | None:
     """Return the sending command of a step's stream."""
     if not isinstance(step.work, Pipeline):
         return None
     first = step.work.stages[0]
-    return first if commands.sent(first) is not None else None
+    return first if commands.send_arguments(first) is not None else None

@@ -11,14 +11,14 @@ from orchestrator.engines.zfs.model import (
     PLACEHOLDER,
     Bookmark,
     Dataset,
-    Flags,
-    Kind,
-    Side,
+    DatasetType,
+    SendFlags,
+    SideSurvey,
     Snapshot,
-    Wire,
+    SshAddresses,
     parse_flags,
 )
-from orchestrator.engines.zfs.plan.hold_names import Keeper, held_keeper
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, parse_hold_bookmark
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 ABSENT = "ABSENT"  # in place of a pool's health: there is no such pool
@@ -27,12 +27,12 @@ _ABSURD = 1 << 60  # an estimate above it is a known fault of `zfs send -n` (ope
 _NUMBER = re.compile(r"-?\d+")
 
 
-class Unreadable(ValueError):
+class UnreadableListing(ValueError):
     """The error for a listing in an unknown form: it is never treated as an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class SideListing:
     """The output of a survey of one side, in its parts. `health`: of the pool, ABSENT where there is none.
 
     `there`: the root dataset is there; `whole`: the listing came to its end.
@@ -51,10 +51,10 @@ class Look:
     snapshots: Mapping[str, Sequence[Snapshot]]
     bookmarks: Mapping[str, Sequence[Bookmark]]
     created: Mapping[int, datetime]
-    wire: Wire | None = None
+    wire: SshAddresses | None = None
 
 
-def outside(mountpoint: str, altroot: str) -> str:
+def mountpoint_without_altroot(mountpoint: str, altroot: str) -> str:
     """Return a mountpoint without its pool's altroot. `altroot`: the pool's property; "-" where it has none."""
     folder = altroot.rstrip("/")
     inside = altroot.startswith("/") and f"{mountpoint}/".startswith(f"{folder}/")
@@ -67,16 +67,16 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.groups() if part) if match else ()
 
 
-def parse_look(lines: Iterable[bytes]) -> Look:
+def parse_survey(lines: Iterable[bytes]) -> SideListing:
     """Parse the output of a survey, line by line. Raises: ValueError for what is no listing."""
-    reading = _Reading()
+    reading = _ListingReader()
     for line in lines:
         if line:
             reading.feed(line.decode("utf-8", "surrogateescape"))
     return reading.look()
 
 
-class _Reading:
+class _ListingReader:
     """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Reading:
             name, available, encryption = _fields(line, 3)
             self._above[name] = (parse_number(available), encryption not in ("off", "-"))
         else:
-            raise Unreadable(f"not as zfs prints it: {line!r}")
+            raise UnreadableListing(f"not as zfs prints it: {line!r}")
 
     def _open(self, line: str) -> None:
         self._part, *rest = line.split(" ", 4)
@@ -131,25 +131,25 @@ class _Reading:
         if created and at:
             self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
 
-    def look(self) -> Look:
+    def look(self) -> SideListing:
         if len(self._here) != 4 or len(self._pool) != 2:
-            raise Unreadable("the look ended before it said anything")
+            raise UnreadableListing("the look ended before it said anything")
         user, sudo, mbuffer, version = self._here
-        return Look(
+        return SideListing(
             root=user == "0", sudo=sudo == "sudo", mbuffer=mbuffer == "mbuffer", version=parse_version(version),
             pool_guid=parse_number(self._pool[0]) or 0, health=self._pool[1],
             there="=datasets" in self._seen and "=absent" not in self._seen, whole="=end" in self._seen,
             above=self._above, properties=self._properties, snapshots=self._snapshots, bookmarks=self._bookmarks,
             created=self._created,
             # Source: ssh(1), SSH_CONNECTION: address and port of the client, then of the server.
-            wire=Wire(here=self._wire[0], there=self._wire[2]) if len(self._wire) == 4 else None,
+            wire=SshAddresses(here=self._wire[0], there=self._wire[2]) if len(self._wire) == 4 else None,
         )  # fmt: skip
 
 
 def _fields(line: str, least: int) -> list[str]:
     fields = line.split("\t")
     if len(fields) < least:
-        raise Unreadable(f"not as zfs prints it: {line!r}")
+        raise UnreadableListing(f"not as zfs prints it: {line!r}")
     return fields
 
 
@@ -158,7 +158,7 @@ def parse_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def side_of(look: Look, root: Location) -> Side:
+def make_side(look: SideListing, root: Location) -> SideSurvey:
     """Return the side that a survey found, its datasets by their names below the root. Raises: ValueError."""
     path = root.path
     datasets = {
@@ -169,7 +169,7 @@ def side_of(look: Look, root: Location) -> Side:
     near = max((name for name in look.above if name != path), key=len, default=None)
     own = look.properties.get(path, {}).get("available")
     available = parse_number(own[0]) if own else look.above[near][0] if near else None
-    return Side(
+    return SideSurvey(
         root=root, pool_guid=look.pool_guid, version=look.version, available=available,
         programs=look.root or look.sudo, sudo=look.sudo, mbuffer=look.mbuffer, wire=look.wire,
         above=frozenset(above if look.there else look.above), datasets=datasets,
@@ -200,11 +200,11 @@ def _dataset(
     value = {key: (None if text == "-" else text) for key, (text, _) in told.items()}
     kind, guid, createtxg = value.get("type"), value.get("guid"), value.get("createtxg")
     if kind is None or guid is None or createtxg is None:
-        raise Unreadable(f"zfs told too little of the dataset {name or 'at the root'!r}")
+        raise UnreadableListing(f"zfs told too little of the dataset {name or 'at the root'!r}")
     token, whole = value.get("receive_resume_token"), tuple(sorted(snapshots or (), key=_by_txg))
     written, marked = value.get("written"), told.get(PLACEHOLDER) == (_ON, _OWN)
     return Dataset(
-        name=name, kind=Kind(kind), guid=int(guid), createtxg=int(createtxg), snapshots=whole,
+        name=name, kind=DatasetType(kind), guid=int(guid), createtxg=int(createtxg), snapshots=whole,
         bookmarks=tuple(sorted(bookmarks or (), key=_by_txg)), origin=value.get("origin") or None,
         encrypted=value.get("encryption") not in (None, "off"), encryption_root=value.get("encryptionroot"),
         key_loaded=value.get("keystatus") == "available", token=token,
@@ -215,16 +215,16 @@ def _dataset(
     )  # fmt: skip
 
 
-def _own_flags(told: Mapping[str, tuple[str, str]]) -> Flags | None:
+def _own_flags(told: Mapping[str, tuple[str, str]]) -> SendFlags | None:
     text, source = told.get(FLAGS, ("", ""))
     return parse_flags(text) if source == _OWN else None
 
 
-def held_in(datasets: Mapping[str, Dataset], keeper: Keeper) -> dict[str, tuple[str, ...]]:
+def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) -> dict[str, tuple[str, ...]]:
     """Return by dataset the names of the snapshots that this copy's holds keep, as the hold bookmarks record."""
     held: dict[str, tuple[str, ...]] = {}
     for name, dataset in datasets.items():
-        guids = {mark.guid for mark in dataset.bookmarks if held_keeper(mark.name) == keeper}
+        guids = {mark.guid for mark in dataset.bookmarks if parse_hold_bookmark(mark.name) == target_id}
         if guids:
             held[name] = tuple(snapshot.name for snapshot in dataset.snapshots if snapshot.guid in guids)
     return {name: names for name, names in held.items() if names}
@@ -265,7 +265,7 @@ def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
         yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
 
 
-def parse_told(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:
+def parse_property_listing(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:
     """Parse property values, by name and property. Raises: ValueError."""
     fields = (_fields(line.decode("utf-8", "surrogateescape"), 3) for line in lines)
     return {(name, kind): "\t".join(value) for name, kind, *value in fields}
@@ -284,7 +284,7 @@ def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class May:
+class DelegatedRights:
     """Our user on a side and the permissions delegated to it, at the dataset itself or at the nearest one above."""
 
     user: str
@@ -293,7 +293,7 @@ class May:
     rights: frozenset[str]
 
 
-def parse_may(lines: Iterable[str]) -> May:
+def parse_rights(lines: Iterable[str]) -> DelegatedRights:
     """Parse our permissions from `zfs allow`: lines like "<tab>user ferry create,mount"; sets (@name) are skipped."""
     told = {"=user": "", "=groups": "", "=resumable": "", "=at": ""}
     rights: set[str] = set()
@@ -307,4 +307,6 @@ def parse_may(lines: Iterable[str]) -> May:
             rights.update(rest.split(","))
         elif (word == "user" and who == told["=user"]) or (word == "group" and who in told["=groups"].split()):
             rights.update(granted.split(","))
-    return May(user=told["=user"], resumable=told["=resumable"], dataset=told["=at"], rights=frozenset(rights))
+    return DelegatedRights(
+        user=told["=user"], resumable=told["=resumable"], dataset=told["=at"], rights=frozenset(rights)
+    )

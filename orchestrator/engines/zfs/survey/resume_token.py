@@ -4,14 +4,14 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 
-from orchestrator.engines.zfs.model import Flags, Token
+from orchestrator.engines.zfs.model import ResumeToken, SendFlags
 
 _VERSION = 1
 _HEAD = 4 + 4 + 4  # encoding and byte order, version, flags
 _BOOLEAN, _UINT64, _STRING = 1, 8, 9
 
 
-def parse_token(text: str) -> Token | None:
+def parse_token(text: str) -> ResumeToken | None:
     """Parse a resume token; None for one that is damaged, or newer than we know.
 
     Source: openzfs, `zfs_receive_resume_token_to_nvlist` and `get_receive_resume_token_impl`: version, the first word of
@@ -28,8 +28,8 @@ def parse_token(text: str) -> Token | None:
         return None
 
 
-def _token(text: str, pairs: Mapping[str, int | str | bool]) -> Token:
-    return Token(
+def _token(text: str, pairs: Mapping[str, int | str | bool]) -> ResumeToken:
+    return ResumeToken(
         text=text,
         to_guid=int(pairs["toguid"]),
         to_name=str(pairs["toname"]),
@@ -37,7 +37,7 @@ def _token(text: str, pairs: Mapping[str, int | str | bool]) -> Token:
         object=int(pairs["object"]),
         offset=int(pairs["offset"]),
         bytes=int(pairs.get("bytes", 0)),
-        flags=Flags(
+        flags=SendFlags(
             raw="rawok" in pairs, large="largeblockok" in pairs, compressed="compressok" in pairs,
             embedded="embedok" in pairs,
         ),

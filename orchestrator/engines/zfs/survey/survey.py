@@ -8,19 +8,19 @@ from orchestrator.domain.errors import BaseGone, Evidence, OutsideError, Unexpla
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.domain.point import Point
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import Side, World
+from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.hold_names import Keeper, keeper_of
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
 from orchestrator.engines.zfs.survey import parse
-from orchestrator.engines.zfs.survey.parse import ABSENT, Look
+from orchestrator.engines.zfs.survey.parse import ABSENT, SideListing
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import Result, broken
+from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -30,15 +30,15 @@ ASIDE = "aside"
 HEALTHY = ("ONLINE", "DEGRADED")
 
 
-def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> World:
+def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False) -> ZfsSurvey:
     """Return everything the plan needs. Raises: OrchestratorError when a side cannot be surveyed.
 
     A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
     Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
     """
-    root, above = job.target.location, ASIDE in asked.allowed
-    brief = not whole and not asked.allowed
-    look = _Looking(job, reader)
+    root, above = job.target.location, ASIDE in request.allowed
+    brief = not whole and not request.allowed
+    look = _Surveyor(job, reader)
     (source, seen), (target, _) = side_by_side(
         lambda: look.at(job.source, target=False, above=False),
         lambda: look.at(root, target=True, above=above, newest=brief),
@@ -47,27 +47,27 @@ def survey(job: Job, asked: Asked, reader: Reader, *, whole: bool = False) -> Wo
         target, _ = look.at(root, target=True, above=above)
     cut = any(dataset.partial for dataset in target.datasets.values())
     tokens = {dataset.token for dataset in target.datasets.values() if dataset.token}
-    return World(
+    return ZfsSurvey(
         source=source,
         target=target,
         tokens={token: parse_token(token) for token in tokens},
         receiving=look.receiving(root) if cut else {},
-        held=parse.held_in(source.datasets, keeper_of(target.pool_guid, root)),
-        held_older=parse.held_in(source.datasets, Keeper(pool=target.pool_guid)),
+        held=parse.find_holds(source.datasets, replication_target_id(target.pool_guid, root)),
+        held_older=parse.find_holds(source.datasets, ReplicationTargetId(pool=target.pool_guid)),
         created=seen.created,
     )
 
 
-def survey_copy(job: Job, reader: Reader) -> World:
+def survey_copy(job: Job, reader: Reader) -> ZfsSurvey:
     """Return a survey of the copy alone, while the source cannot be surveyed: that side has no datasets here.
 
     Raises: OrchestratorError.
     """
-    target, _ = _Looking(job, reader).at(job.target.location, target=True, above=False)
-    return World(source=Side(root=job.source, pool_guid=0, version=()), target=target)
+    target, _ = _Surveyor(job, reader).at(job.target.location, target=True, above=False)
+    return ZfsSurvey(source=SideSurvey(root=job.source, pool_guid=0, version=()), target=target)
 
 
-def newest_is_enough(source: Side, target: Side) -> bool:
+def newest_is_enough(source: SideSurvey, target: SideSurvey) -> bool:
     """Return whether the newest snapshot of each copy is enough for a plan: the source knows it, so it is the base.
 
     Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
@@ -86,35 +86,35 @@ def newest_is_enough(source: Side, target: Side) -> bool:
     return all(name in target.datasets for name, here in source.datasets.items() if here.origin)
 
 
-class _Looking:
+class _Surveyor:
     """The surveys of one job."""
 
     def __init__(self, job: Job, reader: Reader) -> None:
         self._options = options_of(job)
         self._reader = reader
 
-    def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[Side, Look]:
+    def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[SideSurvey, SideListing]:
         """Survey one side. Raises: OrchestratorError."""
-        command = commands.look_command(
+        command = commands.survey_command(
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
             created=self._options.catch_up == "kept" and not target, newest=newest,
         )  # fmt: skip
-        result = run(self._reader, command)
+        result = run_read_command(self._reader, command)
 
-        def read() -> tuple[Side, Look]:
-            look = parse.parse_look(result.stdout.split(b"\n"))
+        def read() -> tuple[SideSurvey, SideListing]:
+            look = parse.parse_survey(result.stdout.split(b"\n"))
             _judge(look, root, command, result)
-            return parse.side_of(look, root), look
+            return parse.make_side(look, root), look
 
-        return understood(command, result, read)
+        return parse_result(command, result, read)
 
     def receiving(self, root: Location) -> dict[str, int]:
         """Return the datasets that receive there now, with the pid of the process."""
-        result = run(self._reader, commands.receiving_command(root.host))
+        result = run_read_command(self._reader, commands.receiving_command(root.host))
         return parse.parse_receiving(result.stdout.decode("utf-8", "surrogateescape").splitlines(), root.path)
 
 
-def _judge(look: Look, root: Location, command: Command, result: Result) -> None:
+def _judge(look: SideListing, root: Location, command: Command, result: PipelineResult) -> None:
     """Check a survey. Raises: OrchestratorError for a pool that cannot be read, and for an incomplete listing."""
     pool, evidence = root.path.partition("/")[0], _evidence(command, result)
     if look.health == ABSENT:
@@ -123,27 +123,27 @@ def _judge(look: Look, root: Location, command: Command, result: Result) -> None
         raise OutsideError(
             f"the pool {pool} is {look.health.lower()}: its disks are gone or failing",
             evidence=evidence,
-            cure=f"`zpool status {pool}` names the fault: bring the disks back, then `zpool clear {pool}`",
+            hint=f"`zpool status {pool}` names the fault: bring the disks back, then `zpool clear {pool}`",
         )
     if root.path in look.above or not look.whole:
-        raise BaseGone(f"{root} changed under the look", evidence=evidence, cure="the next attempt looks again")
+        raise BaseGone(f"{root} changed under the look", evidence=evidence, hint="the next attempt looks again")
 
 
-def _evidence(command: Command, result: Result) -> Evidence:
+def _evidence(command: Command, result: PipelineResult) -> Evidence:
     host = str(command.host) if command.host else None
     return Evidence(lines=(str(command),), exits=result.exits, last_words=result.last_words, host=host)
 
 
-def run(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> Result:
+def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> PipelineResult:
     """Return the result of a read-only command that ended well and in time. Raises: OrchestratorError."""
     pipeline = Pipeline(stages=(command,))
     result = reader.read(pipeline, limit=LIMIT, timeout=patience)
     if not result.well:
-        raise explain(broken(pipeline, result, reader.ssh_options))
+        raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
     return result
 
 
-def understood(command: Command, result: Result, read: Callable[[], _One]) -> _One:
+def parse_result(command: Command, result: PipelineResult, read: Callable[[], _One]) -> _One:
     """Return what `read` parses. Raises: Unexplained for what is no listing: it is never treated as an empty one."""
     try:
         return read()
@@ -151,7 +151,7 @@ def understood(command: Command, result: Result, read: Callable[[], _One]) -> _O
         raise Unexplained(
             f"what zfs printed cannot be read: {error}",
             evidence=_evidence(command, result),
-            cure="run the command by hand: `poolferry show RUN` holds it",
+            hint="run the command by hand: `poolferry show RUN` holds it",
         ) from error
 
 
@@ -177,13 +177,13 @@ def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[
     return first, ended[0]
 
 
-def survey_points(job: Job, reader: Reader) -> tuple[Point, ...]:
+def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     """Return the snapshots of the copy's root, oldest first; none without a copy. Raises: OrchestratorError."""
     root = job.target.location
     command = commands.points_command(root)
-    result = run(reader, command)
+    result = run_read_command(reader, command)
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
     return tuple(
-        Point(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)
-        for name, taken in understood(command, result, lambda: tuple(parse.parse_points(lines)))
+        RestorePoint(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)
+        for name, taken in parse_result(command, result, lambda: tuple(parse.parse_points(lines)))
     )

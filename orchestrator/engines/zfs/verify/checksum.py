@@ -13,12 +13,12 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import Asked, Comparison, Pair
+from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import At
-from orchestrator.engines.zfs.model import Kind, Side, World
+from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.model import DatasetType, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.verify.compare import Common, Judged, path_of
+from orchestrator.engines.zfs.verify.compare import GuidComparison, MatchedSnapshot, snapshot_path
 
 XXH128, SHA256 = "xxh128", "sha256"
 _LOCKED = "it is encrypted and its key is not loaded on both sides: only a scrub and a trial receive can prove it"
@@ -26,7 +26,7 @@ _HIDDEN = "its snapshots have no device: `zfs set snapdev=visible` on both sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Able:
+class ChecksumSupport:
     """The abilities of one side. `digests`: all besides sha256; `visible`: volumes whose snapshots have a device."""
 
     digests: frozenset[str] = frozenset()
@@ -34,14 +34,14 @@ class Able:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Both:
+class ComparisonSurvey:
     """The input of a comparison. `able`: abilities of source and target; None: contents are not requested.
 
     `away`: why nobody could look at the source; its side is empty then, and tells nothing.
     """
 
-    world: World
-    able: tuple[Able, Able] | None
+    world: ZfsSurvey
+    able: tuple[ChecksumSupport, ChecksumSupport] | None
     away: str = ""
 
 
@@ -56,7 +56,7 @@ zfs get -Hp -r -t volume -o name,value snapdev "$1"
 # for who was killed before the kernel knew that we are to end with them. It then tells us once for each thread of theirs, and what
 # comes within `end` would end it half-way: a trap ignores what follows before it leaves. A child so young that it still has our
 # traps forgets the first signal.
-_FRAME = r"""
+_MOUNT_NAMESPACE = r"""
 export LC_ALL=C; umask 077; echo >&2 || exit; k=; t=; d=$(mktemp -d) || exit
 end() {
 s=$?; trap "" HUP INT TERM PIPE; cd /; [ -z "$t" ] || kill "$t"; [ -z "$k" ] || { kill 0; sleep 0.1; kill 0; wait; }
@@ -104,12 +104,12 @@ printf "//~\0"
 """
 
 
-def able_command(root: Location) -> Command:
+def checksum_support_command(root: Location) -> Command:
     """Build the command that prints a side's abilities for a comparison."""
-    return commands.script(_ABLE, root.path, effect=Effect.READS, where=At(host=root.host))
+    return commands.script_command(_ABLE, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
-def parse_able(lines: Iterable[bytes], root: Location) -> Able:
+def parse_checksum_support(lines: Iterable[bytes], root: Location) -> ChecksumSupport:
     """Parse the abilities that a side printed."""
     digests, visible = set[str](), set[str]()
     for line in lines:
@@ -119,17 +119,21 @@ def parse_able(lines: Iterable[bytes], root: Location) -> Able:
             digests.add(text.removeprefix("=can "))
         elif value == "visible":
             visible.add(name[len(root.path) + 1 :])
-    return Able(digests=frozenset(digests), visible=frozenset(visible))
+    return ChecksumSupport(digests=frozenset(digests), visible=frozenset(visible))
 
 
-def list_command(snapshot: str, kind: Kind, algorithm: str, workers: int, side: Side) -> Command:
+def checksum_list_command(snapshot: str, kind: DatasetType, algorithm: str, workers: int, side: SideSurvey) -> Command:
     """Build the command that lists one snapshot with digests."""
-    return apart(_VOLUME if kind is Kind.VOLUME else _TREE, (snapshot, algorithm, str(workers)), side)
+    return mount_namespace_command(
+        _VOLUME if kind is DatasetType.VOLUME else _TREE, (snapshot, algorithm, str(workers)), side
+    )
 
 
-def apart(work: str, values: tuple[str, ...], side: Side) -> Command:
+def mount_namespace_command(work: str, values: tuple[str, ...], side: SideSurvey) -> Command:
     """Build a command from a script that defines `work`, which may mount at $d/m, in its own mount namespace."""
-    made = commands.script(work.rstrip() + _FRAME, *values, effect=Effect.WRITES, where=At(host=side.root.host))
+    made = commands.script_command(
+        work.rstrip() + _MOUNT_NAMESPACE, *values, effect=Effect.WRITES, where=CommandHost(host=side.root.host)
+    )
     # slave: what is unmounted elsewhere meanwhile must not stay busy here.
     alone = ("unshare", "--mount", "--propagation", "slave")
     return Command(
@@ -137,22 +141,22 @@ def apart(work: str, values: tuple[str, ...], side: Side) -> Command:
     )
 
 
-def plan(job: Job, both: Both, judged: Judged, asked: Asked) -> Comparison:
+def plan_checksums(job: Job, both: ComparisonSurvey, judged: GuidComparison, request: RunRequest) -> ComparisonPlan:
     """Plan the comparison, with steps that read the contents where that is requested and possible."""
     unproved = () if both.able is None else tuple(_unproved(both, judged.newest))
     left_out = {finding.path for finding in unproved}
-    told = [one for one in judged.newest if path_of(one.dataset, one.target) not in left_out]
-    return Comparison(
+    told = [one for one in judged.newest if snapshot_path(one.dataset, one.target) not in left_out]
+    return ComparisonPlan(
         point=judged.point,
         checked=judged.checked,
         datasets=len(judged.newest),
         findings=(*judged.findings, *unproved),
-        stages=tuple(_stages(job, both, told, asked)),
+        stages=tuple(_stages(job, both, told, request)),
         warnings=(*judged.warnings, *_warnings(unproved, both.world)),
     )
 
 
-def _unproved(both: Both, newest: Iterable[Common]) -> Iterator[Finding]:
+def _unproved(both: ComparisonSurvey, newest: Iterable[MatchedSnapshot]) -> Iterator[Finding]:
     """Yield a finding for each dataset whose contents cannot be read on both sides."""
     sides = (both.world.source, both.world.target)
     for one in newest:
@@ -160,13 +164,15 @@ def _unproved(both: Both, newest: Iterable[Common]) -> Iterator[Finding]:
         detail = None
         if any(dataset.encrypted and not dataset.key_loaded for dataset in datasets):
             detail = _LOCKED
-        elif datasets[0].kind is Kind.VOLUME and not all(one.dataset in able.visible for able in both.able or ()):
+        elif datasets[0].kind is DatasetType.VOLUME and not all(
+            one.dataset in able.visible for able in both.able or ()
+        ):
             detail = _HIDDEN
         if detail is not None:
-            yield Finding(path=path_of(one.dataset, one.target), verdict=Verdict.UNPROVED, detail=detail)
+            yield Finding(path=snapshot_path(one.dataset, one.target), verdict=Verdict.UNPROVED, detail=detail)
 
 
-def _warnings(unproved: Iterable[Finding], world: World) -> Iterator[str]:
+def _warnings(unproved: Iterable[Finding], world: ZfsSurvey) -> Iterator[str]:
     """Yield one warning for each reason."""
     pool = world.target.root.path.partition("/")[0]
     for detail, found in groupby(sorted(unproved, key=lambda each: each.detail), key=lambda each: each.detail):
@@ -180,7 +186,9 @@ def _warnings(unproved: Iterable[Finding], world: World) -> Iterator[str]:
             yield f"the contents of {show_count(count, 'volume')} were not compared: {_HIDDEN.replace('its', 'their', 1)}"
 
 
-def _stages(job: Job, both: Both, newest: list[Common], asked: Asked) -> Iterator[tuple[Pair, ...]]:
+def _stages(
+    job: Job, both: ComparisonSurvey, newest: list[MatchedSnapshot], request: RunRequest
+) -> Iterator[tuple[SnapshotPair, ...]]:
     """Yield stages with as many parallel datasets as the job allows; each stage is compared before the next begins."""
     if both.able is None:
         return
@@ -188,21 +196,21 @@ def _stages(job: Job, both: Both, newest: list[Common], asked: Asked) -> Iterato
     wide = options_of(job).parallel
     for first in range(0, len(newest), wide):
         group = newest[first : first + wide]
-        yield tuple(_pair(job, both.world, one, share, f"{asked.notes}/{at}") for at, one in enumerate(group))
+        yield tuple(_pair(job, both.world, one, share, f"{request.notes}/{at}") for at, one in enumerate(group))
 
 
-def _pair(job: Job, world: World, one: Common, algorithm: str, note: str) -> Pair:
-    kind, name = world.source.datasets[one.dataset].kind, path_of(one.dataset, one.target)
+def _pair(job: Job, world: ZfsSurvey, one: MatchedSnapshot, algorithm: str, note: str) -> SnapshotPair:
+    kind, name = world.source.datasets[one.dataset].kind, snapshot_path(one.dataset, one.target)
 
-    def listed(side: Side, mark: str, called: str) -> Step:
+    def listed(side: SideSurvey, mark: str, called: str) -> Step:
         snapshot = side.full(one.dataset) + mark
-        command = list_command(snapshot, kind, algorithm, job.verify.workers, side)
+        command = checksum_list_command(snapshot, kind, algorithm, job.verify.workers, side)
         return Step(
             does=f"read {snapshot} on the {called}", why="its contents are compared with the other side's",
             lane=f"{snapshot} on the {called}", work=Pipeline(stages=(command,), keeps=f"{note}-{called}"), expected=None,
         )  # fmt: skip
 
-    return Pair(
+    return SnapshotPair(
         name=name,
         source=listed(world.source, one.source.mark, "source"),
         target=listed(world.target, one.target.mark, "target"),

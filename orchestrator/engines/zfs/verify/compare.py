@@ -7,14 +7,14 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import Dataset, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import find_base
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.zfs.plan.common_snapshot import find_common_snapshot
+from orchestrator.engines.zfs.plan.context import PlanContext
 
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class MatchedSnapshot:
     """A snapshot that both sides hold, by guid; it may have another name on the target."""
 
     dataset: str
@@ -23,23 +23,23 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class GuidComparison:
     """The result of a comparison by guid. `newest`: per dataset, the snapshot whose contents may be compared."""
 
     point: str | None
-    newest: tuple[Common, ...]
+    newest: tuple[MatchedSnapshot, ...]
     checked: int
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
 
 
-def judge(case: Case, *, point: str | None) -> Judged | Refusal:
+def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | Refusal:
     """Compare the whole copy, up to the newest snapshots that both sides hold, or one restore point."""
     if "" not in case.world.source.datasets:
         return Refusal(
             why=f"the source {case.world.source.root} is not there",
             evidence=(),
-            cure="`zpool import` its pool, or `zfs list` for its name",
+            hint="`zpool import` its pool, or `zfs list` for its name",
         )
     judged = _judge_point(case, point) if point is not None else _judge_copy(case)
     if judged.newest or judged.findings:
@@ -48,13 +48,13 @@ def judge(case: Case, *, point: str | None) -> Judged | Refusal:
     return Refusal(
         why=where if point is None else f"no snapshot @{point} is on both sides",
         evidence=judged.warnings,
-        cure=f"poolferry run {case.job.name}, then verify again"
+        hint=f"poolferry run {case.job.name}, then verify again"
         if point is None
         else "choose one that the source still holds, or none for the newest of both sides",
     )
 
 
-def path_of(dataset: str, snapshot: Snapshot) -> bytes:
+def snapshot_path(dataset: str, snapshot: Snapshot) -> bytes:
     """Return the name of a snapshot in findings: its name below the job's root."""
     return (dataset + snapshot.mark).encode("utf-8", "surrogateescape")
 
@@ -62,8 +62,8 @@ def path_of(dataset: str, snapshot: Snapshot) -> bytes:
 # The whole copy.
 
 
-def _judge_copy(case: Case) -> Judged:
-    newest = {name: common for name in case.names if (common := newest_common(case, name))}
+def _judge_copy(case: PlanContext) -> GuidComparison:
+    newest = {name: common for name in case.names if (common := newest_common_snapshot(case, name))}
     # createtxg counts for the whole pool: what was there when the newest common snapshot was taken should be there too.
     reached = max((common.source.createtxg for common in newest.values()), default=0)
     findings: list[Finding] = []
@@ -73,38 +73,38 @@ def _judge_copy(case: Case) -> Judged:
             findings += _missing(case, name, newest[name])
         elif early := [one for one in _fitting(case, name) if one.createtxg <= reached]:
             findings.append(_absent(case, name, early))
-        elif _fitting(case, name) and not _known(case, name):
+        elif _fitting(case, name) and not _is_remembered(case, name):
             late.append(name)
         findings += _changed(case, name)
-    return Judged(
+    return GuidComparison(
         point=newest[""].target.name if "" in newest else None,
         newest=tuple(newest.values()),
-        checked=sum(_held(case, name) for name in case.names),
+        checked=sum(_count_common(case, name) for name in case.names),
         findings=tuple(findings),
         warnings=tuple(_remarks(case, late)),
     )
 
 
-def _there(case: Case, name: str) -> Dataset | None:
+def _there(case: PlanContext, name: str) -> Dataset | None:
     return case.world.target.datasets.get(name)
 
 
-def _fitting(case: Case, name: str) -> list[Snapshot]:
+def _fitting(case: PlanContext, name: str) -> list[Snapshot]:
     return [one for one in case.world.source.datasets[name].snapshots if case.fits(one)]
 
 
-def _held(case: Case, name: str) -> int:
+def _count_common(case: PlanContext, name: str) -> int:
     """Return how many snapshots of a dataset both sides hold."""
     return sum(case.target_holds(name, one.guid) for one in case.world.source.datasets[name].snapshots)
 
 
-def _known(case: Case, name: str) -> bool:
+def _is_remembered(case: PlanContext, name: str) -> bool:
     """Return whether the source knows a snapshot of the target's dataset, at least as a bookmark."""
     there = _there(case, name)
-    return there is not None and find_base(case.world.source.datasets[name], there) is not None
+    return there is not None and find_common_snapshot(case.world.source.datasets[name], there) is not None
 
 
-def newest_common(case: Case, name: str) -> Common | None:
+def newest_common_snapshot(case: PlanContext, name: str) -> MatchedSnapshot | None:
     """Return the newest snapshot of a dataset that both sides hold."""
     there = _there(case, name)
     if there is None:
@@ -112,11 +112,11 @@ def newest_common(case: Case, name: str) -> Common | None:
     by_guid = {one.guid: one for one in there.snapshots}
     for source in reversed(case.world.source.datasets[name].snapshots):
         if source.guid in by_guid:
-            return Common(dataset=name, source=source, target=by_guid[source.guid])
+            return MatchedSnapshot(dataset=name, source=source, target=by_guid[source.guid])
     return None
 
 
-def only_newest(case: Case) -> str | None:
+def explain_newest_only(case: PlanContext) -> str | None:
     """Return why the target may hold fewer snapshots than the source; None: it should hold all."""
     if not case.job.keep.everything:
         return "[keep] removes older snapshots from the target"
@@ -127,14 +127,14 @@ def only_newest(case: Case) -> str | None:
     return None
 
 
-def _missing(case: Case, name: str, newest: Common) -> Iterator[Finding]:
+def _missing(case: PlanContext, name: str, newest: MatchedSnapshot) -> Iterator[Finding]:
     """Yield a finding for each snapshot before the newest common one that the target should hold and does not."""
-    if only_newest(case) is not None:
+    if explain_newest_only(case) is not None:
         return
     for one in _fitting(case, name):
         if one.createtxg < newest.source.createtxg and not case.target_holds(name, one.guid):
             detail = f"the target does not hold it (guid {one.guid}){_same_name(_there(case, name), one)}"
-            yield Finding(path=path_of(name, one), verdict=Verdict.MISSING, detail=detail)
+            yield Finding(path=snapshot_path(name, one), verdict=Verdict.MISSING, detail=detail)
 
 
 def _same_name(other: Dataset | None, one: Snapshot) -> str:
@@ -145,14 +145,16 @@ def _same_name(other: Dataset | None, one: Snapshot) -> str:
     return f"; what is called so on the other side is another snapshot (guid {namesake.guid})"
 
 
-def _absent(case: Case, name: str, early: list[Snapshot]) -> Finding:
+def _absent(case: PlanContext, name: str, early: list[Snapshot]) -> Finding:
     there = _there(case, name)
     held = f", and {show_count(len(there.snapshots), 'other')} there" if there and there.snapshots else ""
     detail = f"the target holds none of the dataset's {show_count(len(early), 'snapshot')}{held}"
-    return Finding(path=path_of(name, early[-1]), verdict=Verdict.MISSING, detail=detail + _same_name(there, early[-1]))
+    return Finding(
+        path=snapshot_path(name, early[-1]), verdict=Verdict.MISSING, detail=detail + _same_name(there, early[-1])
+    )
 
 
-def _changed(case: Case, name: str) -> Iterator[Finding]:
+def _changed(case: PlanContext, name: str) -> Iterator[Finding]:
     """Yield findings for snapshots that only the target has, and for data that was written there.
 
     Why only after the base: a stream is refused by what is newer than its base, so what is older came from the source.
@@ -160,10 +162,10 @@ def _changed(case: Case, name: str) -> Iterator[Finding]:
     source, there = case.world.source.datasets[name], _there(case, name)
     if there is None or there.newest is None:
         return
-    base = find_base(source, there)
+    base = find_common_snapshot(source, there)
     for one in base.own if base else there.snapshots:
         detail = f"only the target has it (guid {one.guid}){_same_name(source, one)}"
-        yield Finding(path=path_of(name, one), verdict=Verdict.EXTRA, detail=detail)
+        yield Finding(path=snapshot_path(name, one), verdict=Verdict.EXTRA, detail=detail)
     # No snapshot in the name: what is in the snapshots is not touched by it.
     if there.written is None:
         detail = f"nobody told whether anything was written since {there.newest.mark}"
@@ -173,14 +175,16 @@ def _changed(case: Case, name: str) -> Iterator[Finding]:
         yield Finding(path=name.encode(), verdict=Verdict.EDITED, detail=detail)
 
 
-def _remarks(case: Case, late: list[str]) -> Iterator[str]:
+def _remarks(case: PlanContext, late: list[str]) -> Iterator[str]:
     if late:
         yield f"not copied yet, as nothing of it is older than the newest copy: {_first(late)}"
-    if why := only_newest(case):
+    if why := explain_newest_only(case):
         yield f"of older snapshots only what is there was looked at: {why}"
     if case.gone:
         yield f"left alone, as the source no longer has it: {_first(case.gone)}"
-    bookmarked = [name for name in case.names if newest_common(case, name) is None and _known(case, name)]
+    bookmarked = [
+        name for name in case.names if newest_common_snapshot(case, name) is None and _is_remembered(case, name)
+    ]
     if bookmarked:
         yield f"the source keeps only a bookmark of what the target holds newest, so contents cannot be compared: {_first(bookmarked)}"
 
@@ -194,9 +198,9 @@ def _first(names: Iterable[str]) -> str:
 # One point.
 
 
-def _judge_point(case: Case, point: str) -> Judged:
+def _judge_point(case: PlanContext, point: str) -> GuidComparison:
     """Compare the snapshots of one name; where the names of the two sides differ, the guid decides."""
-    newest: list[Common] = []
+    newest: list[MatchedSnapshot] = []
     findings: list[Finding] = []
     gone: list[str] = []
     for name in case.names:
@@ -205,14 +209,14 @@ def _judge_point(case: Case, point: str) -> Judged:
         called = next((one for one in there.snapshots if one.name == point), None) if there else None
         wanted = next((one for one in source.snapshots if one.name == point), None)
         if called is not None and called.guid in here:
-            newest.append(Common(dataset=name, source=here[called.guid], target=called))
+            newest.append(MatchedSnapshot(dataset=name, source=here[called.guid], target=called))
         elif wanted is not None and case.fits(wanted) and not case.target_holds(name, wanted.guid):
             detail = f"the target does not hold it (guid {wanted.guid}){_same_name(there, wanted)}"
-            findings.append(Finding(path=path_of(name, wanted), verdict=Verdict.MISSING, detail=detail))
+            findings.append(Finding(path=snapshot_path(name, wanted), verdict=Verdict.MISSING, detail=detail))
         elif called is not None:
             gone.append(name)
     told = (f"the source no longer has @{point}, so it cannot be compared: {_first(gone)}",) if gone else ()
-    return Judged(
+    return GuidComparison(
         point=point,
         newest=tuple(newest),
         checked=len(newest),

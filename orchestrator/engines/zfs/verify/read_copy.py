@@ -4,34 +4,34 @@ Why not a scrub: one that does not end before the pool is exported begins anew (
 """
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Effect, Pipeline, alone
-from orchestrator.domain.readable_stream import Sendable
+from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
+from orchestrator.domain.readable_stream import ReadableDataset
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import broken
+from orchestrator.process.pipeline import pipeline_failure
 
 
-def look_pipeline(job: Job) -> Pipeline:
+def listing_pipeline(job: Job) -> Pipeline:
     """Build the pipeline that lists a copy's datasets with their sizes, and all their snapshots, older ones first."""
     place = job.target.location
-    return alone(
+    return single_command(
         "zfs", "list", "-Hp", "-r", "-t", "filesystem,volume,snapshot", "-s", "createtxg", "-o",
         "name,usedbydataset,usedbysnapshots", place.path, effect=Effect.READS, host=place.host,
     )  # fmt: skip
 
 
-def sendable(job: Job, reader: Reader) -> tuple[Sendable, ...]:
+def survey_readable_datasets(job: Job, reader: Reader) -> tuple[ReadableDataset, ...]:
     """Return the datasets of a copy that have a snapshot. Raises: OrchestratorError."""
-    pipeline = look_pipeline(job)
+    pipeline = listing_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
-        raise explain(broken(pipeline, listed))
-    return parse_sendable(listed.stdout, job)
+        raise explain(pipeline_failure(pipeline, listed))
+    return parse_readable_datasets(listed.stdout, job)
 
 
-def parse_sendable(text: bytes, job: Job) -> tuple[Sendable, ...]:
-    """Parse the datasets that have a snapshot from the listing of `look_pipeline`."""
+def parse_readable_datasets(text: bytes, job: Job) -> tuple[ReadableDataset, ...]:
+    """Parse the datasets that have a snapshot from the listing of `listing_pipeline`."""
     rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
     sizes = {name: sum(int(size) for size in told if size.isdigit()) for name, *told in rows if "@" not in name}
     snapshots: dict[str, list[str]] = {name: [] for name in sizes}
@@ -39,7 +39,7 @@ def parse_sendable(text: bytes, job: Job) -> tuple[Sendable, ...]:
         if "@" in name:
             snapshots[name.partition("@")[0]].append(name)
     return tuple(
-        Sendable(name=name, size=Bytes(sizes[name]), reads=tuple(_reading(each, job) for each in _streams(own)))
+        ReadableDataset(name=name, size=Bytes(sizes[name]), reads=tuple(_reading(each, job) for each in _streams(own)))
         for name, own in snapshots.items()
         if own
     )

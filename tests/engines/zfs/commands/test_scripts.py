@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
 from orchestrator.engines.zfs.commands import commands, scripts
-from orchestrator.engines.zfs.commands.commands import At
+from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.survey import parse
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
 from tests.whole.house import wait_until
 
 FAR = side(Location(path="tank/photos", host=HOST))
-HERE = At()
+HERE = CommandHost()
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
-SMALL = Pipe(buffer=2 << 20)  # type: ignore[arg-type]
+SMALL = PipeOptions(buffer=2 << 20)  # type: ignore[arg-type]
 
 
 def in_shell(shell: str, command: Command) -> list[str]:
@@ -178,19 +178,19 @@ esac
 
 def test_bookmarks_one_by_one_name_the_one_that_fails(tmp_path: Path) -> None:
     marks = tuple(("t", f"b{n}", f"m{n}") for n in range(20))
-    (command,) = commands.keep_commands(marks, side(SOURCE, programs=False))
+    (command,) = commands.bookmark_commands(marks, side(SOURCE, programs=False))
     done = run(command, tmp_path, {"zfs": ONE_FAILS})
     assert (done.returncode, done.stderr) == (1, "cannot open 't@b7': dataset does not exist\n")
     made = (tmp_path / "made").read_text().splitlines()
     assert sorted(made) == sorted(f"bookmark t@b{n} t#m{n}" for n in range(20) if n not in (5, 7))
-    (fine,) = commands.keep_commands(marks[:6], side(SOURCE, programs=False))
+    (fine,) = commands.bookmark_commands(marks[:6], side(SOURCE, programs=False))
     assert run(fine, tmp_path, {"zfs": ONE_FAILS}).returncode == 0
 
 
 def test_dropping_what_is_gone_is_fine_and_a_failure_is_not_lost(tmp_path: Path) -> None:
     zfs = 'case $2 in *gone) echo "bookmark \'$2\' does not exist." >&2; exit 1;; *bad) echo "cannot destroy" >&2; exit 1;; esac'
     fine, bad = (
-        next(commands.drop_commands(names, side(SOURCE)))
+        next(commands.destroy_bookmark_commands(names, side(SOURCE)))
         for names in (("t#a", "t#gone", *(f"t#{n}" for n in range(20))), ("t#bad", *(f"t#{n}" for n in range(20))))
     )
     assert run(fine, tmp_path, {"zfs": zfs}).returncode == 0
@@ -265,7 +265,7 @@ printf "%s\n" "$*" >>"${0%/*}/asked"; printf "full\tx\t9\nsize\t%s\n" "$#"
 
 def test_each_dry_send_tells_its_size(tmp_path: Path) -> None:
     sends = [
-        commands.send_command(("send", *words), side(SOURCE), Pipe())
+        commands.send_command(("send", *words), side(SOURCE), PipeOptions())
         for words in (
             ("-PLp", "t/a b@a"),
             ("-P", "-t", "1-2-3-4"),
@@ -273,7 +273,7 @@ def test_each_dry_send_tells_its_size(tmp_path: Path) -> None:
             ("-P", "-I", "t@a", "t@b"),
         )
     ]
-    done = run(commands.weigh_command(sends, HERE), tmp_path, {"zfs": WEIGHED})
+    done = run(commands.send_sizes_command(sends, HERE), tmp_path, {"zfs": WEIGHED})
     assert parse.parse_sizes(done.stdout.splitlines()) == [3, 4, None, 5]
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["send -PLpn t/a b@a", "send -Pn -t 1-2-3-4", "send -Pn -I t@a t@b"]
@@ -299,12 +299,12 @@ esac
 
 def look(
     folder: Path, get: str, *, zpool: str = "printf '7\\tONLINE\\n'", sudo: bool = False, above: bool = False
-) -> parse.Look:
+) -> parse.SideListing:
     """What the look's script tells with these stand-ins."""
-    command = commands.look_command(SOURCE, target=False, recursive=True, sudo=sudo, above=above, created=False)
+    command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=sudo, above=above, created=False)
     done = run(command, folder, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
     assert done.returncode == 0, done
-    return parse.parse_look(done.stdout.encode().split(b"\n"))
+    return parse.parse_survey(done.stdout.encode().split(b"\n"))
 
 
 GOT = "printf 'tank/photos\\ttype\\tfilesystem\\t-\\n'"
@@ -338,7 +338,7 @@ def test_a_look_tells_what_is_absent_from_what_fails(tmp_path: Path) -> None:
     ],
 )
 def test_a_look_that_fails_ends_badly(get: str, zpool: str, says: str, tmp_path: Path) -> None:
-    command = commands.look_command(SOURCE, target=False, recursive=True, sudo=False, above=False, created=False)
+    command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=False, above=False, created=False)
     done = run(command, tmp_path, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
     assert (done.returncode, done.stderr.strip()) == (1, says)
 
@@ -365,12 +365,12 @@ esac
 
 def test_the_newest_snapshots_are_listed_by_name_and_those_of_other_datasets_are_not(tmp_path: Path) -> None:
     """A clone without a snapshot of its own names the one that it comes from."""
-    command = commands.look_command(
+    command = commands.survey_command(
         SOURCE, target=True, recursive=True, sudo=False, above=False, created=False, newest=True
     )
     done = run(command, tmp_path, {"zfs": PREVIOUS, "zpool": "printf '7\\tONLINE\\n'"})
     assert done.stdout.partition("=snapshots\n")[2].splitlines() == ["v/a b@one\t1\t2", "=end"]
-    assert parse.parse_look(done.stdout.encode().split(b"\n")).properties["v/a b"]["guid"] == ("5", "-")
+    assert parse.parse_survey(done.stdout.encode().split(b"\n")).properties["v/a b"]["guid"] == ("5", "-")
     nothing = run(command, tmp_path, {"zfs": PREVIOUS.replace("v/a b@one", "-"), "zpool": "printf '7\\tONLINE\\n'"})
     assert nothing.stdout.endswith("=snapshots\n=end\n")
     gone = PREVIOUS.replace("list*) shift 6", "list*) echo no >&2; exit 1")
@@ -384,7 +384,7 @@ def test_the_newest_snapshots_are_listed_by_name_and_those_of_other_datasets_are
 )
 def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str, code: int, tmp_path: Path) -> None:
     zfs = f'printf "v/x\\tprevsnap\\tv/x@b\\n"; echo "{said}" >&2; exit 1'
-    done = run(commands.promised_command(("v/x", "v/x@a"), None), tmp_path, {"zfs": zfs})
+    done = run(commands.confirm_command(("v/x", "v/x@a"), None), tmp_path, {"zfs": zfs})
     assert (done.returncode, done.stdout) == (code, "v/x\tprevsnap\tv/x@b\n")
     assert (done.stderr.strip() == "") == (code == 0)
-    assert parse.parse_told(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}
+    assert parse.parse_property_listing(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}

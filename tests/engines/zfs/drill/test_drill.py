@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.drill_plan import Part, Rehearsal
-from orchestrator.domain.job import Drill, Job
+from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+from orchestrator.domain.job import DrillRules, Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs.drill import drill as rehearsing
-from orchestrator.engines.zfs.model import Bookmark, Dataset, Kind, Side
-from orchestrator.engines.zfs.verify.checksum import Able, Both
-from orchestrator.verify.compare_sides import Side as Listed
-from orchestrator.verify.compare_sides import compare_sides
+from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, SideSurvey
+from orchestrator.engines.zfs.verify.checksum import ChecksumSupport, ComparisonSurvey
+from orchestrator.verify.compare_sides import SortedListing, compare_sides
 from orchestrator.verify.entry import split_records
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, A, B, dataset, job, side, world
 
@@ -36,18 +35,20 @@ def planned(
     scratch: str | None = None,
     source: tuple[Dataset, ...] | None = None,
     kit: str | None = None,
-) -> Rehearsal | Refusal:
+) -> DrillPlan | Refusal:
     """`source`: what is there, when not the same as in the copy."""
     own = copy or (dataset("", A, B, written=0), dataset("x y", A, written=0))
     there = tuple(replace(each, written=None) for each in own) if source is None else source
-    both = Both(world=world(side(SOURCE, *there), side(COPY, *own)), able=(Able(), Able()))
-    asked = replace(job(), drill=Drill(scratch=scratch))
-    return rehearsing.plan_rehearsal(asked, both, ASKED, whole=whole, kit=kit)
+    both = ComparisonSurvey(
+        world=world(side(SOURCE, *there), side(COPY, *own)), able=(ChecksumSupport(), ChecksumSupport())
+    )
+    asked = replace(job(), drill=DrillRules(scratch=scratch))
+    return rehearsing.plan_drill(asked, both, ASKED, whole=whole, kit=kit)
 
 
-def rehearsal(*copy: Dataset, **more: Any) -> Rehearsal:
+def rehearsal(*copy: Dataset, **more: Any) -> DrillPlan:
     found = planned(*copy, **more)
-    assert isinstance(found, Rehearsal), found
+    assert isinstance(found, DrillPlan), found
     return found
 
 
@@ -55,7 +56,7 @@ def kit(*snapshots: tuple[str, int]) -> str:
     return json.dumps({"snapshots": [[f"{SOURCE.path}{name}", str(guid), "1"] for name, guid in snapshots]})
 
 
-def lines(found: Rehearsal) -> list[str]:
+def lines(found: DrillPlan) -> list[str]:
     return [str(step.work) for stage in found.make for step in stage]
 
 
@@ -88,11 +89,11 @@ def test_a_whole_one_is_received_below_the_scratch_dataset() -> None:
 def test_a_whole_one_without_a_dataset_for_it_is_refused(scratch: str | None) -> None:
     refused = planned(whole=True, scratch=scratch)
     assert isinstance(refused, Refusal)
-    assert "scratch" in refused.cure
+    assert "scratch" in refused.hint
 
 
 def test_what_has_no_files_is_left_out_and_told() -> None:
-    volume = dataset("volume", A, kind=Kind.VOLUME, written=0)
+    volume = dataset("volume", A, kind=DatasetType.VOLUME, written=0)
     found = rehearsal(dataset("", A, written=0), volume)
     assert ([part.name for part in found.parts], found.left_out) == ([b"@a"], "volumes have no files")
     assert isinstance(planned(volume), Refusal)
@@ -102,11 +103,11 @@ def test_what_has_no_files_is_left_out_and_told() -> None:
 def test_what_is_encrypted_is_cloned_with_its_key_and_read_as_it_lies_without() -> None:
     opened = dataset("", A, encrypted=True, key_loaded=True, written=0)
     found = rehearsal(opened)
-    assert ([part.alone for part in found.parts], found.sealed) == ([False], ())
+    assert ([part.alone for part in found.parts], found.encrypted_steps) == ([False], ())
     locked = dataset("locked", A, encrypted=True, written=0)
     found = rehearsal(opened, locked)
     assert [part.name for part in found.parts] == [b"@a"]
-    (read,) = found.sealed
+    (read,) = found.encrypted_steps
     assert str(read.work).endswith(f"sh {COPY.path}/locked@a {1 << 30}")
     assert (read.effect, "zfs send -w" in str(read.work)) == (Effect.READS, True)
     assert found.proves == (
@@ -114,14 +115,16 @@ def test_what_is_encrypted_is_cloned_with_its_key_and_read_as_it_lies_without() 
         "(zpool scrub vault) and a trial receive (poolferry drill photos --whole) prove all of it"
     )
     alone = rehearsal(locked)
-    assert (alone.parts, alone.make, len(alone.sealed)) == ((), (), 1), "nothing is made where nothing can be cloned"
+    assert (alone.parts, alone.make, len(alone.encrypted_steps)) == ((), (), 1), (
+        "nothing is made where nothing can be cloned"
+    )
 
 
 def test_whole_encrypted_datasets_are_received_as_they_lie_with_a_look_for_the_guid() -> None:
     opened = dataset("", A, encrypted=True, key_loaded=True, written=0)
-    volume = dataset("v", A, encrypted=True, kind=Kind.VOLUME, written=0)
+    volume = dataset("v", A, encrypted=True, kind=DatasetType.VOLUME, written=0)
     found = rehearsal(opened, volume, whole=True, scratch="tank/drill")
-    first, look, second, _ = found.sealed
+    first, look, second, _ = found.encrypted_steps
     assert str(first.work).startswith(f"zfs send -PwLce {COPY.path}@a | mbuffer ")
     assert str(first.work).endswith("zfs receive -u -o mountpoint=legacy -o canmount=noauto tank/drill/photos/0")
     assert str(second.work).endswith("zfs receive -u tank/drill/photos/1"), "a volume is mounted nowhere"
@@ -153,16 +156,18 @@ def test_what_the_source_has_no_more_is_held_against_what_was_recorded() -> None
 
 def test_a_source_that_cannot_be_looked_at_is_told_apart_from_one_that_lost_it() -> None:
     copy = (dataset("", A, written=0), dataset("x", B, encrypted=True, written=0))
-    both = Both(world=world(side(SOURCE), side(COPY, *copy)), able=None, away="the source's host nas cannot be reached")
-    found = rehearsing.plan_rehearsal(job(), both, ASKED, whole=False, kit=kit(("@a", A.guid), ("/x@b", B.guid)))
-    assert isinstance(found, Rehearsal)
+    both = ComparisonSurvey(
+        world=world(side(SOURCE), side(COPY, *copy)), able=None, away="the source's host nas cannot be reached"
+    )
+    found = rehearsing.plan_drill(job(), both, ASKED, whole=False, kit=kit(("@a", A.guid), ("/x@b", B.guid)))
+    assert isinstance(found, DrillPlan)
     assert found.remarks == (
         "1 dataset could only be compared with the copy itself, as the source's host nas cannot be reached",
         "by guid 1 snapshot of those is what the source had",
     )
-    assert len(found.sealed) == 1
+    assert len(found.encrypted_steps) == 1
     none = replace(both, world=world(side(SOURCE), side(COPY)))
-    refused = rehearsing.plan_rehearsal(job(), none, ASKED, whole=False, kit=None)
+    refused = rehearsing.plan_drill(job(), none, ASKED, whole=False, kit=None)
     assert isinstance(refused, Refusal)
     assert refused.why == f"{COPY} holds no snapshot", "and not that the source is gone"
 
@@ -177,14 +182,14 @@ def test_another_snapshot_under_a_recorded_name_is_a_failure_without_reading() -
 
 def test_the_owners_look_sees_all_parts_in_their_folders() -> None:
     owner = Command(argv=("look", "-x"), effect=Effect.WRITES, environment=(("POOLFERRY_JOB", "photos"),))
-    command = rehearsing.check_command(job(), rehearsal(), "/notes/tree", owner)
+    command = rehearsing.user_check_command(job(), rehearsal(), "/notes/tree", owner)
     assert isinstance(command, Command)
     assert command.argv[:4] == ("unshare", "--mount", "--propagation", "slave")
     assert command.argv[8:] == (
         "/notes/tree", f"{PLACE}/photos/0", ".", f"{PLACE}/photos/1", "x y", "-", "env", "POOLFERRY_JOB=photos", "look", "-x",
     )  # fmt: skip
     far = replace(rehearsal(), where=Location(path="vault/x", host=Host(name="backup")))
-    refused = rehearsing.check_command(job(), far, "/notes/tree", owner)
+    refused = rehearsing.user_check_command(job(), far, "/notes/tree", owner)
     assert isinstance(refused, Refusal)
     assert "on backup" in refused.why
 
@@ -222,11 +227,15 @@ def ran(step: Step, given: bytes = b"") -> bytes:
     return done.stdout
 
 
-def of(tree: Path) -> tuple[Job, Both, Rehearsal]:
+def of(tree: Path) -> tuple[Job, ComparisonSurvey, DrillPlan]:
     """A rehearsal of which source and scratch are folders."""
-    own = replace(rehearsal(), parts=(Part(name=b"@b", number=0, source=str(tree), scratch=str(tree)),))
+    own = replace(rehearsal(), parts=(DrillDataset(name=b"@b", number=0, source=str(tree), scratch=str(tree)),))
     # The mark of a snapshot is part of the source's name already.
-    return job(), Both(world=world(Side(root=SOURCE, pool_guid=0, version=()), side(COPY)), able=None), own
+    return (
+        job(),
+        ComparisonSurvey(world=world(SideSurvey(root=SOURCE, pool_guid=0, version=()), side(COPY)), able=None),
+        own,
+    )
 
 
 @pytest.mark.namespace
@@ -242,13 +251,13 @@ def test_files_are_listed_with_their_sizes(tree: Path) -> None:
 def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Path) -> None:
     asked, both, own = of(tree)
     names = b"".join(b"./" + name + b"\0" for name in (b"with space", b"back\\slash", b"-dash", b"in/deep"))
-    plan = rehearsing.plan_reading(asked, both, own, {0: str(tmp_path / "names")}, str(tmp_path))
+    plan = rehearsing.plan_drill_comparison(asked, both, own, {0: str(tmp_path / "names")}, str(tmp_path))
     ((pair,),) = plan.stages
     first = ran(pair.target, names)
     (tree / "in" / "deep").write_text("other words")
     (tree / "-dash").unlink()
     second = ran(pair.source, names)
-    before, after = (Listed(sorted(split_records([out]))) for out in (first, second))
+    before, after = (SortedListing(sorted(split_records([out]))) for out in (first, second))
     found = {finding.path: finding.verdict.value for finding, _ in compare_sides(before, after)}
     assert found[b"in/deep"] == "edited"
     assert found[b"-dash"] == "missing"
@@ -260,7 +269,7 @@ def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Pat
 def test_damage_on_purpose_is_damage(tree: Path, tmp_path: Path) -> None:
     asked, _, own = of(tree)
     before = {name: (tree / name).stat() for name in ("with space", "in/deep")}
-    step = rehearsing.harming_step(asked, own, own.parts[0], str(tmp_path / "names"))
+    step = rehearsing.damage_step(asked, own, own.parts[0], str(tmp_path / "names"))
     ran(step, b"./with space\0./back\\slash\0./in/deep\0")
     assert (tree / "with space").read_text() == "nf with space"
     assert (tree / "with space").stat().st_mtime_ns == before["with space"].st_mtime_ns
@@ -283,12 +292,12 @@ def test_a_stream_is_read_as_far_as_was_asked_and_a_failing_sender_is_a_failure(
 ) -> None:
     (tmp_path / "zfs").write_text(f"#!/bin/sh\n{sends}\n")
     (tmp_path / "zfs").chmod(0o755)
-    locked = replace(job(), drill=Drill(size=Bytes(most)))
+    locked = replace(job(), drill=DrillRules(size=Bytes(most)))
     own = dataset("", A, encrypted=True, written=0)
-    both = Both(world=world(side(SOURCE, own), side(COPY, own)), able=None)
-    found = rehearsing.plan_rehearsal(locked, both, ASKED, whole=False, kit=None)
-    assert isinstance(found, Rehearsal)
-    (work,) = (step.work for step in found.sealed)
+    both = ComparisonSurvey(world=world(side(SOURCE, own), side(COPY, own)), able=None)
+    found = rehearsing.plan_drill(locked, both, ASKED, whole=False, kit=None)
+    assert isinstance(found, DrillPlan)
+    (work,) = (step.work for step in found.encrypted_steps)
     assert isinstance(work, Pipeline)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(work.stages[0].argv, capture_output=True, env=environment, timeout=60)

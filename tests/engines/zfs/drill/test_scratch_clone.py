@@ -4,23 +4,25 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect
-from orchestrator.domain.point import Point
-from orchestrator.domain.scratch import Scratch
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.scratch import ScratchClone
 from orchestrator.engines.zfs.drill import scratch_clone as trying
-from orchestrator.engines.zfs.model import Kind, Side
+from orchestrator.engines.zfs.model import DatasetType, SideSurvey
 from tests.engines.zfs.sides import COPY, NOW, A, B, dataset, job, side
 
 PLACE = "vault/copies/poolferry-try"
-POINT = Point(name="b", taken=NOW, tree=Location(path=f"{COPY.path}@b"), manifest=None)
+POINT = RestorePoint(name="b", taken=NOW, tree=Location(path=f"{COPY.path}@b"), manifest=None)
 
 
-def made(copy: Side) -> list[str]:
+def made(copy: SideSurvey) -> list[str]:
     steps = trying._make(job(), copy, PLACE, "photos-now", POINT, NOW + timedelta(days=2))
     return [str(step.work) for step in steps]
 
 
 def test_each_dataset_is_cloned_and_mounted_apart() -> None:
-    lines = made(side(COPY, dataset("", A, B), dataset("x y", A), dataset("v", B, kind=Kind.VOLUME), dataset("bare")))
+    lines = made(
+        side(COPY, dataset("", A, B), dataset("x y", A), dataset("v", B, kind=DatasetType.VOLUME), dataset("bare"))
+    )
     assert lines[0] == f"zfs create -p -u -o canmount=off -o mountpoint=none {PLACE}"
     assert lines[1] == (
         "zfs clone -o readonly=off -o canmount=noauto -o mountpoint=/run/poolferry/try/photos-now -o sharenfs=off "
@@ -47,18 +49,18 @@ def test_only_what_has_our_mark_is_a_scratch_copy() -> None:
         f"{PLACE}/other\t1\tnone\tmusic@a\t",
     ]
     assert tuple(trying.parse_scratch(lines, Location(path=PLACE))) == (
-        Scratch(
+        ScratchClone(
             name="photos-now", at=Location(path=f"{PLACE}/photos-now"), job="photos", of="b c",
             until=datetime(2026, 3, 6, 5, 6, 7, tzinfo=UTC), used=4096, mountpoint="/run/poolferry/try/photos-now",
         ),
-        Scratch(
+        ScratchClone(
             name="other", at=Location(path=f"{PLACE}/other"), job="music", of="a", until=None, used=1, mountpoint="none"
         ),
     )  # fmt: skip
 
 
 def test_a_drop_needs_consent_and_the_mark() -> None:
-    scratch = Scratch(
+    scratch = ScratchClone(
         name="x", at=Location(path=f"{PLACE}/x"), job="photos", of="a", until=None, used=0, mountpoint="none"
     )
     step = trying.drop_step(job(), scratch)

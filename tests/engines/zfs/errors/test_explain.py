@@ -10,7 +10,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    Retry,
+    RetryClass,
     Stalled,
     Stopped,
     StreamBroken,
@@ -21,7 +21,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.errors.explain import explain, redact
-from orchestrator.process.pipeline import Broken, Result, StopReason, broken
+from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure
 from tests.engines.zfs.sides import FIRST, HOST, LATER
 
 CUT = "cannot receive: failed to read from stream"
@@ -152,7 +152,7 @@ def failed(
     exits: tuple[int | None, ...] = (1, 0, 1),
     *,
     stopped: StopReason | None = None,
-) -> Broken:
+) -> PipelineFailed:
     """A stream to a host that ended so."""
     stages = (
         Command(argv=("zfs", "send", "-P", "-t", LATER), effect=Effect.READS),
@@ -160,7 +160,7 @@ def failed(
         Command(argv=("zfs", "receive", "vault/x"), effect=Effect.WRITES, host=HOST),
     )
     words = (SIZES + sender, "", receiver)
-    return broken(Pipeline(stages=stages), Result(exits=exits, last_words=words, stopped=stopped))
+    return pipeline_failure(Pipeline(stages=stages), PipelineResult(exits=exits, last_words=words, stopped=stopped))
 
 
 @pytest.mark.parametrize(("sender", "receiver", "kind", "says"), TABLE)
@@ -168,7 +168,7 @@ def test_every_sentence_is_known(sender: str, receiver: str, kind: type[Orchestr
     error = explain(failed(sender, receiver))
     assert type(error) is kind, error
     assert error.why.startswith(says)
-    assert error.cure
+    assert error.hint
     told = (sender or receiver).splitlines()[0]
     assert redact(told.strip()) in error.why or kind in (StreamBroken, TargetFull)
     assert "size\t" not in error.why
@@ -192,14 +192,14 @@ def test_without_words_the_statuses_tell(exits: tuple[int | None, ...], kind: ty
     error = explain(failed(exits=exits))
     assert type(error) is kind
     assert error.why
-    assert error.cure
+    assert error.hint
 
 
 def test_what_nobody_has_met_is_told_word_for_word() -> None:
     error = explain(failed(receiver="cannot receive: the moon is in the way\nmore", exits=(0, 0, 1)))
     assert isinstance(error, Unexplained)
     assert error.why == "zfs ended with 1: cannot receive: the moon is in the way"
-    assert error.retry is Retry.ONCE
+    assert error.retry is RetryClass.ONCE
 
 
 def test_the_one_to_blame_speaks_first() -> None:
@@ -233,7 +233,7 @@ def test_a_pool_that_is_not_imported_is_waited_for() -> None:
     error = explain(failed("cannot open 'vault': no such pool"))
     assert isinstance(error, NotNow)
     assert "cannot open 'vault': no such pool" in error.why
-    assert error.cure
+    assert error.hint
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_the_right_that_is_missing_is_named(said: str, right: str) -> None:
 def test_no_token_is_told_to_anybody() -> None:
     error = explain(failed(receiver=SAVED))
     assert isinstance(error, OutsideError)
-    told = "\n".join((error.why, error.cure, *error.evidence.lines, *error.evidence.last_words))
+    told = "\n".join((error.why, error.hint, *error.evidence.lines, *error.evidence.last_words))
     assert FIRST not in told
     assert LATER not in told
     assert "zfs send -P -t (token)" in told
@@ -262,10 +262,10 @@ def test_no_token_is_told_to_anybody() -> None:
     assert redact("1-2-3 no token, 2026-03-04 neither") == "1-2-3 no token, 2026-03-04 neither"
 
 
-RETRIES: dict[type[OrchestratorError], Retry] = {
-    TokenStale: Retry.NOW, BaseGone: Retry.NOW, StreamBroken: Retry.LATER, HostUnreachable: Retry.LATER, Stalled: Retry.LATER,
-    TargetFull: Retry.ASK_A_HUMAN, PermissionDenied: Retry.ASK_A_HUMAN, ProgramMissing: Retry.ASK_A_HUMAN,
-    OutsideError: Retry.ASK_A_HUMAN,
+RETRIES: dict[type[OrchestratorError], RetryClass] = {
+    TokenStale: RetryClass.NOW, BaseGone: RetryClass.NOW, StreamBroken: RetryClass.LATER, HostUnreachable: RetryClass.LATER, Stalled: RetryClass.LATER,
+    TargetFull: RetryClass.ASK_A_HUMAN, PermissionDenied: RetryClass.ASK_A_HUMAN, ProgramMissing: RetryClass.ASK_A_HUMAN,
+    OutsideError: RetryClass.ASK_A_HUMAN,
 }  # fmt: skip
 
 

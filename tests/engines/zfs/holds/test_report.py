@@ -10,21 +10,27 @@ import pytest
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, Pipeline, Step
-from orchestrator.engines.contract import Pin, Pins
-from orchestrator.engines.zfs.holds.report import judge, plan_letting_go
+from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.engines.zfs.holds.report import judge_pins, plan_release
 from orchestrator.engines.zfs.holds.survey import (
     BOOKMARKS,
     HOLDS,
-    Found,
-    SeenPins,
-    SeenPool,
-    look_command,
-    parse_look,
-    pools_of,
+    HoldOrBookmark,
+    PinSurvey,
+    PoolPins,
+    holds_command,
+    parse_holds,
+    pools_of_jobs,
 )
 from orchestrator.engines.zfs.options import ZfsOptions
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name, hold_tag, keeper_of
-from orchestrator.engines.zfs.survey.parse import Unreadable
+from orchestrator.engines.zfs.plan.hold_names import (
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
+    hold_tag,
+    replication_target_id,
+)
+from orchestrator.engines.zfs.survey.parse import UnreadableListing
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 VAULT, RED, LOST = 0xA1, 0xB2, 0xC3
@@ -45,36 +51,40 @@ def job(
     )
 
 
-def keeper(pool: int, copy: str | None = "copies/photos") -> Keeper:
+def keeper(pool: int, copy: str | None = "copies/photos") -> ReplicationTargetId:
     """Of a copy in that pool; without one, as older names tell it."""
-    return keeper_of(pool, Location(path=f"pool/{copy}")) if copy else Keeper(pool=pool)
+    return replication_target_id(pool, Location(path=f"pool/{copy}")) if copy else ReplicationTargetId(pool=pool)
 
 
-def cursor(dataset: str, pool: int, copy: str | None = "copies/photos", guid: int = 1) -> Found:
+def cursor(dataset: str, pool: int, copy: str | None = "copies/photos", guid: int = 1) -> HoldOrBookmark:
     ours = keeper(pool, copy)
-    return Found(kind=BOOKMARKS, dataset=dataset, name=cursor_name(ours, guid), keeper=ours, since=NOW)
+    return HoldOrBookmark(
+        kind=BOOKMARKS, dataset=dataset, name=cursor_bookmark_name(ours, guid), target_id=ours, since=NOW
+    )
 
 
 def hold(
     dataset: str, pool: int, copy: str | None = "copies/photos", *, days: float = 1, beside: str | None = None
-) -> Found:
-    return Found(
-        kind=HOLDS, dataset=dataset, name="a", keeper=keeper(pool, copy), since=NOW - timedelta(days=days), bytes=4096,
+) -> HoldOrBookmark:
+    return HoldOrBookmark(
+        kind=HOLDS, dataset=dataset, name="a", target_id=keeper(pool, copy), since=NOW - timedelta(days=days), bytes=4096,
         beside=beside,
     )  # fmt: skip
 
 
-def seen(*found: Found, vault: bool = True, sudo: bool = False) -> SeenPins:
+def seen(*found: HoldOrBookmark, vault: bool = True, sudo: bool = False) -> PinSurvey:
     """The pool tank with these, and vault on the same machine, where it is there."""
     pools = {7: "tank", **({VAULT: "vault"} if vault else {})}
-    both = [SeenPool(root=TANK, job=job(), pools=pools, found=found, sudo=sudo)]
+    both = [PoolPins(root=TANK, job=job(), pools=pools, found=found, sudo=sudo)]
     if vault:
-        both.append(SeenPool(root=Location(path="vault"), job=job(), pools=pools))
-    return SeenPins(pools=tuple(both), unseen=())
+        both.append(PoolPins(root=Location(path="vault"), job=job(), pools=pools))
+    return PinSurvey(pools=tuple(both), unseen=())
 
 
-def judged(*found: Found, jobs: tuple[Job, ...] = (job(),), vault: bool = True) -> list[tuple[str | None, str]]:
-    return [(pin.job, pin.why) for pin in judge(jobs, seen(*found, vault=vault), NOW).pins]
+def judged(
+    *found: HoldOrBookmark, jobs: tuple[Job, ...] = (job(),), vault: bool = True
+) -> list[tuple[str | None, str]]:
+    return [(pin.job, pin.why) for pin in judge_pins(jobs, seen(*found, vault=vault), NOW).pins]
 
 
 def test_what_a_job_goes_on_from_is_wanted() -> None:
@@ -141,31 +151,35 @@ def test_an_older_name_serves_each_job_that_has_none_of_its_own_yet() -> None:
 
 
 def test_a_machine_tells_of_all_its_pools() -> None:
-    only_tank = SeenPins(pools=seen(cursor("tank/photos", LOST)).pools[:1], unseen=((Location(path="vault"), "no"),))
-    assert [pin.job for pin in judge((job(),), only_tank, NOW).pins] == [None]
+    only_tank = PinSurvey(pools=seen(cursor("tank/photos", LOST)).pools[:1], unseen=((Location(path="vault"), "no"),))
+    assert [pin.job for pin in judge_pins((job(),), only_tank, NOW).pins] == [None]
     far = (job(host=HOST),)  # of the same name, on a machine that was not seen
-    assert [pin.job for pin in judge(far, only_tank, NOW).pins] == ["photos"]
+    assert [pin.job for pin in judge_pins(far, only_tank, NOW).pins] == ["photos"]
 
 
 def test_another_pool_of_the_same_name_is_another_pool() -> None:
     reformatted = cursor("tank/photos", RED)
     assert judged(reformatted) == [(None, "no job copies it to that place any more")]
-    (pin,) = judge((job(),), seen(reformatted), NOW).pins
+    (pin,) = judge_pins((job(),), seen(reformatted), NOW).pins
     assert pin.target == f"{RED:016x}"
-    (known,) = judge((job(),), seen(cursor("tank/photos", VAULT)), NOW).pins
-    assert (known.target, known.bytes, str(known.at)) == ("vault", 0, f"tank/photos#{cursor_name(keeper(VAULT), 1)}")
+    (known,) = judge_pins((job(),), seen(cursor("tank/photos", VAULT)), NOW).pins
+    assert (known.target, known.bytes, str(known.at)) == (
+        "vault",
+        0,
+        f"tank/photos#{cursor_bookmark_name(keeper(VAULT), 1)}",
+    )
 
 
 def test_the_pools_of_sources_and_places_each_once() -> None:
     far = job("far", host=HOST)
-    assert list(pools_of((job(), far))) == [TANK, Location(path="vault"), Location(path="vault", host=HOST)]
+    assert list(pools_of_jobs((job(), far))) == [TANK, Location(path="vault"), Location(path="vault", host=HOST)]
 
 
 LOOK = [
     "=user 0", "=pools", "tank\t7", f"vault\t{VAULT}", "=bookmarks",
-    f"tank/my own#{cursor_name(keeper(VAULT), 5)}\t1772000000",
-    f"tank/my own#{held_name(keeper(VAULT), 6)}\t1772000000",
-    f"tank/x#{held_name(keeper(VAULT, None), 9)}\t1772000000",
+    f"tank/my own#{cursor_bookmark_name(keeper(VAULT), 5)}\t1772000000",
+    f"tank/my own#{hold_bookmark_name(keeper(VAULT), 6)}\t1772000000",
+    f"tank/x#{hold_bookmark_name(keeper(VAULT, None), 9)}\t1772000000",
     "tank/my own#somebody's\t1772000000", "tank/my own#poolferry_short\t1772000000",
     "=snapshots", "1\t8192\t6\ttank/my own@a b", "2\t0\t8\ttank/x@c",
     "=holds", f"tank/my own@a b\t{hold_tag(keeper(VAULT))}\t1772582400", "tank/x@c\tkeep\t1772582400",
@@ -174,26 +188,26 @@ LOOK = [
 
 
 def test_a_look_is_read() -> None:
-    found = parse_look([line.encode() for line in LOOK], TANK, job(sudo=True))
-    marks = [(one.kind, one.dataset, one.name, one.keeper, one.bytes, one.beside) for one in found.found]
+    found = parse_holds([line.encode() for line in LOOK], TANK, job(sudo=True))
+    marks = [(one.kind, one.dataset, one.name, one.target_id, one.bytes, one.beside) for one in found.found]
     ours, older = keeper(VAULT), keeper(VAULT, None)
     assert marks == [
-        (BOOKMARKS, "tank/my own", cursor_name(ours, 5), ours, None, None),
-        (HOLDS, "tank/my own", "a b", ours, 8192, held_name(ours, 6)),
-        (BOOKMARKS, "tank/x", held_name(older, 9), older, None, None),
+        (BOOKMARKS, "tank/my own", cursor_bookmark_name(ours, 5), ours, None, None),
+        (HOLDS, "tank/my own", "a b", ours, 8192, hold_bookmark_name(ours, 6)),
+        (BOOKMARKS, "tank/x", hold_bookmark_name(older, 9), older, None, None),
         (HOLDS, "tank/x", "c", keeper(RED, None), 0, None),
     ]
     assert {one.since for one in found.found if one.kind == HOLDS} == {
         datetime(2026, 3, 4, tzinfo=UTC) - timedelta(days=d) for d in (0, 1)
     }
     assert (found.pools, found.sudo) == ({7: "tank", VAULT: "vault"}, False)
-    assert parse_look([b"=user 1000", *(line.encode() for line in LOOK[1:])], TANK, job(sudo=True)).sudo
+    assert parse_holds([b"=user 1000", *(line.encode() for line in LOOK[1:])], TANK, job(sudo=True)).sudo
 
 
 @pytest.mark.parametrize("lines", [[], LOOK[:-1], [*LOOK[:10], "tank/x 5", "=end"]])
 def test_a_look_that_broke_off_is_not_empty(lines: list[str]) -> None:
-    with pytest.raises(Unreadable):
-        parse_look([line.encode() for line in lines], TANK, job())
+    with pytest.raises(UnreadableListing):
+        parse_holds([line.encode() for line in lines], TANK, job())
 
 
 def words(step: Step) -> tuple[str, ...]:
@@ -202,19 +216,19 @@ def words(step: Step) -> tuple[str, ...]:
 
 
 def test_letting_go_touches_only_what_nobody_wants() -> None:
-    mark = held_name(keeper(LOST), 4)
+    mark = hold_bookmark_name(keeper(LOST), 4)
     there = seen(
         cursor("tank/photos", VAULT), hold("tank/photos", VAULT), cursor("tank/photos", LOST), cursor("tank/gone", VAULT),
         hold("tank/photos/x", LOST, beside=mark), hold("tank/photos/y", VAULT, days=20), sudo=True,
     )  # fmt: skip
-    ((stands, steps),) = plan_letting_go(there, judge((job(),), there, NOW))
+    ((stands, steps),) = plan_release(there, judge_pins((job(),), there, NOW))
     assert (stands.name, stands.source, stands.options) == ("pins", TANK, ZfsOptions(sudo=True))
     assert [words(step) for step in steps] == [
         (hold_tag(keeper(VAULT)), "tank/photos/y@a"),
         (hold_tag(keeper(LOST)), "tank/photos/x@a"),
         (
-            f"tank/photos#{cursor_name(keeper(LOST), 1)}",
-            f"tank/gone#{cursor_name(keeper(VAULT), 1)}",
+            f"tank/photos#{cursor_bookmark_name(keeper(LOST), 1)}",
+            f"tank/gone#{cursor_bookmark_name(keeper(VAULT), 1)}",
             f"tank/photos/x#{mark}",
         ),
     ]
@@ -224,21 +238,21 @@ def test_letting_go_touches_only_what_nobody_wants() -> None:
 
 def test_two_holds_on_one_snapshot_are_told_apart() -> None:
     for other in (keeper(LOST), keeper(VAULT, "gone/copy")):
-        unwanted = replace(hold("tank/photos", LOST), keeper=other)
+        unwanted = replace(hold("tank/photos", LOST), target_id=other)
         there = seen(hold("tank/photos", VAULT), unwanted)
-        ((_, steps),) = plan_letting_go(there, judge((job(),), there, NOW))
+        ((_, steps),) = plan_release(there, judge_pins((job(),), there, NOW))
         assert [words(step) for step in steps] == [(hold_tag(other), "tank/photos@a")]
 
 
 def test_nothing_unwanted_is_nothing_to_do() -> None:
     there = seen(cursor("tank/photos", VAULT))
-    assert plan_letting_go(there, judge((job(),), there, NOW)) == ()
-    assert plan_letting_go(there, Pins(pins=())) == ()
-    assert isinstance(judge((job(),), there, NOW).pins[0], Pin)
+    assert plan_release(there, judge_pins((job(),), there, NOW)) == ()
+    assert plan_release(there, PinReport(pins=())) == ()
+    assert isinstance(judge_pins((job(),), there, NOW).pins[0], Pin)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_the_look_is_a_sound_script_that_only_reads(shell: str) -> None:
-    command = look_command(TANK)
+    command = holds_command(TANK)
     assert command.effect is Effect.READS
     subprocess.run([shell, "-n", "-c", command.argv[2]], check=True)

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import Bookmark, Dataset, Kind, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import Base, find_base
+from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, Snapshot
+from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot, find_common_snapshot
 from tests.engines.zfs.model_run import Ferry, asked, ferry
 
 
@@ -16,7 +16,7 @@ def snapshot(name: str, guid: int, txg: int) -> Snapshot:
 
 
 def dataset(*snapshots: Snapshot, bookmarks: tuple[Bookmark, ...] = ()) -> Dataset:
-    return Dataset(name="", kind=Kind.FILESYSTEM, guid=1, createtxg=1, snapshots=snapshots, bookmarks=bookmarks)
+    return Dataset(name="", kind=DatasetType.FILESYSTEM, guid=1, createtxg=1, snapshots=snapshots, bookmarks=bookmarks)
 
 
 A, B, C = snapshot("a", 11, 100), snapshot("b", 12, 101), snapshot("c", 13, 102)
@@ -25,41 +25,43 @@ BOOKMARK = Bookmark(name="poolferry_x", guid=12, createtxg=101)
 
 
 def test_the_newest_of_both_is_the_base() -> None:
-    assert find_base(dataset(A, B, C), dataset(THERE_A, THERE_B)) == Base(base=B, there=THERE_B)
+    assert find_common_snapshot(dataset(A, B, C), dataset(THERE_A, THERE_B)) == CommonSnapshot(base=B, there=THERE_B)
 
 
 def test_what_both_have_as_their_newest_is_found_at_once() -> None:
-    assert find_base(dataset(A, B), dataset(THERE_B)) == Base(base=B, there=THERE_B)
+    assert find_common_snapshot(dataset(A, B), dataset(THERE_B)) == CommonSnapshot(base=B, there=THERE_B)
 
 
 def test_one_name_is_not_one_snapshot() -> None:
-    assert find_base(dataset(snapshot("a", 99, 100)), dataset(THERE_A)) is None
+    assert find_common_snapshot(dataset(snapshot("a", 99, 100)), dataset(THERE_A)) is None
 
 
 def test_a_renamed_snapshot_is_the_same() -> None:
-    found = find_base(dataset(replace(A, name="old"), C), dataset(THERE_A))
+    found = find_common_snapshot(dataset(replace(A, name="old"), C), dataset(THERE_A))
     assert found is not None
     assert found.base.name == "old"
     assert str(found) == "newest snapshot both sides hold is @old (guid 11, @a on the target)"
 
 
 def test_a_bookmark_holds_a_base_too_and_a_snapshot_is_better() -> None:
-    found = find_base(dataset(C, bookmarks=(BOOKMARK,)), dataset(THERE_A, THERE_B))
-    assert found == Base(base=BOOKMARK, there=THERE_B)
+    found = find_common_snapshot(dataset(C, bookmarks=(BOOKMARK,)), dataset(THERE_A, THERE_B))
+    assert found == CommonSnapshot(base=BOOKMARK, there=THERE_B)
     assert "there only as bookmark #poolferry_x" in str(found)
-    assert find_base(dataset(B, C, bookmarks=(BOOKMARK,)), dataset(THERE_B)) == Base(base=B, there=THERE_B)
+    assert find_common_snapshot(dataset(B, C, bookmarks=(BOOKMARK,)), dataset(THERE_B)) == CommonSnapshot(
+        base=B, there=THERE_B
+    )
 
 
 def test_the_order_is_each_sides_own_and_later_ones_are_the_targets_own() -> None:
     own = (snapshot("x", 91, 20), snapshot("y", 92, 21))
-    assert find_base(dataset(A, B), dataset(THERE_A, *own)) == Base(base=A, there=THERE_A, own=own)
+    assert find_common_snapshot(dataset(A, B), dataset(THERE_A, *own)) == CommonSnapshot(base=A, there=THERE_A, own=own)
 
 
 @pytest.mark.parametrize("empty", [dataset(), dataset(bookmarks=(BOOKMARK,))])
 def test_nothing_is_no_base(empty: Dataset) -> None:
-    assert find_base(empty, dataset()) is None
-    assert find_base(dataset(A), dataset()) is None
-    assert find_base(empty, dataset(THERE_A)) is None
+    assert find_common_snapshot(empty, dataset()) is None
+    assert find_common_snapshot(dataset(A), dataset()) is None
+    assert find_common_snapshot(empty, dataset(THERE_A)) is None
 
 
 HERE = ("held", "renamed", "bookmarked", "gone")
@@ -122,7 +124,7 @@ def test_every_small_world_ends_as_the_rule_says(consent: tuple[str, ...]) -> No
         assert "rollback" in consent or before <= world.target.guids(), told
         if isinstance(decided, Refusal):
             assert decided.why, told
-            assert decided.cure, told
+            assert decided.hint, told
         else:
             again = world.decide()
             assert not isinstance(again, Refusal), told

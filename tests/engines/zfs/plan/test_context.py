@@ -3,16 +3,16 @@
 from datetime import UTC, datetime
 
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.plan.context import Case
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.zfs.plan.context import PlanContext
 from tests.engines.zfs.sides import SOURCE, job, side, world
 
 
 def test_the_same_command_is_a_run_or_a_restore() -> None:
-    asked = Asked(now=datetime(2026, 3, 6, tzinfo=UTC), notes="/notes")
+    asked = RunRequest(now=datetime(2026, 3, 6, tzinfo=UTC), notes="/notes")
     seen = world(side(SOURCE), side(SOURCE))
-    assert Case(job(), seen, asked).command == "poolferry run photos"
+    assert PlanContext(job(), seen, asked).command == "poolferry run photos"
     assert (
-        Case(job(), replace(seen, returning="vault/copies"), asked).command
+        PlanContext(job(), replace(seen, returning="vault/copies"), asked).command
         == f"poolferry restore run photos --to {SOURCE}"
     )

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.engines.zfs.model import Decided, FullSend, IncrementalSend, MakePlaceholder
-from orchestrator.engines.zfs.plan.context import parent_of
-from orchestrator.engines.zfs.plan.dependencies import levels, put_in_order
+from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, FullSend, IncrementalSend
+from orchestrator.engines.zfs.plan.context import parent_dataset
+from orchestrator.engines.zfs.plan.dependencies import dependency_levels, order_datasets
 from tests.engines.zfs.model_run import asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -28,7 +28,7 @@ ROOT, COPY = "tank/photos", "vault/copies/photos"
     ],
 )
 def test_order(origins: Mapping[str, str], order: tuple[str, ...], kept: Mapping[str, str]) -> None:
-    assert put_in_order(("", "a", "a/x", "b"), origins) == (order, kept)
+    assert order_datasets(("", "a", "a/x", "b"), origins) == (order, kept)
 
 
 NAMES = ("", *(f"{one}{two}" for one in "abcd" for two in ("", "/x", "/x/y", "/z")))
@@ -37,30 +37,30 @@ NAMES = ("", *(f"{one}{two}" for one in "abcd" for two in ("", "/x", "/x/y", "/z
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(NAMES), max_size=12))
 def test_any_tangle_is_put_in_order(origins: dict[str, str]) -> None:
     names = tuple(sorted(NAMES))
-    order, kept = put_in_order(names, {one: other for one, other in origins.items() if one != other})
+    order, kept = order_datasets(names, {one: other for one, other in origins.items() if one != other})
     place = {name: at for at, name in enumerate(order)}
     assert sorted(order) == list(names)
-    assert all(place[parent_of(name)] < place[name] for name in names if name)
+    assert all(place[parent_dataset(name)] < place[name] for name in names if name)
     assert all(place[other] < place[one] for one, other in kept.items())
     assert kept.items() <= origins.items()
 
 
 def test_only_a_circle_costs_a_clone_its_origin() -> None:
     origins = {"c": "b", "b": "a", "a": "d/x", "d/z": "c"}
-    assert put_in_order(tuple(sorted(NAMES)), origins)[1] == origins
+    assert order_datasets(tuple(sorted(NAMES)), origins)[1] == origins
 
 
 def test_two_circles_in_one_another() -> None:
     """A clone that lost its origin still waits for its parent, which goes in a circle of its own."""
     origins = {"aa": "m/p/c", "m/p": "k", "k": "m/p/c", "m": "z", "z": "m/p/c"}
-    order, kept = put_in_order(("", "aa", "k", "m", "m/p", "m/p/c", "z"), origins)
+    order, kept = order_datasets(("", "aa", "k", "m", "m/p", "m/p/c", "z"), origins)
     assert order == ("", "m", "m/p", "m/p/c", "aa", "k", "z")
     assert kept == {"aa": "m/p/c", "k": "m/p/c", "z": "m/p/c"}
 
 
 def test_levels_count_only_what_comes() -> None:
     needs = {"a": ("",), "a/x": ("a",), "b": ("", "a/x")}
-    assert levels(needs, needs) == {"a": 0, "a/x": 1, "b": 2}
+    assert dependency_levels(needs, needs) == {"a": 0, "a/x": 1, "b": 2}
 
 
 def test_a_clone_comes_after_what_it_starts_from_and_stays_a_clone() -> None:
@@ -69,8 +69,8 @@ def test_a_clone_comes_after_what_it_starts_from_and_stays_a_clone() -> None:
     world.source.snapshot(f"{ROOT}/c", "c1")
     world.source.snapshot(f"{ROOT}/c", "c2")
     decided = world.run()
-    assert isinstance(decided, Decided)
-    stages = [[type(deed) for deed in stage] for stage in decided.stages[1:-1]]
+    assert isinstance(decided, ActionPlan)
+    stages = [[type(action) for action in stage] for stage in decided.stages[1:-1]]
     assert stages == [[FullSend, IncrementalSend], [IncrementalSend], [IncrementalSend]]
     assert world.target.nodes[f"{COPY}/c"].origin == f"{COPY}@b"
     assert not decided.warnings
@@ -84,7 +84,7 @@ def test_a_clone_waits_for_an_increment_too() -> None:
     world.source.clone(ROOT, newer.guid, f"{ROOT}/k")
     world.source.snapshot(f"{ROOT}/k", "k1")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert len(decided.stages) == 4
     assert world.target.nodes[f"{COPY}/k"].origin == f"{COPY}@b"
 
@@ -107,7 +107,7 @@ def test_a_clone_of_what_is_not_sent_is_sent_whole_and_says_so() -> None:
     world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[0].guid, f"{ROOT}/k")
     world.source.snapshot(f"{ROOT}/k", "k1")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert decided.warnings == (f"{ROOT}/k is a clone, and sent whole: the target has not its origin {ROOT}@a",)
     assert world.newest_is_there("k")
 
@@ -118,7 +118,7 @@ def test_a_clone_from_outside_is_sent_whole(origin: str) -> None:
     world.source.create(f"{ROOT}/k", origin=origin)
     world.source.snapshot(f"{ROOT}/k", "k1")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert origin in decided.warnings[0]
     assert world.newest_is_there("k")
 
@@ -152,18 +152,18 @@ def test_places_are_made_for_children_of_what_sends_nothing() -> None:
     world.source.snapshot(f"{ROOT}/x/y", "a")
     world.copy = "vault/copies/deep/er/photos"
     decided = world.run()
-    assert isinstance(decided, Decided)
-    made = [deed for stage in decided.stages for deed in stage if isinstance(deed, MakePlaceholder)]
+    assert isinstance(decided, ActionPlan)
+    made = [action for stage in decided.stages for action in stage if isinstance(action, CreatePlaceholder)]
     assert made == [
-        MakePlaceholder(dataset="vault/copies/deep", above=True),
-        MakePlaceholder(dataset="vault/copies/deep/er", above=True),
-        MakePlaceholder(dataset=""),
-        MakePlaceholder(dataset="x"),
+        CreatePlaceholder(dataset="vault/copies/deep", above=True),
+        CreatePlaceholder(dataset="vault/copies/deep/er", above=True),
+        CreatePlaceholder(dataset=""),
+        CreatePlaceholder(dataset="x"),
     ]
     world.source.snapshot(f"{ROOT}/x", "later")
     later = world.run()
-    assert isinstance(later, Decided)
-    assert [deed.why for stage in later.stages for deed in stage if isinstance(deed, FullSend)] == [
+    assert isinstance(later, ActionPlan)
+    assert [action.why for stage in later.stages for action in stage if isinstance(action, FullSend)] == [
         "the target holds only its place, made by us and empty"
     ]
     assert world.newest_is_there("x")
@@ -177,6 +177,6 @@ def test_a_clone_does_not_start_from_what_is_renamed_away() -> None:
     world.source.snapshot(ROOT, "b")
     world.target.snapshot(COPY, "mine")
     decided = world.run(asked("aside"))
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert "sent whole" in decided.warnings[0]
     assert world.newest_is_there("k")

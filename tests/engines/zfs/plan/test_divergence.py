@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import Decided, FullSend, Kind, MakePlaceholder, RollBack, SetAside
-from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, DatasetType, FullSend, RenameAside, Rollback
+from orchestrator.engines.zfs.plan.plan import decide_actions
 from tests.engines.zfs.model_run import Ferry, asked, encrypt, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -41,8 +41,8 @@ def test_own_snapshots_are_refused_with_their_names_and_the_cures() -> None:
     refusal = refused(own_snapshots("mine", "too"))
     assert refusal.why == f"{COPY} has 2 snapshots of its own since @a, the newest that both sides hold"
     assert refusal.evidence[1:] == (f"{COPY}@mine", f"{COPY}@too")
-    assert "poolferry run photos --aside" in refusal.cure
-    assert f"zfs rollback -r {COPY}@a" in refusal.cure
+    assert "poolferry run photos --aside" in refusal.hint
+    assert f"zfs rollback -r {COPY}@a" in refusal.hint
     assert refusal.guard == "aside"
 
 
@@ -52,7 +52,7 @@ def test_many_own_snapshots_are_counted_and_sanoid_is_named() -> None:
         "and 2 more",
         "names that begin with autosnap_ are sanoid's: it takes snapshots on the target",
     )
-    assert refusal.cure.startswith("give the target a sanoid template with autosnap = no; then, ")
+    assert refusal.hint.startswith("give the target a sanoid template with autosnap = no; then, ")
 
 
 def test_a_target_that_was_written_to_is_refused() -> None:
@@ -62,7 +62,7 @@ def test_a_target_that_was_written_to_is_refused() -> None:
     refusal = refused(world)
     assert refusal.why == f"{COPY} was written to since @a, the newest that both sides hold"
     assert refusal.evidence[1] == f"1 B written to {COPY} since its newest snapshot"
-    assert f"or zfs rollback {COPY}@a" in refusal.cure
+    assert f"or zfs rollback {COPY}@a" in refusal.hint
 
 
 def test_while_there_is_nothing_to_send_it_is_only_a_warning() -> None:
@@ -70,7 +70,7 @@ def test_while_there_is_nothing_to_send_it_is_only_a_warning() -> None:
     world.target.snapshot(COPY, "mine")
     world.target.write(COPY)
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert decided.warnings == (
         f"{COPY} has 1 snapshot of its own and was written to (1 B) since @a: the next send there will be refused",
     )
@@ -82,7 +82,7 @@ def test_the_warning_says_only_what_is(*, own: bool, told: str) -> None:
     world = sent_once("a")
     world.target.snapshot(COPY, "mine") if own else world.target.write(COPY)
     decided = world.decide()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert decided.warnings[0].startswith(f"{COPY} {told} since @a")
 
 
@@ -90,8 +90,8 @@ def test_with_consent_it_goes_back_and_says_what_dies() -> None:
     world = own_snapshots("mine", may_destroy=("rollback",))
     world.target.write(COPY)
     decided = world.run()
-    assert isinstance(decided, Decided)
-    (back,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, RollBack))
+    assert isinstance(decided, ActionPlan)
+    (back,) = (action for stage in decided.stages for action in stage if isinstance(action, Rollback))
     assert back.dies == (f"{COPY}@mine", f"1 B written to {COPY} since its newest snapshot")
     assert back.to.guid == guid(world)
     assert [one.name for one in world.target.nodes[COPY].snapshots] == ["a", "b"]
@@ -112,15 +112,15 @@ def test_aside_keeps_all_and_begins_anew_with_what_lies_below() -> None:
     world.source.snapshot(ROOT, "b")
     before = world.target.guids()
     decided = world.run(asked("aside"))
-    assert isinstance(decided, Decided)
-    (aside,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, SetAside))
+    assert isinstance(decided, ActionPlan)
+    (aside,) = (action for stage in decided.stages for action in stage if isinstance(action, RenameAside))
     assert aside.to == ASIDE
     assert aside.why.startswith(f"{COPY} has 1 snapshot of its own")
     assert before <= world.target.guids()
     assert {ASIDE, f"{ASIDE}/x", COPY, f"{COPY}/x"} <= set(world.target.nodes)
     assert world.newest_is_there("x")
     later = world.run()
-    assert isinstance(later, Decided)
+    assert isinstance(later, ActionPlan)
     assert not later.stages
 
 
@@ -141,7 +141,7 @@ def test_a_source_made_anew_is_refused_with_the_evidence() -> None:
     assert refusal.why.startswith(f"{ROOT} and {COPY} hold no snapshot in common")
     assert refusal.evidence[2] == "same name, other snapshot: @a"
     assert refusal.guard == "aside"
-    assert isinstance(world.run(asked("aside")), Decided)
+    assert isinstance(world.run(asked("aside")), ActionPlan)
     assert world.newest_is_there()
 
 
@@ -151,7 +151,7 @@ def test_a_promoted_clone_is_named() -> None:
     world.source.promote(f"{ROOT}/c")
     world.source.snapshot(ROOT, "b")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     (refusal,) = decided.refusals
     assert refusal.evidence[-1] == f"{ROOT}/c holds snapshots of it: renamed, or a clone that was promoted"
     assert world.newest_is_there("c")
@@ -173,7 +173,7 @@ def test_another_snapshot_under_a_name_that_is_to_be_sent() -> None:
     assert refusal.why == f"{COPY} has another snapshot named @a"
     assert refusal.evidence == (f"@a: guid {new.guid} here, {guid(world, 'old')} there",)
     world.target.rename_snapshot(COPY, guid(world, "old"), f"a_{guid(world, 'old'):x}")
-    assert f"zfs rename {COPY}@a {COPY}@a_{guid(world, 'old'):x}" in refusal.cure
+    assert f"zfs rename {COPY}@a {COPY}@a_{guid(world, 'old'):x}" in refusal.hint
     world.run()
     assert world.newest_is_there()
 
@@ -197,7 +197,7 @@ def test_a_dataset_of_somebody_else_is_in_the_way() -> None:
 
 def test_another_kind_is_in_the_way() -> None:
     world = ferry("a")
-    world.source.nodes[ROOT] = replace(world.source.nodes[ROOT], kind=Kind.VOLUME)
+    world.source.nodes[ROOT] = replace(world.source.nodes[ROOT], kind=DatasetType.VOLUME)
     world.target.create(COPY, placeholder=True)
     assert refused(world).why == f"{COPY} is a filesystem, and {ROOT} is a volume"
 
@@ -217,10 +217,10 @@ def test_a_cut_receive_onto_a_placeholder_without_a_token_is_cleared() -> None:
     world.target.create(COPY, placeholder=True)
     seen = world.survey()
     half = {"": replace(seen.target.datasets[""], partial=True)}
-    decided = decide(world.job, replace(seen, target=replace(seen.target, datasets=half)), asked())
-    assert isinstance(decided, Decided)
-    assert [type(deed).__name__ for stage in decided.stages for deed in stage] == [
-        "KeepBases", "Abort", "FullSend", "LetGoBases",
+    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets=half)), asked())
+    assert isinstance(decided, ActionPlan)
+    assert [type(action).__name__ for stage in decided.stages for action in stage] == [
+        "HoldBases", "AbortReceive", "FullSend", "ReleaseBases",
     ]  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def test_what_lies_below_a_refused_dataset_that_is_there_goes_on() -> None:
     world.source.create(f"{ROOT}/x")
     world.source.snapshot(f"{ROOT}/x", "x1")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert len(decided.refusals) == 1
     assert world.newest_is_there("x")
 
@@ -261,15 +261,15 @@ def test_a_cut_first_receive_that_goes_leaves_room_for_a_place() -> None:
     """The dataset itself is gone with what the cut left; what lies below it then needs another one above."""
     world = ferry("a")
     decided = world.decide()
-    assert isinstance(decided, Decided)
-    (first,) = (deed for stage in decided.stages for deed in stage if isinstance(deed, FullSend))
+    assert isinstance(decided, ActionPlan)
+    (first,) = (action for stage in decided.stages for action in stage if isinstance(action, FullSend))
     world.target.receive(COPY, world.source.packet(ROOT, first.snapshot, None, first.flags), take=2)
     world.source.destroy_snapshot(ROOT, guid(world))
     world.source.create(f"{ROOT}/x")
     world.source.snapshot(f"{ROOT}/x", "x1")
     decided = world.run()
-    assert isinstance(decided, Decided)
-    assert MakePlaceholder(dataset="") in [deed for stage in decided.stages for deed in stage]
+    assert isinstance(decided, ActionPlan)
+    assert CreatePlaceholder(dataset="") in [action for stage in decided.stages for action in stage]
     assert world.newest_is_there("x")
 
 

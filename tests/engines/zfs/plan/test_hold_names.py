@@ -4,33 +4,37 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.plan.hold_names import (
-    Keeper,
-    cursor_keeper,
-    cursor_name,
-    held_keeper,
-    held_name,
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
     hold_tag,
-    keeper_of,
-    tag_keeper,
+    parse_cursor_bookmark,
+    parse_hold_bookmark,
+    parse_hold_tag,
+    replication_target_id,
 )
 
 POOL, GUID = 0xBEEF, 0xF00D
-OURS, OLDER = keeper_of(POOL, Location(path="vault/copies/photos")), Keeper(pool=POOL)
+OURS, OLDER = replication_target_id(POOL, Location(path="vault/copies/photos")), ReplicationTargetId(pool=POOL)
 
 
-@pytest.mark.parametrize("keeper", [OURS, OLDER])
-def test_each_name_tells_for_whom_it_is(keeper: Keeper) -> None:
-    assert cursor_keeper(cursor_name(keeper, GUID)) == held_keeper(held_name(keeper, GUID)) == keeper
-    assert tag_keeper(hold_tag(keeper)) == keeper
-    assert cursor_keeper(held_name(keeper, GUID)) is None
-    assert held_keeper(cursor_name(keeper, GUID)) is None
+@pytest.mark.parametrize("target_id", [OURS, OLDER])
+def test_each_name_tells_for_whom_it_is(target_id: ReplicationTargetId) -> None:
+    assert (
+        parse_cursor_bookmark(cursor_bookmark_name(target_id, GUID))
+        == parse_hold_bookmark(hold_bookmark_name(target_id, GUID))
+        == target_id
+    )
+    assert parse_hold_tag(hold_tag(target_id)) == target_id
+    assert parse_cursor_bookmark(hold_bookmark_name(target_id, GUID)) is None
+    assert parse_hold_bookmark(cursor_bookmark_name(target_id, GUID)) is None
 
 
 def test_a_place_is_the_copys_own_under_whatever_name_its_pool_is_imported() -> None:
-    assert keeper_of(POOL, Location(path="elsewhere/copies/photos")) == OURS
-    assert keeper_of(POOL, Location(path="vault/copies/photos2")) != OURS
-    assert keeper_of(POOL + 1, Location(path="vault/copies/photos")) != OURS
-    assert keeper_of(POOL, Location(path="vault")).place == "00000000"
+    assert replication_target_id(POOL, Location(path="elsewhere/copies/photos")) == OURS
+    assert replication_target_id(POOL, Location(path="vault/copies/photos2")) != OURS
+    assert replication_target_id(POOL + 1, Location(path="vault/copies/photos")) != OURS
+    assert replication_target_id(POOL, Location(path="vault")).place == "00000000"
     assert OURS.place == "813124b5", "names that are on pools by now would not be found"
 
 
@@ -43,4 +47,4 @@ def test_a_place_is_the_copys_own_under_whatever_name_its_pool_is_imported() -> 
     ],
 )  # fmt: skip
 def test_what_is_none_of_ours(name: str) -> None:
-    assert cursor_keeper(name) is held_keeper(name) is tag_keeper(name) is None
+    assert parse_cursor_bookmark(name) is parse_hold_bookmark(name) is parse_hold_tag(name) is None

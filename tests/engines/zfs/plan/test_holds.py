@@ -7,35 +7,35 @@ import pytest
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Pipeline
 from orchestrator.engines.zfs.model import (
-    Abort,
-    Decided,
-    Deed,
+    AbortReceive,
+    Action,
+    ActionPlan,
     FullSend,
+    HoldBases,
     IncrementalSend,
-    KeepBases,
-    LetGoBases,
+    ReleaseBases,
     ResumedSend,
     Send,
 )
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import steps
 from orchestrator.engines.zfs.plan.hold_names import (
-    Keeper,
-    cursor_keeper,
-    cursor_name,
-    held_keeper,
-    held_name,
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
     hold_tag,
+    parse_cursor_bookmark,
+    parse_hold_bookmark,
 )
 from tests.engines.zfs.model_run import Cut, Ferry, asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
 
-def deeds(world: Ferry) -> list[Deed]:
+def deeds(world: Ferry) -> list[Action]:
     found = world.decide()
-    assert isinstance(found, Decided), found
-    return [deed for stage in found.stages for deed in stage if isinstance(deed, Send | Abort)]
+    assert isinstance(found, ActionPlan), found
+    return [action for stage in found.stages for action in stage if isinstance(action, Send | AbortReceive)]
 
 
 def prune(world: Ferry, name: str = ROOT) -> None:
@@ -53,7 +53,7 @@ def test_what_arrived_of_several_snapshots_stays_a_base_when_all_are_pruned(afte
     for name in "bcde":
         world.source.snapshot(ROOT, name)
     with pytest.raises(Cut):
-        world.run(mishap=lambda deed: after if isinstance(deed, IncrementalSend) else None)
+        world.run(mishap=lambda action: after if isinstance(action, IncrementalSend) else None)
     arrived = world.target.nodes[COPY].snapshots
     assert [one.name for one in arrived] == list("abcd"[: 1 + after // 4])
     prune(world)
@@ -83,11 +83,11 @@ def test_two_jobs_into_one_pool_go_on_in_turn_whatever_is_pruned() -> None:
     for turn, world in enumerate((one, two, one, one, two, one, two, two)):
         one.source.snapshot(ROOT, f"s{turn}")
         found = world.run()
-        assert isinstance(found, Decided), found
+        assert isinstance(found, ActionPlan), found
         assert world.newest_is_there()
         prune(one)
-    marks = [cursor_keeper(mark.name) for mark in one.source.nodes[ROOT].bookmarks]
-    assert sorted(map(str, marks)) == sorted(map(str, (one.keeper, two.keeper)))
+    marks = [parse_cursor_bookmark(mark.name) for mark in one.source.nodes[ROOT].bookmarks]
+    assert sorted(map(str, marks)) == sorted(map(str, (one.target_id, two.target_id)))
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -97,11 +97,11 @@ def test_two_jobs_into_one_pool_are_cut_and_pruned_between(first: int) -> None:
     for world in both:
         one.source.snapshot(ROOT, f"begin {world.copy}")
         with pytest.raises(Cut):
-            world.run(mishap=lambda deed: 2 if isinstance(deed, FullSend) else None)
+            world.run(mishap=lambda action: 2 if isinstance(action, FullSend) else None)
         prune(one)
-    assert {tag for _, tag in one.source.holds} == {hold_tag(world.keeper) for world in both}
+    assert {tag for _, tag in one.source.holds} == {hold_tag(world.target_id) for world in both}
     both[first].run()
-    assert {tag for _, tag in one.source.holds} == {hold_tag(both[1 - first].keeper)}
+    assert {tag for _, tag in one.source.holds} == {hold_tag(both[1 - first].target_id)}
     prune(one)
     (rest,) = deeds(both[1 - first])[:1]
     assert isinstance(rest, ResumedSend)
@@ -112,16 +112,16 @@ def test_two_jobs_into_one_pool_are_cut_and_pruned_between(first: int) -> None:
 
 def rename_marks(world: Ferry) -> None:
     """As if all that is kept for this copy had the older names, which tell the pool alone."""
-    older = Keeper(pool=world.target.guid)
+    older = ReplicationTargetId(pool=world.target.guid)
     for mark in world.source.nodes[ROOT].bookmarks:
-        for of, name in ((cursor_keeper, cursor_name), (held_keeper, held_name)):
-            if of(mark.name) == world.keeper:
+        for of, name in ((parse_cursor_bookmark, cursor_bookmark_name), (parse_hold_bookmark, hold_bookmark_name)):
+            if of(mark.name) == world.target_id:
                 world.source.destroy_bookmark(ROOT, mark.name)
                 made = replace(mark, name=name(older, mark.guid))
                 node = world.source.nodes[ROOT]
                 world.source.nodes[ROOT] = replace(node, bookmarks=(*node.bookmarks, made))
     holds = world.source.holds
-    world.source.holds = {(guid, hold_tag(older) if tag == hold_tag(world.keeper) else tag) for guid, tag in holds}
+    world.source.holds = {(guid, hold_tag(older) if tag == hold_tag(world.target_id) else tag) for guid, tag in holds}
 
 
 def test_what_has_an_older_name_is_gone_on_from_by_both_jobs() -> None:
@@ -135,25 +135,25 @@ def test_what_has_an_older_name_is_gone_on_from_by_both_jobs() -> None:
     one.source.snapshot(ROOT, "c")
     prune(one)  # each copy's base is only a bookmark of the older kind by now
     for world in (one, two):
-        assert isinstance(world.run(), Decided)
+        assert isinstance(world.run(), ActionPlan)
         assert world.newest_is_there()
-        assert world.keeper in {cursor_keeper(mark.name) for mark in one.source.nodes[ROOT].bookmarks}
+        assert world.target_id in {parse_cursor_bookmark(mark.name) for mark in one.source.nodes[ROOT].bookmarks}
 
 
 def test_a_hold_with_an_older_name_is_not_made_twice_and_is_let_go() -> None:
     world = ferry("a", "b")
     with pytest.raises(Cut):
-        world.run(mishap=lambda deed: 2 if isinstance(deed, FullSend) else None)
+        world.run(mishap=lambda action: 2 if isinstance(action, FullSend) else None)
     rename_marks(world)
     ((_, tag),) = world.source.holds
-    assert tag == hold_tag(Keeper(pool=world.target.guid))
+    assert tag == hold_tag(ReplicationTargetId(pool=world.target.guid))
     found = world.decide()
-    assert isinstance(found, Decided)
-    assert not any(isinstance(deed, KeepBases) and deed.holds for stage in found.stages for deed in stage)
+    assert isinstance(found, ActionPlan)
+    assert not any(isinstance(action, HoldBases) and action.holds for stage in found.stages for action in stage)
     world.run()
     assert world.newest_is_there()
     assert not world.source.holds
-    assert not [mark for mark in world.source.nodes[ROOT].bookmarks if held_keeper(mark.name)]
+    assert not [mark for mark in world.source.nodes[ROOT].bookmarks if parse_hold_bookmark(mark.name)]
 
 
 def test_what_is_between_is_held_in_one_command_and_released_in_one() -> None:
@@ -162,16 +162,16 @@ def test_what_is_between_is_held_in_one_command_and_released_in_one() -> None:
     for number in range(500):
         world.source.snapshot(ROOT, f"s{number}")
     found = world.decide()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     keep, _, let_go = (
         [step for step in stage if isinstance(step.work, Pipeline)]
-        for stage in steps.build(world.job, world.survey(), found, asked())
+        for stage in steps.build_steps(world.job, world.survey(), found, asked())
     )
     assert [step.does for step in keep] == ["remember 1 snapshot by bookmarks", "hold 499 snapshots"]
     assert [step.does for step in let_go] == ["release 499 snapshots", "drop 1 bookmark of ours"]
 
 
-@pytest.mark.parametrize("last", [KeepBases, IncrementalSend, LetGoBases])
+@pytest.mark.parametrize("last", [HoldBases, IncrementalSend, ReleaseBases])
 def test_what_a_killed_run_held_is_released_by_the_next(last: type) -> None:
     """Even one that was killed when all had arrived, and has nothing to send any more."""
     world = ferry("a")
@@ -179,19 +179,19 @@ def test_what_a_killed_run_held_is_released_by_the_next(last: type) -> None:
     for name in "bcde":
         world.source.snapshot(ROOT, name)
     found = world.decide()
-    assert isinstance(found, Decided)
-    for deed in (deed for stage in found.stages for deed in stage):
-        if isinstance(deed, LetGoBases) or type(deed) is last is IncrementalSend:
+    assert isinstance(found, ActionPlan)
+    for action in (action for stage in found.stages for action in stage):
+        if isinstance(action, ReleaseBases) or type(action) is last is IncrementalSend:
             break
-        world.do(deed)
-        if isinstance(deed, last):
+        world.do(action)
+        if isinstance(action, last):
             break
     assert len(world.source.holds) == 3
     world.run()
     assert not world.source.holds
     assert world.newest_is_there()
     again = world.decide()
-    assert isinstance(again, Decided)
+    assert isinstance(again, ActionPlan)
     assert not again.stages
 
 
@@ -200,8 +200,8 @@ def test_a_single_snapshot_is_not_held() -> None:
     world.run()
     world.source.snapshot(ROOT, "b")
     found = world.decide()
-    assert isinstance(found, Decided)
-    assert not any(deed.between or deed.holds for deed in found.stages[0] if isinstance(deed, KeepBases))
+    assert isinstance(found, ActionPlan)
+    assert not any(action.between or action.holds for action in found.stages[0] if isinstance(action, HoldBases))
 
 
 def test_what_a_refused_copy_stands_at_stays_known() -> None:
@@ -217,7 +217,7 @@ def test_what_a_refused_copy_stands_at_stays_known() -> None:
     for name in (ROOT, f"{ROOT}/x"):
         world.source.snapshot(name, "b")
     found = world.run()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     assert [refusal.why.split()[0] for refusal in found.refusals] == [COPY]
     prune(world)
     consent = replace(world.job, options=replace(options_of(world.job), may_destroy=("rollback",)))
@@ -231,7 +231,7 @@ def cut_between(world: Ferry, name: str) -> None:
     for mark in "bcde":
         world.source.snapshot(name, mark)
     with pytest.raises(Cut):
-        world.run(mishap=lambda deed: 6 if isinstance(deed, IncrementalSend) else None)
+        world.run(mishap=lambda action: 6 if isinstance(action, IncrementalSend) else None)
 
 
 def test_a_run_that_was_killed_before_it_held_holds_now() -> None:
@@ -240,18 +240,18 @@ def test_a_run_that_was_killed_before_it_held_holds_now() -> None:
     cut_between(world, ROOT)
     world.source.holds.clear()
     found = world.decide()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     (keep,) = found.stages[0]
-    assert isinstance(keep, KeepBases)
+    assert isinstance(keep, HoldBases)
     assert [one.name for _, one in (*keep.holds, *keep.between)] == ["c", "d"]
-    (keep,) = (deed for deed in found.stages[0] if isinstance(deed, KeepBases))
-    world.source.bookmark(ROOT, keep.holds[0][1].guid, held_name(world.keeper, keep.holds[0][1].guid))
+    (keep,) = (action for action in found.stages[0] if isinstance(action, HoldBases))
+    world.source.bookmark(ROOT, keep.holds[0][1].guid, hold_bookmark_name(world.target_id, keep.holds[0][1].guid))
     for name, one in keep.cursors:
-        world.source.bookmark(ROOT, one.guid, cursor_name(world.keeper, one.guid))
+        world.source.bookmark(ROOT, one.guid, cursor_bookmark_name(world.target_id, one.guid))
         assert not name
     again = world.decide()
-    assert isinstance(again, Decided)
-    assert again.stages[0] == (KeepBases(between=keep.between),)
+    assert isinstance(again, ActionPlan)
+    assert again.stages[0] == (HoldBases(between=keep.between),)
 
 
 def test_what_a_refused_copy_may_still_need_stays() -> None:
@@ -265,7 +265,7 @@ def test_what_a_refused_copy_may_still_need_stays() -> None:
     assert kept[0]
     world.source.snapshot(ROOT, "b")
     found = world.run()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     assert found.refusals
     assert world.source.holds == kept[0]
     assert set(kept[1]) <= set(world.source.nodes[f"{ROOT}/x"].bookmarks)

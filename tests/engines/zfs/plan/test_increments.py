@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.zfs.model import Bookmark, Flags, FullSend, IncrementalSend, Send, Snapshot
-from orchestrator.engines.zfs.plan.context import Case
-from orchestrator.engines.zfs.plan.increments import Ahead, look_ahead, sends
+from orchestrator.engines.zfs.model import Bookmark, FullSend, IncrementalSend, Send, SendFlags, Snapshot
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.increments import PendingSnapshots, choose_snapshots, plan_sends
 from tests.engines.zfs.model_run import NOW, asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -34,8 +34,8 @@ def shown(found: Sequence[Send]) -> str:
 
 def sent(picked: str, base: Snapshot | Bookmark | None) -> str:
     after = SNAPSHOTS if base is None else SNAPSHOTS[1:]
-    ahead = Ahead(all=after, picked=tuple(one for one in after if one.name in picked))
-    return shown(tuple(sends("", ahead, base, Flags(), "")))
+    ahead = PendingSnapshots(all=after, picked=tuple(one for one in after if one.name in picked))
+    return shown(tuple(plan_sends("", ahead, base, SendFlags(), "")))
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,11 @@ def test_the_fewest_sends(picked: str, whole: str, from_snapshot: str, from_book
 
 def test_exactly_what_is_picked_arrives_whatever_is_picked() -> None:
     for picks in product((True, False), repeat=6):
-        ahead = Ahead(all=SNAPSHOTS, picked=tuple(one for one, take in zip(SNAPSHOTS, picks, strict=True) if take))
+        ahead = PendingSnapshots(
+            all=SNAPSHOTS, picked=tuple(one for one, take in zip(SNAPSHOTS, picks, strict=True) if take)
+        )
         arrived: list[Snapshot] = []
-        for send in sends("", ahead, None, Flags(), ""):
+        for send in plan_sends("", ahead, None, SendFlags(), ""):
             if isinstance(send, IncrementalSend):
                 assert arrived[-1] == send.base
                 first = send.base.guid + 1 if send.between else send.snapshot.guid
@@ -69,8 +71,8 @@ def test_exactly_what_is_picked_arrives_whatever_is_picked() -> None:
 
 
 def test_a_clone_starts_from_its_origin_alone() -> None:
-    ahead = Ahead(all=SNAPSHOTS[1:], picked=SNAPSHOTS[1:])
-    first, *rest = sends("", ahead, SNAPSHOTS[0], Flags(), "why", origin="o")
+    ahead = PendingSnapshots(all=SNAPSHOTS[1:], picked=SNAPSHOTS[1:])
+    first, *rest = plan_sends("", ahead, SNAPSHOTS[0], SendFlags(), "why", origin="o")
     assert isinstance(first, IncrementalSend)
     assert (first.origin, first.between, first.why) == ("o", False, "why")
     assert shown(rest) == "b=f"
@@ -78,17 +80,17 @@ def test_a_clone_starts_from_its_origin_alone() -> None:
     assert [send.why for send in rest] == ["@b (guid 1) is there by then"]
 
 
-def case(retain: Any = None, created: Any = (), **options: Any) -> tuple[Case, Any]:
+def case(retain: Any = None, created: Any = (), **options: Any) -> tuple[PlanContext, Any]:
     world = ferry("a_hourly", "b_daily", "c_hourly", "d_daily", "e_hourly", **options)
     seen = world.survey()
     source = seen.source.datasets[""]
     times = {one.guid: NOW + timedelta(days=at) for at, one in enumerate(source.snapshots) if one.name[0] in created}
-    return Case(world.job, replace(seen, created=times), replace(asked(), retain=retain)), source
+    return PlanContext(world.job, replace(seen, created=times), replace(asked(), retain=retain)), source
 
 
 def picked(*found: Any, base: Any = None) -> str:
     case, source = found
-    return "".join(one.name[0] for one in look_ahead(case, source, base).picked)
+    return "".join(one.name[0] for one in choose_snapshots(case, source, base).picked)
 
 
 def test_filters() -> None:
@@ -102,9 +104,9 @@ def test_filters() -> None:
 
 def test_only_what_comes_after_the_base() -> None:
     world, source = case(snapshots=("*_daily",))
-    ahead = look_ahead(world, source, source.snapshots[1])
+    ahead = choose_snapshots(world, source, source.snapshots[1])
     assert ["".join(one.name[0] for one in part) for part in (ahead.all, ahead.picked)] == ["cde", "d"]
-    assert look_ahead(world, source, source.snapshots[-1]) == Ahead(all=(), picked=())
+    assert choose_snapshots(world, source, source.snapshots[-1]) == PendingSnapshots(all=(), picked=())
 
 
 def test_the_newest_alone() -> None:

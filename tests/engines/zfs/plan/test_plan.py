@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.plan import Nothing, Plan, Refusal
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.engines.zfs.model import (
+    ActionPlan,
     Bookmark,
-    Decided,
+    CreatePlaceholder,
     FullSend,
+    HoldBases,
     IncrementalSend,
-    KeepBases,
-    LetGoBases,
-    MakePlaceholder,
-    SetAside,
-    World,
+    ReleaseBases,
+    RenameAside,
+    ZfsSurvey,
 )
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name
-from orchestrator.engines.zfs.plan.plan import decide, plan
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name
+from orchestrator.engines.zfs.plan.plan import decide_actions, plan
 from tests.engines.zfs.model_run import Ferry, asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -39,27 +39,27 @@ def planned(world: Ferry, *allowed: str) -> Plan:
     return found
 
 
-def refused(world: Ferry, seen: World | None = None) -> Refusal:
+def refused(world: Ferry, seen: ZfsSurvey | None = None) -> Refusal:
     found = plan(world.job, seen or world.survey(), asked())
     assert isinstance(found, Refusal), found
     return found
 
 
-def decided(world: Ferry) -> Decided:
+def decided(world: Ferry) -> ActionPlan:
     found = world.decide()
-    assert isinstance(found, Decided), found
+    assert isinstance(found, ActionPlan), found
     return found
 
 
-def kinds(found: Decided) -> list[list[type]]:
-    return [[type(deed) for deed in stage] for stage in found.stages]
+def kinds(found: ActionPlan) -> list[list[type]]:
+    return [[type(action) for action in stage] for stage in found.stages]
 
 
 def test_a_first_run() -> None:
     world = tree("x", "x/y")
     world.source.snapshot(ROOT, "b")
     found = decided(world)
-    assert kinds(found) == [[KeepBases], [FullSend], [FullSend], [FullSend], [IncrementalSend], [LetGoBases]]
+    assert kinds(found) == [[HoldBases], [FullSend], [FullSend], [FullSend], [IncrementalSend], [ReleaseBases]]
     assert found.current == "b"
     told = planned(world)
     assert told.summary == "send 3 datasets: 3 whole"
@@ -73,7 +73,7 @@ def test_what_is_new_goes_side_by_side_and_the_words_count_it() -> None:
     world.run()
     for name in ("", "/x"):
         world.source.snapshot(f"{ROOT}{name}", "b")
-    assert kinds(decided(world)) == [[KeepBases], [IncrementalSend, IncrementalSend], [LetGoBases]]
+    assert kinds(decided(world)) == [[HoldBases], [IncrementalSend, IncrementalSend], [ReleaseBases]]
     told = planned(world)
     assert (told.summary, told.parallel) == ("send 2 datasets: 2 with what is new", 5)
 
@@ -82,7 +82,7 @@ def test_nothing_is_to_be_done() -> None:
     world = tree("x")
     world.run()
     found = plan(world.job, world.survey(), asked())
-    assert found == Nothing(why="the target holds the newest: a", current="a")
+    assert found == NothingToDo(why="the target holds the newest: a", current="a")
 
 
 def test_the_point_has_the_targets_name() -> None:
@@ -99,7 +99,7 @@ def test_a_root_without_snapshots_has_no_point() -> None:
     assert decided(world).current is None
     world.run()
     found = plan(world.job, world.survey(), asked())
-    assert isinstance(found, Nothing)
+    assert isinstance(found, NothingToDo)
     assert found.why == "the target holds the newest: as far as there are snapshots"
     assert found.warnings == (
         f"{ROOT}: no snapshot, so nothing to send; take one (zfs snapshot), or let [snapshots] in the job take them",
@@ -112,9 +112,9 @@ def test_a_base_that_is_not_remembered_is_kept_though_nothing_is_sent() -> None:
     first = world.source.nodes[ROOT].snapshots[0]
     for bookmark in world.source.nodes[ROOT].bookmarks:
         world.source.destroy_bookmark(ROOT, bookmark.name)
-    assert decided(world).stages == ((KeepBases(cursors=(("", first),)),),)
+    assert decided(world).stages == ((HoldBases(cursors=(("", first),)),),)
     found = plan(world.job, world.survey(), asked())
-    assert isinstance(found, Nothing)
+    assert isinstance(found, NothingToDo)
     assert len(found.stages) == 1
     world.run()
     assert not decided(world).stages
@@ -124,11 +124,14 @@ def test_old_cursors_of_this_target_go_and_those_of_others_stay() -> None:
     world = ferry("a", "b")
     world.run()
     first = world.source.nodes[ROOT].snapshots[0]
-    ours = Bookmark(name=cursor_name(world.keeper, first.guid), guid=first.guid, createtxg=first.createtxg)
-    others = {cursor_name(Keeper(pool=pool, place=place), first.guid) for pool, place in ((8, "0badcafe"), (9, None))}
+    ours = Bookmark(name=cursor_bookmark_name(world.target_id, first.guid), guid=first.guid, createtxg=first.createtxg)
+    others = {
+        cursor_bookmark_name(ReplicationTargetId(pool=pool, place=place), first.guid)
+        for pool, place in ((8, "0badcafe"), (9, None))
+    }
     for name in (ours.name, *others, "theirs"):
         world.source.bookmark(ROOT, first.guid, name)
-    assert decided(world).stages == ((LetGoBases(cursors=(("", ours),)),),)
+    assert decided(world).stages == ((ReleaseBases(cursors=(("", ours),)),),)
     world.run()
     names = {one.name for one in world.source.nodes[ROOT].bookmarks}
     assert {*others, "theirs"} < names
@@ -139,10 +142,10 @@ def test_a_leftover_hold_is_let_go() -> None:
     world = ferry("a")
     world.run()
     seen = replace(world.survey(), held={"": ("a", "gone")})
-    found = decide(world.job, seen, asked())
-    assert isinstance(found, Decided)
+    found = decide_actions(world.job, seen, asked())
+    assert isinstance(found, ActionPlan)
     ((let_go,),) = found.stages
-    assert let_go == LetGoBases(holds=(("", world.source.nodes[ROOT].snapshots[0]),))
+    assert let_go == ReleaseBases(holds=(("", world.source.nodes[ROOT].snapshots[0]),))
 
 
 def test_what_is_excluded_stays_out_with_all_below_it() -> None:
@@ -168,7 +171,7 @@ def test_what_the_source_has_no_more_is_left_alone_and_named() -> None:
     world.source.destroy(f"{ROOT}/x")
     before = world.target.guids()
     found = world.run()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     assert found.warnings == (
         f"{COPY}/x: on the target only; the source has no such dataset, and the copy is left alone",
     )
@@ -208,8 +211,8 @@ def test_without_any_snapshot_it_says_how_to_get_one(*, below: bool, told: str) 
         world.source.create(f"{ROOT}/x")
     refusal = refused(world)
     assert refusal.why.startswith(f"there is no snapshot of {ROOT}")
-    assert told in refusal.cure
-    assert "[snapshots]" in refusal.cure
+    assert told in refusal.hint
+    assert "[snapshots]" in refusal.hint
 
 
 def test_a_copy_whose_source_lost_all_snapshots_is_left_as_it_is() -> None:
@@ -235,7 +238,7 @@ def test_a_target_pool_that_is_not_there() -> None:
     seen = world.survey()
     refusal = refused(world, replace(seen, target=replace(seen.target, above=frozenset())))
     assert refusal.why == f"the pool vault of the target {COPY} is not imported"
-    assert refusal.cure.startswith("zpool import vault;")
+    assert refusal.hint.startswith("zpool import vault;")
 
 
 def diverged(*names: str) -> Ferry:
@@ -318,6 +321,6 @@ def test_deeds_that_make_room_come_first() -> None:
     world.source.snapshot(f"{ROOT}/x", "x1")
     world.source.snapshot(ROOT, "b")
     found = world.decide(asked("aside"))
-    assert isinstance(found, Decided)
-    assert kinds(found) == [[KeepBases], [SetAside, FullSend], [FullSend], [LetGoBases]]
-    assert not any(isinstance(deed, MakePlaceholder) for stage in found.stages for deed in stage)
+    assert isinstance(found, ActionPlan)
+    assert kinds(found) == [[HoldBases], [RenameAside, FullSend], [FullSend], [ReleaseBases]]
+    assert not any(isinstance(action, CreatePlaceholder) for stage in found.stages for action in stage)

@@ -8,19 +8,19 @@ import pytest
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import (
-    Abort,
-    Decided,
-    Deed,
+    AbortReceive,
+    Action,
+    ActionPlan,
     EndReceive,
     FullSend,
     IncrementalSend,
     ResumedSend,
+    ResumeToken,
     Send,
-    Token,
-    World,
+    ZfsSurvey,
 )
-from orchestrator.engines.zfs.plan.hold_names import cursor_keeper
-from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
+from orchestrator.engines.zfs.plan.plan import decide_actions
 from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -42,35 +42,35 @@ def cut_increment(**options: Any) -> Ferry:
 
 def cut(world: Ferry, kind: type) -> Ferry:
     with pytest.raises(Cut):
-        world.run(mishap=lambda deed: 2 if isinstance(deed, kind) else None)
+        world.run(mishap=lambda action: 2 if isinstance(action, kind) else None)
     return world
 
 
-def deeds(decided: Decided | Refusal) -> list[Deed]:
-    assert isinstance(decided, Decided), decided
-    kinds = Send | Abort | EndReceive
-    return [deed for stage in decided.stages for deed in stage if isinstance(deed, kinds)]
+def deeds(decided: ActionPlan | Refusal) -> list[Action]:
+    assert isinstance(decided, ActionPlan), decided
+    kinds = Send | AbortReceive | EndReceive
+    return [action for stage in decided.stages for action in stage if isinstance(action, kinds)]
 
 
-def aborted(world: Ferry, seen: World | None = None) -> str:
+def aborted(world: Ferry, seen: ZfsSurvey | None = None) -> str:
     """Why the plan throws the cut receive away, before it sends anew."""
-    first, *rest = deeds(decide(world.job, seen or world.survey(), asked()))
-    assert isinstance(first, Abort), first
-    assert all(isinstance(deed, FullSend | IncrementalSend) for deed in rest)
+    first, *rest = deeds(decide_actions(world.job, seen or world.survey(), asked()))
+    assert isinstance(first, AbortReceive), first
+    assert all(isinstance(action, FullSend | IncrementalSend) for action in rest)
     return first.why
 
 
-def refused(world: Ferry, seen: World | None = None) -> Refusal:
-    decided = decide(world.job, seen or world.survey(), asked())
+def refused(world: Ferry, seen: ZfsSurvey | None = None) -> Refusal:
+    decided = decide_actions(world.job, seen or world.survey(), asked())
     assert isinstance(decided, Refusal), decided
     return decided
 
 
-def with_token(world: Ferry, **changes: Any) -> World:
+def with_token(world: Ferry, **changes: Any) -> ZfsSurvey:
     """The same look, with a token that says something else."""
     seen = world.survey()
     ((text, token),) = seen.tokens.items()
-    assert isinstance(token, Token)
+    assert isinstance(token, ResumeToken)
     return replace(seen, tokens={text: replace(token, **changes)})
 
 
@@ -88,11 +88,11 @@ def test_a_good_token_goes_on_and_the_rest_follows_in_the_same_run(make: Callabl
     assert (
         resumed.why == f"a send of {resumed.snapshot.mark} (guid {resumed.snapshot.guid}) was cut; 2 B of it are there"
     )
-    assert [(deed.base.name, deed.snapshot.name) for deed in rest if isinstance(deed, IncrementalSend)] == [
+    assert [(action.base.name, action.snapshot.name) for action in rest if isinstance(action, IncrementalSend)] == [
         (resumed.snapshot.name, "c")
     ]
     assert "the token covers" in rest[0].why  # type: ignore[union-attr]
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert decided.resumes == f"a cut send of {resumed.snapshot.mark} to {COPY}, 2 B there"
     moved = world.moved
     world.run()
@@ -103,20 +103,22 @@ def test_a_good_token_goes_on_and_the_rest_follows_in_the_same_run(make: Callabl
 def test_the_snapshot_of_a_token_is_held_and_its_cursor_is_made() -> None:
     world = cut_increment()
     keep = world.decide()
-    assert isinstance(keep, Decided)
+    assert isinstance(keep, ActionPlan)
     (kept,) = keep.stages[0]
     assert [one.name for _, one in kept.holds] == ["b"]  # type: ignore[union-attr]
     assert [one.name for _, one in kept.cursors] == ["b"]  # type: ignore[union-attr]
     world.run()
     assert not world.source.holds
-    assert [one.guid for one in world.source.nodes[ROOT].bookmarks if cursor_keeper(one.name)] == [guid(world, "c")]
+    assert [one.guid for one in world.source.nodes[ROOT].bookmarks if parse_cursor_bookmark(one.name)] == [
+        guid(world, "c")
+    ]
 
 
 def test_a_hold_that_is_there_is_not_made_again() -> None:
     world = cut_first()
     decided = world.decide()
-    assert isinstance(decided, Decided)
-    assert all(not getattr(deed, "holds", ()) for deed in decided.stages[0])
+    assert isinstance(decided, ActionPlan)
+    assert all(not getattr(action, "holds", ()) for action in decided.stages[0])
     world.run()
     assert not world.source.holds
 
@@ -127,13 +129,15 @@ def test_several_resumed_sends_are_counted() -> None:
         world.source.create(f"{ROOT}/{name}")
         world.source.snapshot(f"{ROOT}/{name}", "a")
     decided = world.decide()
-    assert isinstance(decided, Decided)
-    world.do(next(deed for stage in decided.stages for deed in stage if isinstance(deed, FullSend)))
-    for deed in (deed for stage in decided.stages for deed in stage if isinstance(deed, FullSend) and deed.dataset):
+    assert isinstance(decided, ActionPlan)
+    world.do(next(action for stage in decided.stages for action in stage if isinstance(action, FullSend)))
+    for action in (
+        action for stage in decided.stages for action in stage if isinstance(action, FullSend) and action.dataset
+    ):
         with pytest.raises(Cut):
-            world.do(deed, 1)
+            world.do(action, 1)
     again = world.decide()
-    assert isinstance(again, Decided)
+    assert isinstance(again, ActionPlan)
     assert again.resumes == f"a cut send of @a to {COPY}/x, 1 B there, and 1 more"
 
 
@@ -182,8 +186,8 @@ def test_a_snapshot_that_went_to_a_clone_is_told() -> None:
     seen = world.survey()
     source = dict(seen.source.datasets)
     source[""] = replace(source[""], bookmarks=source["c"].bookmarks)  # a base is still known
-    decided = decide(world.job, replace(seen, source=replace(seen.source, datasets=source)), asked())
-    (why,) = (deed.why for deed in deeds(decided) if isinstance(deed, Abort))
+    decided = decide_actions(world.job, replace(seen, source=replace(seen.source, datasets=source)), asked())
+    (why,) = (action.why for action in deeds(decided) if isinstance(action, AbortReceive))
     assert why.endswith(f"which a cut send was about, now belongs to {ROOT}/c")
 
 
@@ -237,7 +241,7 @@ def test_a_cut_without_a_token_is_told() -> None:
 def test_it_is_thrown_away_when_asked() -> None:
     world = cut_increment()
     first, *_ = deeds(world.decide(asked("abort")))
-    assert isinstance(first, Abort)
+    assert isinstance(first, AbortReceive)
     assert first.why == "thrown away, as --allow abort asks"
 
 
@@ -257,7 +261,7 @@ def test_a_foreign_token_is_left_alone() -> None:
     assert refusal.why == f"a cut receive of something else lies in {COPY}"
     assert refusal.evidence[0] == "its token is for other/data@x (guid 4711)"
     assert refusal.guard == "abort"
-    assert "--allow abort" in refusal.cure
+    assert "--allow abort" in refusal.hint
     world = cut_increment()
     assert refused(world, with_token(world, to_guid=4711, from_guid=4712, to_name="o/d@x")).guard == "abort"
 
@@ -287,7 +291,7 @@ def test_another_way_of_sending_encrypted_data_cannot_go_on(raw: str, told: str)
 def test_of_plain_data_raw_or_not_is_the_same() -> None:
     world = cut_first()
     seen = with_token(world, flags=replace(_flags(world), raw=True))
-    assert isinstance(deeds(decide(world.job, seen, asked()))[0], ResumedSend)
+    assert isinstance(deeds(decide_actions(world.job, seen, asked()))[0], ResumedSend)
 
 
 def test_embedded_blocks_never_arrive_in_an_encrypted_dataset() -> None:
@@ -311,7 +315,7 @@ def test_a_receive_that_waits_for_a_dead_link_is_ended_and_looked_at_again() -> 
     (end,) = deeds(decided)
     assert isinstance(end, EndReceive)
     assert (end.pid, end.dataset) == (4711, "")
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert decided.again
     world.run()
     assert world.newest_is_there()
@@ -331,7 +335,7 @@ def test_a_receive_outside_the_job_is_left_alone() -> None:
     world.target.create(f"{COPY}/other")
     world.target.receiving[f"{COPY}/other"] = 4711
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert not deeds(decided)
 
 
@@ -357,5 +361,5 @@ def test_what_is_received_elsewhere_hinders_no_renaming() -> None:
     world.source.snapshot(f"{ROOT}/x", "x2")
     world.target.create(f"{COPY}/other")
     world.target.receiving[f"{COPY}/other"] = 4711
-    assert isinstance(world.run(asked("aside")), Decided)
+    assert isinstance(world.run(asked("aside")), ActionPlan)
     assert world.newest_is_there("x")

@@ -5,9 +5,23 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import Abort, Decided, Deed, FullSend, IncrementalSend, ResumedSend, Send
+from orchestrator.engines.zfs.model import (
+    AbortReceive,
+    Action,
+    ActionPlan,
+    FullSend,
+    IncrementalSend,
+    ResumedSend,
+    Send,
+)
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.engines.zfs.plan.resume_attempts import RUNS, Tried, key, next_try, parse_tried
+from orchestrator.engines.zfs.plan.resume_attempts import (
+    MOST_RUNS,
+    ResumeAttempts,
+    attempts_key,
+    next_attempt,
+    parse_attempts,
+)
 from tests.engines.zfs.model_run import Cut, Ferry, asked, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -28,59 +42,59 @@ def stuck_run(world: Ferry, *allowed: str, more: int = 0) -> list[type]:
     """A run whose sends break off: a new one after two bytes, one that goes on after `more`. What it did."""
     done: list[type] = []
 
-    def mishap(deed: Deed) -> int | None:
-        done.append(type(deed))
-        return (more if isinstance(deed, ResumedSend) else 2) if isinstance(deed, Send) else None
+    def mishap(action: Action) -> int | None:
+        done.append(type(action))
+        return (more if isinstance(action, ResumedSend) else 2) if isinstance(action, Send) else None
 
     with pytest.raises(Cut):
         world.run(asked(*allowed), mishap=mishap)
-    return [kind for kind in done if kind in (Abort, FullSend, IncrementalSend, ResumedSend)]
+    return [kind for kind in done if kind in (AbortReceive, FullSend, IncrementalSend, ResumedSend)]
 
 
 @pytest.mark.parametrize(("begin", "kind"), [(first, FullSend), (later, IncrementalSend)])
 def test_it_is_gone_on_with_then_begun_anew_once_then_refused(begin: type, kind: type) -> None:
     world: Ferry = begin()
     assert stuck_run(world) == [kind]
-    assert [stuck_run(world) for _ in range(RUNS)] == [[ResumedSend]] * RUNS
-    abort = next(deed for stage in decided(world).stages for deed in stage if isinstance(deed, Abort))
-    assert abort.why == f"{RUNS} runs in a row went on from it and brought no byte more"
-    assert stuck_run(world) == [Abort, kind]
-    assert [stuck_run(world) for _ in range(RUNS)] == [[ResumedSend]] * RUNS
+    assert [stuck_run(world) for _ in range(MOST_RUNS)] == [[ResumedSend]] * MOST_RUNS
+    abort = next(action for stage in decided(world).stages for action in stage if isinstance(action, AbortReceive))
+    assert abort.why == f"{MOST_RUNS} runs in a row went on from it and brought no byte more"
+    assert stuck_run(world) == [AbortReceive, kind]
+    assert [stuck_run(world) for _ in range(MOST_RUNS)] == [[ResumedSend]] * MOST_RUNS
     refusal = world.run()
     assert isinstance(refusal, Refusal)
     assert refusal.why.endswith(f"to {COPY} does not get any further")
-    assert "--allow abort" in refusal.cure
+    assert "--allow abort" in refusal.hint
     assert world.run() == refusal
-    assert stuck_run(world, "abort") == [Abort, kind]
+    assert stuck_run(world, "abort") == [AbortReceive, kind]
     world.run()
     assert world.newest_is_there()
 
 
-def decided(world: Ferry) -> Decided:
+def decided(world: Ferry) -> ActionPlan:
     found = world.decide()
-    assert isinstance(found, Decided), found
+    assert isinstance(found, ActionPlan), found
     return found
 
 
 def test_one_byte_more_begins_the_count_anew() -> None:
     world = first()
     stuck_run(world)
-    for _ in range(RUNS - 1):
+    for _ in range(MOST_RUNS - 1):
         stuck_run(world)
     assert stuck_run(world, more=1) == [ResumedSend]
-    assert [stuck_run(world) for _ in range(RUNS)] == [[ResumedSend]] * RUNS
-    assert stuck_run(world) == [Abort, FullSend]
+    assert [stuck_run(world) for _ in range(MOST_RUNS)] == [[ResumedSend]] * MOST_RUNS
+    assert stuck_run(world) == [AbortReceive, FullSend]
 
 
 def test_another_snapshot_may_be_begun_anew_too() -> None:
     world = first()
-    for _ in range(RUNS + 2):
+    for _ in range(MOST_RUNS + 2):
         stuck_run(world)
     world.run()
     assert world.newest_is_there()
     world.source.snapshot(ROOT, "c")
-    assert [stuck_run(world) for _ in range(RUNS + 1)] == [[IncrementalSend], *[[ResumedSend]] * RUNS]
-    assert stuck_run(world) == [Abort, IncrementalSend]
+    assert [stuck_run(world) for _ in range(MOST_RUNS + 1)] == [[IncrementalSend], *[[ResumedSend]] * MOST_RUNS]
+    assert stuck_run(world) == [AbortReceive, IncrementalSend]
 
 
 def test_one_that_is_stuck_does_not_stop_the_others() -> None:
@@ -89,11 +103,11 @@ def test_one_that_is_stuck_does_not_stop_the_others() -> None:
     world.source.snapshot(f"{ROOT}/x", "a")
     world.run()
     world.source.snapshot(f"{ROOT}/x", "b")
-    for _ in range(2 * RUNS + 2):
+    for _ in range(2 * MOST_RUNS + 2):
         stuck_run(world)
     world.source.snapshot(ROOT, "c")
     found = world.run()
-    assert isinstance(found, Decided)
+    assert isinstance(found, ActionPlan)
     (refusal,) = found.refusals
     assert refusal.why.endswith(f"to {COPY}/x does not get any further")
     assert world.newest_is_there()
@@ -102,28 +116,28 @@ def test_one_that_is_stuck_does_not_stop_the_others() -> None:
 def test_what_is_remembered_is_no_token_and_is_read_again() -> None:
     world = first()
     stuck_run(world)
-    (deed,) = (deed for stage in decided(world).stages for deed in stage if isinstance(deed, ResumedSend))
-    assert deed.token.text not in deed.vain
-    once = parse_tried(deed.vain)
+    (action,) = (action for stage in decided(world).stages for action in stage if isinstance(action, ResumedSend))
+    assert action.token.text not in action.vain
+    once = parse_attempts(action.vain)
     assert once is not None
-    assert once == Tried(mark=once.mark, runs=1)
-    assert next_try(once, deed.token) == replace(once, runs=2)
-    assert next_try(once, replace(deed.token, text="other")).runs == 1
+    assert once == ResumeAttempts(mark=once.mark, runs=1)
+    assert next_attempt(once, action.token) == replace(once, runs=2)
+    assert next_attempt(once, replace(action.token, text="other")).runs == 1
     for nonsense in ("", "1", "x 1 2", "0badcafe 1", "0badcafe -1 2"):
-        assert parse_tried(nonsense) is None
-    assert parse_tried(str(Tried(anew=7))) == Tried(anew=7)
+        assert parse_attempts(nonsense) is None
+    assert parse_attempts(str(ResumeAttempts(anew=7))) == ResumeAttempts(anew=7)
 
 
 def test_the_steps_carry_what_is_to_be_remembered() -> None:
     world = first()
     stuck_run(world)
     found = decided(world)
-    built = [step for stage in steps.build(world.job, world.survey(), found, asked()) for step in stage]
+    built = [step for stage in steps.build_steps(world.job, world.survey(), found, asked()) for step in stage]
     (vain,) = (step.vain for step in built if step.vain)
-    assert vain[0] == key("")
+    assert vain[0] == attempts_key("")
     assert not any(step.remembers for step in built)
-    for _ in range(RUNS):
+    for _ in range(MOST_RUNS):
         stuck_run(world)
-    built = [step for stage in steps.build(world.job, world.survey(), decided(world), asked()) for step in stage]
+    built = [step for stage in steps.build_steps(world.job, world.survey(), decided(world), asked()) for step in stage]
     (told,) = (step.remembers for step in built if step.remembers)
-    assert told == (key(""), str(Tried(anew=world.source.nodes[ROOT].snapshots[0].guid)))
+    assert told == (attempts_key(""), str(ResumeAttempts(anew=world.source.nodes[ROOT].snapshots[0].guid)))

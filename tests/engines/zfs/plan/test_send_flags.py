@@ -7,20 +7,20 @@ import pytest
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import (
-    Decided,
-    Encryption,
-    Flags,
+    ActionPlan,
+    CreatePlaceholder,
     FullSend,
     IncrementalSend,
-    MakePlaceholder,
+    ReceiveEncryption,
     ResumedSend,
     Send,
+    SendFlags,
 )
-from orchestrator.engines.zfs.plan.plan import decide
+from orchestrator.engines.zfs.plan.plan import decide_actions
 from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
-NOT_RAW = Flags(embedded=False)
+NOT_RAW = SendFlags(embedded=False)
 
 
 def secret(*, loaded: bool = True, sealed: bool = False, **options: Any) -> Ferry:
@@ -31,14 +31,14 @@ def secret(*, loaded: bool = True, sealed: bool = False, **options: Any) -> Ferr
     return world
 
 
-def flags(decided: Decided | Refusal) -> Flags:
-    assert isinstance(decided, Decided), decided
-    (found,) = {deed.flags for deed in _sends(decided) if isinstance(deed, FullSend | IncrementalSend)}
+def flags(decided: ActionPlan | Refusal) -> SendFlags:
+    assert isinstance(decided, ActionPlan), decided
+    (found,) = {action.flags for action in _sends(decided) if isinstance(action, FullSend | IncrementalSend)}
     return found
 
 
-def _sends(decided: Decided) -> list[Send]:
-    return [deed for stage in decided.stages for deed in stage if isinstance(deed, Send)]
+def _sends(decided: ActionPlan) -> list[Send]:
+    return [action for stage in decided.stages for action in stage if isinstance(action, Send)]
 
 
 def refused(world: Ferry) -> Refusal:
@@ -61,32 +61,32 @@ def begun(world: Ferry) -> Ferry:
 
 def test_plain_data_is_never_raw() -> None:
     for raw in ("auto", "yes", "no"):
-        assert flags(ferry("a", raw=raw).decide()) == Flags()
+        assert flags(ferry("a", raw=raw).decide()) == SendFlags()
 
 
 @pytest.mark.parametrize("raw", ["auto", "yes"])
 def test_encrypted_data_goes_as_it_lies_without_its_key(raw: str) -> None:
-    assert flags(secret(loaded=False, raw=raw).decide()) == Flags(raw=True)
+    assert flags(secret(loaded=False, raw=raw).decide()) == SendFlags(raw=True)
 
 
 def test_readable_copies_need_consent() -> None:
     refusal = refused(secret(raw="no"))
     assert refusal.why == f"{ROOT} is encrypted, and its copy {COPY} would be stored readable"
-    assert 'raw = "no" and may-decrypt = true' in refusal.cure
+    assert 'raw = "no" and may-decrypt = true' in refusal.hint
     assert flags(secret(raw="no", may_decrypt=True).decide()) == NOT_RAW
 
 
 def test_a_target_that_encrypts_needs_no_consent_and_no_embedded_blocks() -> None:
     decided = secret(raw="no", sealed=True).decide()
     assert flags(decided) == NOT_RAW
-    assert isinstance(decided, Decided)
-    assert [send.encryption for send in _sends(decided) if isinstance(send, FullSend)] == [Encryption.AS_ABOVE]
+    assert isinstance(decided, ActionPlan)
+    assert [send.encryption for send in _sends(decided) if isinstance(send, FullSend)] == [ReceiveEncryption.AS_ABOVE]
 
 
 def test_what_is_not_raw_needs_the_key() -> None:
     refusal = refused(secret(raw="no", may_decrypt=True, loaded=False))
     assert refusal.why == f"the key of {ROOT} is not loaded, so it cannot be read to be sent"
-    assert refusal.cure.startswith(f"zfs load-key {ROOT};")
+    assert refusal.hint.startswith(f"zfs load-key {ROOT};")
 
 
 def test_a_locked_target_takes_only_raw_streams() -> None:
@@ -100,7 +100,7 @@ def test_a_locked_target_takes_only_raw_streams() -> None:
         refusal.why
         == f"the key of {COPY} is not loaded on the target, so nothing can be received there but raw streams"
     )
-    assert refusal.cure == "zfs load-key vault/copies, on the target"
+    assert refusal.hint == "zfs load-key vault/copies, on the target"
 
 
 @pytest.mark.parametrize(("before", "after"), [("auto", "no"), ("no", "yes")])
@@ -111,7 +111,7 @@ def test_a_chain_never_changes_from_raw_or_to_raw(before: str, after: str) -> No
     was, then = ("raw", "not raw") if before == "auto" else ("not raw", "raw")
     assert refusal.why == f"{COPY} was received {was}, and what follows cannot be {then}"
     assert refusal.guard == "aside"
-    assert 'write raw = "auto"' in refusal.cure
+    assert 'write raw = "auto"' in refusal.hint
 
 
 def test_auto_goes_on_as_the_chain_began_with_consent_alone() -> None:
@@ -120,10 +120,10 @@ def test_auto_goes_on_as_the_chain_began_with_consent_alone() -> None:
     refusal = refused(changed(world, raw="auto", may_decrypt=False))
     assert "would be stored readable" in refusal.why
     assert refusal.evidence == ("the copy's flags: Lc",)
-    assert "--aside" in refusal.cure
+    assert "--aside" in refusal.hint
     anew = world.decide(asked("aside"))
-    assert isinstance(anew, Decided)
-    assert flags(anew) == Flags(raw=True)
+    assert isinstance(anew, ActionPlan)
+    assert flags(anew) == SendFlags(raw=True)
     world.job = replace(world.job, options=replace(world.job.options, raw="auto", may_decrypt=True))  # type: ignore[type-var]
     assert flags(world.decide()) == NOT_RAW
 
@@ -134,16 +134,19 @@ def test_a_chain_that_others_began_goes_on_as_it_is(*, raw: bool) -> None:
     begun(world)
     seen = world.survey()
     there = replace(seen.target.datasets[""], flags=None)
-    decided = decide(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
-    assert flags(decided) == (Flags(raw=True) if raw else NOT_RAW)
+    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
+    assert flags(decided) == (SendFlags(raw=True) if raw else NOT_RAW)
 
 
 def test_a_plain_chain_that_others_began_keeps_its_letters() -> None:
     world = begun(ferry("a"))
     seen = world.survey()
-    for told, used in ((None, Flags()), (Flags(large=False, embedded=False), Flags(large=False, embedded=False))):
+    for told, used in (
+        (None, SendFlags()),
+        (SendFlags(large=False, embedded=False), SendFlags(large=False, embedded=False)),
+    ):
         there = replace(seen.target.datasets[""], flags=told)
-        decided = decide(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
+        decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
         assert flags(decided) == used
 
 
@@ -155,14 +158,14 @@ def test_plain_data_below_a_raw_copy_and_places_there_are_not_encrypted() -> Non
     world.source.create(f"{ROOT}/empty/secret")
     world.source.snapshot(f"{ROOT}/empty/secret", "s1")
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     said = {
-        deed.dataset: deed.encryption
+        action.dataset: action.encryption
         for stage in decided.stages
-        for deed in stage
-        if isinstance(deed, FullSend | MakePlaceholder)
+        for action in stage
+        if isinstance(action, FullSend | CreatePlaceholder)
     }
-    assert said == {"": None, "plain": Encryption.OFF, "empty": Encryption.OFF, "empty/secret": None}
+    assert said == {"": None, "plain": ReceiveEncryption.OFF, "empty": ReceiveEncryption.OFF, "empty/secret": None}
     assert world.newest_is_there("empty/secret")
     world.source.create(f"{ROOT}/later", encrypted=False)
     world.source.snapshot(f"{ROOT}/later", "l1")
@@ -190,9 +193,9 @@ def test_a_cut_clone_goes_on_as_its_origin_was() -> None:
     world.source.snapshot(f"{ROOT}/k", "k1")
     world.job = replace(world.job, options=replace(world.job.options, raw="auto"))  # type: ignore[type-var]
     with pytest.raises(Cut):
-        world.run(mishap=lambda deed: 2 if isinstance(deed, IncrementalSend) else None)
+        world.run(mishap=lambda action: 2 if isinstance(action, IncrementalSend) else None)
     decided = world.run()
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, ActionPlan)
     assert [type(send) for send in _sends(decided)] == [ResumedSend]
     assert world.newest_is_there("k")
 

@@ -4,33 +4,33 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect, Pipeline, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.zfs.model import (
-    Abort,
+    AbortReceive,
+    Action,
+    ActionPlan,
     Bookmark,
-    Decided,
-    Deed,
+    CreatePlaceholder,
+    DatasetType,
     EndReceive,
-    Flags,
     FullSend,
+    HoldBases,
     IncrementalSend,
-    KeepBases,
-    Kind,
-    LetGoBases,
-    MakePlaceholder,
+    ReleaseBases,
+    RenameAside,
     ResumedSend,
-    RollBack,
-    SetAside,
+    ResumeToken,
+    Rollback,
+    SendFlags,
     Snapshot,
     SnapshotPresent,
-    Token,
-    World,
+    ZfsSurvey,
 )
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.engines.zfs.plan.hold_names import keeper_of
+from orchestrator.engines.zfs.plan.hold_names import replication_target_id
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from tests.engines.zfs.sides import (
     ASKED,
@@ -51,12 +51,12 @@ from tests.engines.zfs.sides import (
 )
 
 FAR_COPY, FAR_SOURCE = Location(path=COPY.path, host=HOST), Location(path=SOURCE.path, host=HOST)
-RAW = Flags(raw=True)
+RAW = SendFlags(raw=True)
 ASIDE = "-x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservation -x refreservation"
 NONE = "-o quota=none -o refquota=none -o reservation=none -o refreservation=none"
 FIRST = f"-o readonly=on {NONE} -o canmount=noauto -o poolferry:flags=Lce"
 ELSEWHERE = "-x mountpoint -x sharenfs -x sharesmb"
-KEEPER = keeper_of(POOL, COPY)
+KEEPER = replication_target_id(POOL, COPY)
 FULL = FullSend(dataset="", snapshot=A, flags=FLAGS, why="nothing there")
 
 
@@ -65,11 +65,13 @@ def incremental(base: Snapshot | Bookmark = A, to: Snapshot = B, name: str = "",
                               **more})  # fmt: skip
 
 
-def build(*deeds: Deed, seen: World | None = None, current: str | None = None, **options: Any) -> tuple[Step, ...]:
+def build(
+    *actions: Action, seen: ZfsSurvey | None = None, current: str | None = None, **options: Any
+) -> tuple[Step, ...]:
     """The steps of one stage."""
     pipe = options.pop("pipe", None)
-    decided = Decided(stages=(deeds,), current=current)
-    (stage,) = steps.build(job(pipe=pipe, **options), seen or world(), decided, ASKED)
+    decided = ActionPlan(stages=(actions,), current=current)
+    (stage,) = steps.build_steps(job(pipe=pipe, **options), seen or world(), decided, ASKED)
     return stage
 
 
@@ -122,7 +124,7 @@ def test_increments_from_snapshots_bookmarks_and_origins() -> None:
 
 def test_an_origin_that_is_sent_anew_has_the_sources_name() -> None:
     seen = world(target=side(COPY, dataset("", Snapshot(name="other", guid=1, createtxg=9))))
-    _, clone = build(SetAside(dataset="", to="vault/old", why="asked"), incremental(A, C, "x", origin=""), seen=seen)
+    _, clone = build(RenameAside(dataset="", to="vault/old", why="asked"), incremental(A, C, "x", origin=""), seen=seen)
     assert "-o origin=vault/copies/photos@a " in lines(clone)[2]
 
 
@@ -149,7 +151,7 @@ def test_without_mbuffer_streams_go_straight_unless_a_rate_needs_it(
     *, here: bool, rate: Bytes | None, stages: int
 ) -> None:
     seen = world(side(SOURCE, dataset("", A), mbuffer=here), side(FAR_COPY, mbuffer=False))
-    (step,) = build(FULL, seen=seen, place=HOST, pipe=Pipe(rate_limit=rate))
+    (step,) = build(FULL, seen=seen, place=HOST, pipe=PipeOptions(rate_limit=rate))
     assert len(lines(step)) == stages
     assert "mbuffer" not in lines(step)[-1]
 
@@ -157,7 +159,7 @@ def test_without_mbuffer_streams_go_straight_unless_a_rate_needs_it(
 def test_the_rate_is_shared_by_as_many_as_may_flow() -> None:
     sends = [incremental(name=name) for name in ("", "", "x", "y")]
     for parallel, share in ((1, 9 << 20), (2, 9 << 19), (8, 3 << 20)):
-        told = build(*sends, parallel=parallel, pipe=Pipe(rate_limit=Bytes(9 << 20)))
+        told = build(*sends, parallel=parallel, pipe=PipeOptions(rate_limit=Bytes(9 << 20)))
         assert {line.split()[-1] for step in told for line in lines(step) if line.startswith("mbuffer")} == {str(share)}
 
 
@@ -172,7 +174,7 @@ def test_encrypted_datasets_bring_properties_only_raw() -> None:
 
 
 def test_a_volume_is_given_only_what_a_volume_has() -> None:
-    seen = world(side(SOURCE, dataset("", A, kind=Kind.VOLUME)))
+    seen = world(side(SOURCE, dataset("", A, kind=DatasetType.VOLUME)))
     (step,) = build(FULL, seen=seen, protect=("compression", "recordsize"))
     assert lines(step)[2] == (
         "zfs receive -s -u -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce "
@@ -180,7 +182,7 @@ def test_a_volume_is_given_only_what_a_volume_has() -> None:
     )
 
 
-def token() -> Token:
+def token() -> ResumeToken:
     told = parse_token(LATER)
     assert told is not None
     return told
@@ -188,8 +190,8 @@ def token() -> Token:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_a_resumed_send(*, first: bool) -> None:
-    deed = ResumedSend(dataset="", token=token(), snapshot=B, first=first, why="it was cut")
-    (step,) = build(deed, current="b")
+    action = ResumedSend(dataset="", token=token(), snapshot=B, first=first, why="it was cut")
+    (step,) = build(action, current="b")
     assert lines(step)[0] == f"zfs send -P -t {LATER}"
     assert lines(step)[2] == f"zfs receive -s -u {FIRST + ' ' if first else ''}vault/copies/photos"
     assert (step.does, step.makes) == ("send tank/photos @b, the rest", "b")
@@ -205,8 +207,8 @@ def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_m
         assert one.effect is Effect.DESTROYS
     assert lines(after) == ["zfs inherit poolferry:placeholder vault/copies/photos"]
     assert after.lane == step.lane
-    for deeds in ((resumed,), (incremental(),), (SetAside(dataset="", to="v", why=""), FULL)):
-        told = build(*deeds, seen=world() if deeds[0] is resumed else seen)
+    for actions in ((resumed,), (incremental(),), (RenameAside(dataset="", to="v", why=""), FULL)):
+        told = build(*actions, seen=world() if actions[0] is resumed else seen)
         assert all("-F" not in line.split() for step in told for line in lines(step))
 
 
@@ -218,15 +220,15 @@ def test_what_the_first_properties_clear_is_given_again(*, placeholder: bool) ->
 
 
 def test_the_last_send_of_the_roots_newest_makes_the_point() -> None:
-    decided = Decided(
+    decided = ActionPlan(
         stages=((incremental(A, B), incremental(A, C, "x"), incremental(B, C)), (incremental(A, C, "y"),)), current="c"
     )
-    built = steps.build(job(), world(created={3: ASKED.now}), decided, ASKED)
+    built = steps.build_steps(job(), world(created={3: ASKED.now}), decided, ASKED)
     assert [[step.makes for step in stage] for stage in built] == [[None, None, "c"], [None]]
     assert built[0][2].taken == ASKED.now
     assert built[0][0].taken is None
-    nothing = Decided(stages=((incremental(A, C, "x"),),), current="c")
-    assert [step.makes for stage in steps.build(job(), world(), nothing, ASKED) for step in stage] == [None]
+    nothing = ActionPlan(stages=((incremental(A, C, "x"),),), current="c")
+    assert [step.makes for stage in steps.build_steps(job(), world(), nothing, ASKED) for step in stage] == [None]
 
 
 def test_small_deeds() -> None:
@@ -234,11 +236,11 @@ def test_small_deeds() -> None:
     there = (Snapshot(name="renamed", guid=1, createtxg=40), own)
     seen = world(target=side(COPY, dataset("x", *there), dataset("y", there[0])))
     abort, end, back, modified, aside, place, above = build(
-        Abort(dataset="x", why="stale"), EndReceive(dataset="x", pid=7, why="dead"),
-        RollBack(dataset="x", to=A, dies=("@own", "5 MiB"), why="consent"),
-        RollBack(dataset="y", to=A, dies=("5 MiB",), why="consent"),
-        SetAside(dataset="x", to="vault/copies/photos/x_aside", why="asked"), MakePlaceholder(dataset="p"),
-        MakePlaceholder(dataset="vault/copies", above=True), seen=seen,
+        AbortReceive(dataset="x", why="stale"), EndReceive(dataset="x", pid=7, why="dead"),
+        Rollback(dataset="x", to=A, dies=("@own", "5 MiB"), why="consent"),
+        Rollback(dataset="y", to=A, dies=("5 MiB",), why="consent"),
+        RenameAside(dataset="x", to="vault/copies/photos/x_aside", why="asked"), CreatePlaceholder(dataset="p"),
+        CreatePlaceholder(dataset="vault/copies", above=True), seen=seen,
     )  # fmt: skip
     assert lines(abort)[0].endswith(" sh vault/copies/photos/x")
     assert "zfs receive -A" in lines(abort)[0]
@@ -263,8 +265,8 @@ def test_small_deeds() -> None:
 
 
 def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
-    deed = KeepBases(cursors=(("", A), ("x", B)), holds=(("x", B),))
-    by_program, hold = build(deed)
+    action = HoldBases(cursors=(("", A), ("x", B)), holds=(("x", B),))
+    by_program, hold = build(action)
     ours = KEEPER
     assert [by_program.lane, hold.lane] == ["main", "main"]
     assert lines(by_program)[0].endswith(
@@ -274,14 +276,14 @@ def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
     assert by_program.does == "remember 2 snapshots by bookmarks"
     assert "zfs program" in lines(by_program)[0]
     assert lines(hold)[0].endswith(f"sh poolferry_{ours} tank/photos/x@b")
-    one_by_one, _ = build(deed, seen=world(side(SOURCE, dataset("", A), programs=False)))
+    one_by_one, _ = build(action, seen=world(side(SOURCE, dataset("", A), programs=False)))
     assert "zfs program" not in lines(one_by_one)[0]
     assert "zfs bookmark" in lines(one_by_one)[0]
-    assert build(KeepBases()) == ()
+    assert build(HoldBases()) == ()
 
 
 def test_what_is_let_go_is_released_before_its_mark_is_dropped() -> None:
-    release, drop = build(LetGoBases(cursors=(("", MARK),), holds=(("x", B),)))
+    release, drop = build(ReleaseBases(cursors=(("", MARK),), holds=(("x", B),)))
     assert lines(release)[0].endswith(f"sh poolferry_{KEEPER} tank/photos/x@b")
     assert lines(drop)[0].endswith(f"sh tank/photos#kept tank/photos/x#poolferry_held_{KEEPER}_{2:016x}")
     assert {release.effect, drop.effect} == {Effect.WRITES}
@@ -289,7 +291,7 @@ def test_what_is_let_go_is_released_before_its_mark_is_dropped() -> None:
 
 
 def test_a_hold_of_the_older_name_is_let_go_by_that_name() -> None:
-    release, older, drop = build(LetGoBases(holds=(("x", B),), older=(("", A),)))
+    release, older, drop = build(ReleaseBases(holds=(("x", B),), older=(("", A),)))
     assert lines(release)[0].endswith(f"sh poolferry_{KEEPER} tank/photos/x@b")
     assert lines(older)[0].endswith(f"sh poolferry_{POOL:016x} tank/photos@a")
     held = f"tank/photos/x#poolferry_held_{KEEPER}_{2:016x} tank/photos#poolferry_held_{POOL:016x}_{1:016x}"
@@ -298,6 +300,6 @@ def test_a_hold_of_the_older_name_is_let_go_by_that_name() -> None:
 
 def test_sudo_only_where_we_are_not_root() -> None:
     seen = world(side(SOURCE, dataset("", A)), side(COPY, sudo=True))
-    step, abort = build(FULL, Abort(dataset="", why=""), seen=seen)
+    step, abort = build(FULL, AbortReceive(dataset="", why=""), seen=seen)
     assert [line.split()[0] for line in lines(step)] == ["zfs", "mbuffer", "sudo"]
     assert "sudo -n zfs" in lines(abort)[0]

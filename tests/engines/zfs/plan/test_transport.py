@@ -7,40 +7,40 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.job import Pipe
+from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect, Pipeline, Refusal
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.model import Decided, FullSend, Line, Wire
+from orchestrator.engines.zfs.model import ActionPlan, FullSend, MbufferConnection, SshAddresses
 from orchestrator.engines.zfs.plan import plan, steps, transport
-from orchestrator.engines.zfs.survey.parse import parse_look, side_of
+from orchestrator.engines.zfs.survey.parse import make_side, parse_survey
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, HOST, NOW, SOURCE, A, dataset, job, side, world
 
-OPEN = Pipe(transport="mbuffer")
-WIRE = Wire(here="10.0.0.1", there="10.0.0.2")
+OPEN = PipeOptions(transport="mbuffer")
+WIRE = SshAddresses(here="10.0.0.1", there="10.0.0.2")
 
 
-def seen(*, pulls: bool = False, wire: Wire | None = WIRE, mbuffer: tuple[bool, bool] = (True, True)) -> Any:
+def seen(*, pulls: bool = False, wire: SshAddresses | None = WIRE, mbuffer: tuple[bool, bool] = (True, True)) -> Any:
     """A world of two machines."""
     source = Location(path=SOURCE.path, host=HOST if pulls else None)
     target = Location(path=COPY.path, host=None if pulls else HOST)
-    far: tuple[Wire | None, Wire | None] = (wire, None) if pulls else (None, wire)
+    far: tuple[SshAddresses | None, SshAddresses | None] = (wire, None) if pulls else (None, wire)
     return world(
         side(source, dataset("", A), wire=far[0], mbuffer=mbuffer[0]),
         side(target, wire=far[1], mbuffer=mbuffer[1], above=frozenset({"vault"})),
     )
 
 
-def asked_for(*, pulls: bool = False, pipe: Pipe = OPEN) -> Any:
+def asked_for(*, pulls: bool = False, pipe: PipeOptions = OPEN) -> Any:
     return job(
         source=Location(path=SOURCE.path, host=HOST if pulls else None), place=None if pulls else HOST, pipe=pipe
     )
 
 
-def refused(wire: Wire | None = WIRE, *, pulls: bool = False, pipe: Pipe = OPEN, **more: Any) -> str:
-    told = plan.decide(asked_for(pulls=pulls, pipe=pipe), seen(pulls=pulls, wire=wire, **more), ASKED)
-    return f"{told.why}; {told.cure}" if isinstance(told, Refusal) else ""
+def refused(wire: SshAddresses | None = WIRE, *, pulls: bool = False, pipe: PipeOptions = OPEN, **more: Any) -> str:
+    told = plan.decide_actions(asked_for(pulls=pulls, pipe=pipe), seen(pulls=pulls, wire=wire, **more), ASKED)
+    return f"{told.why}; {told.hint}" if isinstance(told, Refusal) else ""
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -48,12 +48,12 @@ def test_public_addresses_need_consent(*, pulls: bool) -> None:
     assert not refused(pulls=pulls)
     for wire in (replace(WIRE, here="198.51.100.1"), replace(WIRE, there="198.51.100.1")):
         assert "198.51.100.1 is a public address" in refused(wire, pulls=pulls)
-        assert not refused(wire, pulls=pulls, pipe=Pipe(transport="mbuffer", public_transport=True))
-        assert not refused(wire, pulls=pulls, pipe=Pipe())
+        assert not refused(wire, pulls=pulls, pipe=PipeOptions(transport="mbuffer", public_transport=True))
+        assert not refused(wire, pulls=pulls, pipe=PipeOptions())
 
 
 def test_what_mbuffer_cannot_do_is_refused() -> None:
-    assert 'ssh-options = ["-4"]' in refused(Wire(here="fd00::1", there="fd00::2"))
+    assert 'ssh-options = ["-4"]' in refused(SshAddresses(here="fd00::1", there="fd00::2"))
     assert "does not tell by which address" in refused(None)
     assert "not installed on root@backup" in refused(mbuffer=(True, False))
     assert "not installed on this machine" in refused(mbuffer=(False, True))
@@ -61,14 +61,14 @@ def test_what_mbuffer_cannot_do_is_refused() -> None:
 
 def test_between_pools_of_one_machine_nothing_is_opened() -> None:
     told = job(pipe=OPEN)
-    assert transport.refuse(told, side(SOURCE, mbuffer=False), side(COPY)) is None
-    assert transport.lines(told, world(), NOW) is None
+    assert transport.refuse_transport(told, side(SOURCE, mbuffer=False), side(COPY)) is None
+    assert transport.choose_connections(told, world(), NOW) is None
 
 
 @pytest.mark.parametrize("pulls", [False, True])
 def test_each_stream_gets_a_port_and_each_look_others(*, pulls: bool) -> None:
-    def first(seconds: int) -> list[Line]:
-        made = transport.lines(asked_for(pulls=pulls), seen(pulls=pulls), NOW + timedelta(seconds=seconds))
+    def first(seconds: int) -> list[MbufferConnection]:
+        made = transport.choose_connections(asked_for(pulls=pulls), seen(pulls=pulls), NOW + timedelta(seconds=seconds))
         assert made
         return list(islice(made, 5000))
 
@@ -82,9 +82,9 @@ def test_each_stream_gets_a_port_and_each_look_others(*, pulls: bool) -> None:
 
 
 def made(*, pulls: bool, **pipe: Any) -> Pipeline:
-    deed = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
-    told = asked_for(pulls=pulls, pipe=Pipe(**{"transport": "mbuffer", **pipe}))
-    ((step,),) = steps.build(told, seen(pulls=pulls), Decided(stages=((deed,),)), ASKED)
+    action = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
+    told = asked_for(pulls=pulls, pipe=PipeOptions(**{"transport": "mbuffer", **pipe}))
+    ((step,),) = steps.build_steps(told, seen(pulls=pulls), ActionPlan(stages=((action,),)), ASKED)
     assert isinstance(step.work, Pipeline)
     return step.work
 
@@ -114,7 +114,7 @@ def test_a_pull_word_for_word() -> None:
     assert pipeline.stages[2].argv[:2] == ("zfs", "receive")
     assert pipeline.counts == 1
     # A dry send of the same is weighed.
-    assert commands.sent(pipeline.stages[0]) == ("-PLcep", "tank/photos@a")
+    assert commands.send_arguments(pipeline.stages[0]) == ("-PLcep", "tank/photos@a")
 
 
 def test_the_key_is_on_no_command_line() -> None:
@@ -124,6 +124,6 @@ def test_the_key_is_on_no_command_line() -> None:
 
 def test_the_look_tells_how_ssh_came() -> None:
     lines = ["=here 0 no mbuffer 2.3.9", "=wire 10.0.0.1 50000 10.0.0.2 22", "=pool 7 ABSENT"]
-    told = parse_look(line.encode() for line in lines)
-    assert told.wire == side_of(told, COPY).wire == WIRE
-    assert parse_look(line.encode() for line in (lines[0], lines[2])).wire is None
+    told = parse_survey(line.encode() for line in lines)
+    assert told.wire == make_side(told, COPY).wire == WIRE
+    assert parse_survey(line.encode() for line in (lines[0], lines[2])).wire is None

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.evacuation import Held
-from orchestrator.engines.zfs.model import Side
-from orchestrator.engines.zfs.recovery.evacuation import is_one_pool, parse_pool, pool_command
-from orchestrator.engines.zfs.recovery.kit_diff import compare, read_kit
-from orchestrator.engines.zfs.survey.parse import Unreadable
+from orchestrator.domain.evacuation import PoolDataset
+from orchestrator.engines.zfs.model import SideSurvey
+from orchestrator.engines.zfs.recovery.evacuation import is_same_pool, parse_pool, pool_command
+from orchestrator.engines.zfs.recovery.kit_diff import compare_kits, read_kit
+from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import COPY, SOURCE, world
 
 TOLD = """=datasets
@@ -28,7 +28,7 @@ tank/a\\040b /srv/a\\040b
 def test_a_pool_with_its_snapshots() -> None:
     seen = parse_pool("tank", TOLD)
     assert (seen.guid, [one.name for one in seen.datasets]) == (11, ["tank", "tank/a b", "tank/v"])
-    assert seen.datasets[1] == Held(
+    assert seen.datasets[1] == PoolDataset(
         name="tank/a b", volume=False, guid=12, snapshots=(("one", 21), ("two", 22)), written=0, unsettled=True
     )
     assert [(one.volume, one.unsettled, one.written) for one in seen.datasets] == [
@@ -40,15 +40,15 @@ def test_a_pool_with_its_snapshots() -> None:
 
 
 def test_a_listing_that_was_cut_is_no_empty_pool() -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableListing):
         parse_pool("tank", TOLD.removesuffix("=end\n"))
 
 
 @pytest.mark.parametrize(("here", "there", "one"), [(7, 7, True), (7, 8, False), (0, 0, False), (0, 7, False)])
 def test_a_copy_on_the_same_pool_is_none(here: int, there: int, *, one: bool) -> None:
     """By its guid, as a host may be this machine under another name."""
-    sides = [Side(root=root, pool_guid=guid, version=()) for root, guid in ((SOURCE, here), (COPY, there))]
-    assert is_one_pool(world(*sides)) is one
+    sides = [SideSurvey(root=root, pool_guid=guid, version=()) for root, guid in ((SOURCE, here), (COPY, there))]
+    assert is_same_pool(world(*sides)) is one
 
 
 def setting(value: str) -> dict[str, str]:
@@ -81,8 +81,8 @@ def test_what_is_as_it_was() -> None:
         "tank/a": {"guid": setting("98"), "quota": setting("100"), "mountpoint": setting("/a"), "used": setting("1")},
         "tank/new": {"compression": setting("zstd")},
     }
-    assert compare(kit(), kit(datasets=moved)) == ()
-    assert compare(kit(), kit(snapshots=[*json.loads(kit())["snapshots"], ["tank/a@three", "23", "9"]])) == ()
+    assert compare_kits(kit(), kit(datasets=moved)) == ()
+    assert compare_kits(kit(), kit(snapshots=[*json.loads(kit())["snapshots"], ["tank/a@three", "23", "9"]])) == ()
 
 
 BERT = "user anna had the number 1000, which is bert now: make anna, then `chown -hR --from=1000 anna` on what returns"
@@ -99,7 +99,7 @@ BERT = "user anna had the number 1000, which is bert now: make anna, then `chown
     ],
 )
 def test_what_is_not(more: dict[str, Any], line: str) -> None:
-    assert compare(kit(), kit(**more)) == (line,)
+    assert compare_kits(kit(), kit(**more)) == (line,)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_each_property(name: str, now: dict[str, str] | None, line: str | None) 
     datasets = json.loads(kit())["datasets"]
     datasets["tank/a"][name] = now
     datasets["tank/a"] = {key: value for key, value in datasets["tank/a"].items() if value is not None}
-    assert compare(kit(), kit(datasets=datasets)) == (() if line is None else (line,))
+    assert compare_kits(kit(), kit(datasets=datasets)) == (() if line is None else (line,))

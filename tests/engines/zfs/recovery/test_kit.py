@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from orchestrator.domain.kit import Kit
+from orchestrator.domain.kit import KitContents
 from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.recovery import kit
 from orchestrator.engines.zfs.recovery import pool_layout as layout
-from orchestrator.engines.zfs.survey.parse import Unreadable
+from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import NOW, job
 
 STATUS = """  pool: tank
@@ -85,13 +85,13 @@ anna:x:1000:1000::/home/anna:/bin/sh
 """.encode()
 
 
-def made(**more: str) -> Kit:
-    return kit.make_kit(job(source=Location(path="tank/data/photos")), NOW, kit.parse_look(told(**more)))
+def made(**more: str) -> KitContents:
+    return kit.make_kit(job(source=Location(path="tank/data/photos")), NOW, kit.parse_kit_survey(told(**more)))
 
 
 def test_a_pool_is_made_again_by_names_that_stay() -> None:
-    words = layout.create_words(layout.parse_config(STATUS.splitlines()), LINKS, {"autotrim": "on"}, {}, 12)
-    assert layout.shown(words) == (
+    words = layout.create_pool_arguments(layout.parse_config(STATUS.splitlines()), LINKS, {"autotrim": "on"}, {}, 12)
+    assert layout.show_arguments(words) == (
         "zpool create -o ashift=12 -o autotrim=on tank "
         "mirror /dev/disk/by-id/ata-RED /dev/disk/by-id/ata-BLUE "
         "raidz2 /dev/disk/by-id/ata-GREEN-part2 /srv/a-file special /dev/nvme0n1p1 "
@@ -101,18 +101,19 @@ def test_a_pool_is_made_again_by_names_that_stay() -> None:
 
 def test_a_single_disk_and_no_disk() -> None:
     single = "\tNAME  STATE\n\ttank  ONLINE\n\t  /dev/sda1  ONLINE\n"
-    assert layout.shown(layout.create_words(layout.parse_config(single.splitlines()), {}, {}, {}, 0)) == (
-        "zpool create tank /dev/sda1"
-    )
+    assert layout.show_arguments(
+        layout.create_pool_arguments(layout.parse_config(single.splitlines()), {}, {}, {}, 0)
+    ) == ("zpool create tank /dev/sda1")
     assert layout.parse_config([]) == ()
 
 
 def test_a_part_that_somebody_made_stays_a_part() -> None:
     """ZFS made both parts 1 and 9 of a disk that it was given whole."""
     links = {"/dev/disk/by-id/ata-OWN-part1": "/dev/sda1"}
-    assert layout.by_id("/dev/sda1", links) == "/dev/disk/by-id/ata-OWN-part1"
+    assert layout.disk_by_id("/dev/sda1", links) == "/dev/disk/by-id/ata-OWN-part1"
     assert (
-        layout.by_id("/dev/sda1", {**links, "/dev/disk/by-id/ata-OWN-part9": "/dev/sda9"}) == "/dev/disk/by-id/ata-OWN"
+        layout.disk_by_id("/dev/sda1", {**links, "/dev/disk/by-id/ata-OWN-part9": "/dev/sda9"})
+        == "/dev/disk/by-id/ata-OWN"
     )
 
 
@@ -137,7 +138,9 @@ def test_what_is_in_it() -> None:
 def test_mountpoints_are_told_without_the_folder_that_the_pool_is_imported_for() -> None:
     rows = "tank\tmountpoint\t/mnt\t-\tlocal\ntank/data\tmountpoint\t/mnt/srv\t/mnt/old\tlocal\ntank/data/photos\tmountpoint\tlegacy\t-\tlocal\n"
     look = told(datasets=rows).replace(b"autotrim\ton\tlocal\n", b"autotrim\ton\tlocal\naltroot\t/mnt\tlocal\n")
-    content = json.loads(kit.make_kit(job(source=Location(path="tank/data/photos")), NOW, kit.parse_look(look)).content)
+    content = json.loads(
+        kit.make_kit(job(source=Location(path="tank/data/photos")), NOW, kit.parse_kit_survey(look)).content
+    )
     mounted = {name: told["mountpoint"] for name, told in content["datasets"].items()}
     assert [told["value"] for told in mounted.values()] == ["/", "/srv", "legacy"]
     assert mounted["tank/data"]["received"] == "/old"
@@ -168,5 +171,5 @@ def test_the_layout_alone_tells_a_change() -> None:
 
 
 def test_a_look_that_is_cut_is_none() -> None:
-    with pytest.raises(Unreadable):
-        kit.parse_look(told()[:-6])
+    with pytest.raises(UnreadableListing):
+        kit.parse_kit_survey(told()[:-6])

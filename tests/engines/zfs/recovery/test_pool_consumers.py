@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
-from orchestrator.domain.evacuation import Guest
+from orchestrator.domain.evacuation import GuestPool
 from orchestrator.engines.zfs.recovery.evacuation import parse_pool
-from orchestrator.engines.zfs.recovery.pool_consumers import Ground, guests, parse_ground, parse_pools
+from orchestrator.engines.zfs.recovery.pool_consumers import (
+    StorageLayers,
+    find_guest_pools,
+    parse_pools,
+    parse_storage_layers,
+)
 
 # A volume with a blank in its name, given whole; a file; a loop device on a file; device mapper on a volume; a file in another pool.
 TOLD = """=pools
@@ -54,28 +59,32 @@ VOLUMES = ("tank/held", "tank/my vol", "tank/plain")
 NAMES = ("tank", "tank/a b", *VOLUMES)
 
 
-def ground() -> Ground:
+def ground() -> StorageLayers:
     parts: dict[str, list[str]] = {}
     for line in TOLD.splitlines():
         if line.startswith("="):
             parts[line] = here = []
         else:
             here.append(line)
-    return parse_ground(parts, (("/dev/vda", "/"), ("tank", "/tank"), ("tank/a b", "/tank/a b"), ("inner", "/inner")))
+    return parse_storage_layers(
+        parts, (("/dev/vda", "/"), ("tank", "/tank"), ("tank/a b", "/tank/a b"), ("inner", "/inner"))
+    )
 
 
 def test_all_that_lies_on_it_however_many_layers_are_between() -> None:
     found = (
-        Guest(pool="deep", device="/inner/deep", dataset="tank/my vol"),
-        Guest(pool="filed", device="/tank/a b/img", dataset="tank/a b"),
-        Guest(pool="inner", device="/dev/zd0p1", dataset="tank/my vol"),
-        Guest(pool="looped", device="/dev/loop0", dataset="tank"),
-        Guest(pool="mapped", device="/dev/dm-0", dataset="tank/held"),
+        GuestPool(pool="deep", device="/inner/deep", dataset="tank/my vol"),
+        GuestPool(pool="filed", device="/tank/a b/img", dataset="tank/a b"),
+        GuestPool(pool="inner", device="/dev/zd0p1", dataset="tank/my vol"),
+        GuestPool(pool="looped", device="/dev/loop0", dataset="tank"),
+        GuestPool(pool="mapped", device="/dev/dm-0", dataset="tank/held"),
     )
-    assert guests("tank", NAMES, VOLUMES, ground()) == found
+    assert find_guest_pools("tank", NAMES, VOLUMES, ground()) == found
     assert parse_pool("tank", f"{DATASETS}{TOLD}=end\n").guests == found
-    assert guests("inner", ("inner",), (), ground()) == (Guest(pool="deep", device="/inner/deep", dataset="inner"),)
-    assert guests("vault", ("vault",), (), ground()) == ()
+    assert find_guest_pools("inner", ("inner",), (), ground()) == (
+        GuestPool(pool="deep", device="/inner/deep", dataset="inner"),
+    )
+    assert find_guest_pools("vault", ("vault",), (), ground()) == ()
 
 
 def test_a_heading_is_no_pool_and_belongs_to_the_one_above() -> None:
@@ -88,14 +97,14 @@ def test_a_heading_is_no_pool_and_belongs_to_the_one_above() -> None:
 def test_a_volume_that_udev_names_nowhere_may_be_any() -> None:
     """Empty is not unknown: but a pool without volumes cannot be meant."""
     unnamed = replace(ground(), volumes={})
-    assert [(one.pool, one.dataset) for one in guests("tank", NAMES, VOLUMES, unnamed) if not one.dataset] == [
+    assert [(one.pool, one.dataset) for one in find_guest_pools("tank", NAMES, VOLUMES, unnamed) if not one.dataset] == [
         ("deep", ""), ("inner", ""), ("mapped", ""),
     ]  # fmt: skip
-    assert guests("vault", ("vault",), (), unnamed) == ()
+    assert find_guest_pools("vault", ("vault",), (), unnamed) == ()
 
 
 def test_what_lies_on_itself_comes_to_an_end() -> None:
     circle = replace(
         ground(), pools={"one": ("/two/file",), "two": ("/one/file",)}, mounts=(("one", "/one"), ("two", "/two"))
     )
-    assert guests("tank", NAMES, VOLUMES, circle) == ()
+    assert find_guest_pools("tank", NAMES, VOLUMES, circle) == ()

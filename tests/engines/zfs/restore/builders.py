@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.domain.dataset_restore import Return, Wished
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.point import Point
-from orchestrator.engines.contract import Asked
-from orchestrator.engines.zfs.model import World
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.zfs.model import ZfsSurvey
 from orchestrator.engines.zfs.restore import plan as returning
-from orchestrator.engines.zfs.restore.model import Seen, Values
-from orchestrator.engines.zfs.restore.plan import up_to
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, Properties
+from orchestrator.engines.zfs.restore.plan import cut_to_point
 from tests.engines.zfs.model_run import Ferry, asked, ferry
 from tests.world import Pool
 
@@ -23,17 +23,19 @@ class WayBack(Ferry):
     """From the copy to where it returns. `out`: the ferry that made the copy."""
 
     out: Ferry | None = None
-    until: Point | None = None
+    until: RestorePoint | None = None
 
-    def survey(self) -> World:
-        return up_to(replace(super().survey(), returning=COPY), self.until)[0]
+    def survey(self) -> ZfsSurvey:
+        return cut_to_point(replace(super().survey(), returning=COPY), self.until)[0]
 
-    def seen(self, *, homeward: bool = True, copied: Values | None = None, home: Values | None = None) -> Seen:
-        return Seen(
+    def seen(
+        self, *, homeward: bool = True, copied: Properties | None = None, home: Properties | None = None
+    ) -> DatasetRestoreSurvey:
+        return DatasetRestoreSurvey(
             job=self.job, world=self.survey(), homeward=homeward, copied=copied or {}, home=home or {}, mounts={}
         )
 
-    def plan(self, wants: Asked | None = None, **more: Any) -> Return:
+    def plan(self, wants: RunRequest | None = None, **more: Any) -> DatasetRestorePlan:
         return returning.plan(self.seen(**more), wants or asked())
 
 
@@ -51,6 +53,6 @@ def way_back(out: Ferry, to: str = ROOT, *, below: str = "") -> WayBack:
     """The way back from it into a new pool of the same name."""
     declared: Job = replace(out.job, target=replace(out.job.target, location=Location(path=COPY)))
     home = Pool(name="tank", guid=11)
-    job = returning.returning(declared, Wished(to=Location(path=to), below=below))
+    job = returning.make_restore_job(declared, DatasetRestoreRequest(to=Location(path=to), below=below))
     root = f"{COPY}/{below}" if below else COPY
     return WayBack(source=out.target, target=home, job=job, root=root, copy=to, out=out)

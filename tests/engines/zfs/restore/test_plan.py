@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Nothing, Plan, Refusal
-from orchestrator.domain.point import Point, Verdict
-from orchestrator.engines.contract import Comparison
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.domain.point import RestorePoint, Verdict
+from orchestrator.engines.contract import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import Decided, FullSend, IncrementalSend, KeepBases, Snapshot
-from orchestrator.engines.zfs.restore.plan import is_homeward, up_to
+from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
+from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place
 from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
 from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
 from tests.engines.zfs.sides import dataset, side
@@ -59,8 +59,8 @@ def test_the_copy_is_left_as_it_was() -> None:
     way = way_back(forward("a", "b", below=("x",)))
     before = dict(way.source.nodes)
     found = way.decide()
-    assert isinstance(found, Decided)
-    keep = next(deed for stage in found.stages for deed in stage if isinstance(deed, KeepBases))
+    assert isinstance(found, ActionPlan)
+    keep = next(action for stage in found.stages for action in stage if isinstance(action, HoldBases))
     assert (keep.cursors, len(keep.holds)) == ((), 2)  # what a cut stream would need, and no more
     way.run()
     assert (way.source.nodes, way.source.holds) == (before, set())
@@ -113,7 +113,7 @@ def test_a_run_goes_on_from_what_came_back() -> None:
     assert sends(on) == []
     for name in ("", "/x"):
         way.target.snapshot(f"{ROOT}{name}", "new")
-    assert [type(deed) for deed in sends(on)] == [IncrementalSend, IncrementalSend]
+    assert [type(action) for action in sends(on)] == [IncrementalSend, IncrementalSend]
     on.run()
     assert on.newest_is_there("x")
 
@@ -129,7 +129,7 @@ def test_another_disk_that_holds_less_goes_on_too() -> None:
     way.run()
     settle(way)
     on = Ferry(source=way.target, target=old.target, job=old.job)
-    assert [type(deed) for deed in sends(on)] == [IncrementalSend, IncrementalSend]
+    assert [type(action) for action in sends(on)] == [IncrementalSend, IncrementalSend]
 
 
 def settle(way: WayBack) -> None:
@@ -140,8 +140,8 @@ def settle(way: WayBack) -> None:
 
 def sends(on: Ferry) -> list[object]:
     found = on.decide()
-    assert isinstance(found, Decided), found
-    return [deed for stage in found.stages for deed in stage if isinstance(deed, FullSend | IncrementalSend)]
+    assert isinstance(found, ActionPlan), found
+    return [action for stage in found.stages for action in stage if isinstance(action, FullSend | IncrementalSend)]
 
 
 def test_no_run_takes_the_copy_back_to_a_source_that_is_not_whole_yet() -> None:
@@ -149,8 +149,8 @@ def test_no_run_takes_the_copy_back_to_a_source_that_is_not_whole_yet() -> None:
     out = forward("a", "b", "c", may_destroy=("rollback",))
     way = way_back(out)
 
-    def cut(deed: object) -> int | None:
-        return 1 if isinstance(deed, IncrementalSend) else None
+    def cut(action: object) -> int | None:
+        return 1 if isinstance(action, IncrementalSend) else None
 
     with pytest.raises(Cut):
         way.run(mishap=cut)
@@ -159,7 +159,7 @@ def test_no_run_takes_the_copy_back_to_a_source_that_is_not_whole_yet() -> None:
     found = on.run()
     assert isinstance(found, Refusal)
     assert found.why == "tank/photos is being brought back from a copy, and is not whole yet"
-    assert "poolferry restore run photos --to tank/photos" in found.cure
+    assert "poolferry restore run photos --to tank/photos" in found.hint
     assert out.target.guids() == before
 
 
@@ -173,7 +173,7 @@ def test_what_is_there_is_not_overwritten() -> None:
     found = refused(way)
     assert found.why == "tank/photos is there; a restore overwrites nothing"
     assert found.evidence == ("1 dataset, 1 snapshot of the first, the newest is @own",)
-    assert "--aside: what is there is renamed to tank/photos_aside_2026-03-04T050607Z and kept" in found.cure
+    assert "--aside: what is there is renamed to tank/photos_aside_2026-03-04T050607Z and kept" in found.hint
     told = [str(step.work) for step in planned(way, "aside").steps]
     assert told[0] == "zfs rename -u tank/photos tank/photos_aside_2026-03-04T050607Z"
     assert not any(" -F" in line for line in told)
@@ -192,7 +192,7 @@ def test_the_very_copy_of_the_same_data_is_not_taken_for_an_unfinished_restore()
 def test_what_an_earlier_restore_left_goes_on_with_aside_too() -> None:
     way = way_back(forward("a", "b"))
     with pytest.raises(Cut):
-        way.run(mishap=lambda deed: 2 if isinstance(deed, FullSend) else None)
+        way.run(mishap=lambda action: 2 if isinstance(action, FullSend) else None)
     plan = planned(way, "aside")
     assert not any("rename" in str(step.work) for step in plan.steps)
     assert plan.resumes is not None
@@ -298,12 +298,12 @@ def test_nothing_newer_than_the_point() -> None:
         side(Location(path=COPY), dataset("", *names), dataset("x", *child), dataset("y", *other), dataset("empty")),
         created=created | late | {7: created[3]},
     )
-    point = Point(name="b", taken=created[2], tree=Location(path=f"{COPY}@b"), manifest=None)
-    cut, bare = up_to(found, point)
+    point = RestorePoint(name="b", taken=created[2], tree=Location(path=f"{COPY}@b"), manifest=None)
+    cut, bare = cut_to_point(found, point)
     told = {name: [one.name for one in each.snapshots] for name, each in cut.source.datasets.items()}
     assert told == {"": ["a", "b"], "x": ["b"]}  # by its name, though it was taken half a minute later
     assert bare == ("empty",)
-    whole, _ = up_to(found, None)
+    whole, _ = cut_to_point(found, None)
     assert set(whole.source.datasets) == {"", "x", "y"}
 
 
@@ -312,16 +312,16 @@ def test_a_name_that_was_used_again_is_another_point() -> None:
     found = seen_world(
         side(Location(path=COPY), dataset("", *child)), created={1: TAKEN, 2: TAKEN + timedelta(days=400)}
     )
-    point = Point(name="b", taken=TAKEN + timedelta(days=1), tree=Location(path=COPY), manifest=None)
-    assert [one.name for one in up_to(found, point)[0].source.datasets[""].snapshots] == ["old"]
+    point = RestorePoint(name="b", taken=TAKEN + timedelta(days=1), tree=Location(path=COPY), manifest=None)
+    assert [one.name for one in cut_to_point(found, point)[0].source.datasets[""].snapshots] == ["old"]
 
 
 def test_where_it_came_from() -> None:
     job = declared()
-    assert is_homeward(job, Wished(to=Location(path="tank/photos")))
-    assert is_homeward(job, Wished(to=Location(path="tank/photos/x"), below="x"))
-    assert not is_homeward(job, Wished(to=Location(path="tank/photos"), below="x"))
-    assert not is_homeward(job, Wished(to=Location(path="tank/photos", host=Host(name="other"))))
+    assert is_original_place(job, DatasetRestoreRequest(to=Location(path="tank/photos")))
+    assert is_original_place(job, DatasetRestoreRequest(to=Location(path="tank/photos/x"), below="x"))
+    assert not is_original_place(job, DatasetRestoreRequest(to=Location(path="tank/photos"), below="x"))
+    assert not is_original_place(job, DatasetRestoreRequest(to=Location(path="tank/photos", host=Host(name="other"))))
 
 
 def test_a_dataset_that_was_only_a_place_comes_back_as_one() -> None:
@@ -335,7 +335,7 @@ def test_a_dataset_that_was_only_a_place_comes_back_as_one() -> None:
     assert way.target.nodes[f"{ROOT}/x"].snapshots
     found = way.plan()
     assert found.whole
-    assert isinstance(found.decision, Plan | Nothing)
+    assert isinstance(found.decision, Plan | NothingToDo)
 
 
 def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
@@ -344,10 +344,10 @@ def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
     way.run()
     there = way.target.nodes
     there[f"{ROOT}/x"] = replace(there[f"{ROOT}/x"], flags=None, written=1)
-    found = ENGINE.plan_return_proof(way.seen(), asked())
-    assert isinstance(found, Comparison)
+    found = ENGINE.plan_restore_verification(way.seen(), asked())
+    assert isinstance(found, ComparisonPlan)
     assert (found.findings, found.datasets, found.warnings) == ((), 1, ())
     there[ROOT] = replace(there[ROOT], written=1)
-    found = ENGINE.plan_return_proof(way.seen(), asked())
-    assert isinstance(found, Comparison)
+    found = ENGINE.plan_restore_verification(way.seen(), asked())
+    assert isinstance(found, ComparisonPlan)
     assert [each.verdict for each in found.findings] == [Verdict.EDITED]

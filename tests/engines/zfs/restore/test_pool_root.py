@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.dataset_restore import Return, Wished
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Nothing, Plan, Refusal
-from orchestrator.engines.zfs.model import Flags, FullSend
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.engines.zfs.model import FullSend, SendFlags
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore import pool_root as rooting
 from orchestrator.engines.zfs.restore import properties as settling
-from orchestrator.engines.zfs.restore.model import Seen, Value
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
 from tests.engines.zfs.model_run import Cut, asked, encrypt
 from tests.engines.zfs.restore.builders import COPY, WayBack, forward, way_back
 from tests.engines.zfs.sides import A, B, dataset, side, world
@@ -20,7 +20,7 @@ from tests.engines.zfs.sides import job as declared
 EMPTY: tuple[str, ...] = ()
 
 
-def plan(way: WayBack, inside: tuple[str, ...] | None = EMPTY, *allowed: str, **more: object) -> Return:
+def plan(way: WayBack, inside: tuple[str, ...] | None = EMPTY, *allowed: str, **more: object) -> DatasetRestorePlan:
     return returning.plan(replace(way.seen(), inside=inside, **more), asked(*allowed))  # type: ignore[arg-type]
 
 
@@ -68,7 +68,7 @@ def test_it_and_all_below_it_comes_back_by_guid_cut_or_not() -> None:
     take(way)
     for _ in range(2):
         with pytest.raises(Cut):
-            way.run(mishap=lambda deed: 1 if isinstance(deed, FullSend) else None)
+            way.run(mishap=lambda action: 1 if isinstance(action, FullSend) else None)
         assert isinstance(plan(way).decision, Plan)
     way.run()
     here, there = out.source.nodes, way.target.nodes
@@ -90,7 +90,7 @@ def test_what_holds_anything_is_left_alone_with_aside_too() -> None:
     assert (found.why, found.evidence[0].partition(" ")[0]) == (
         "tank is there, and holds 1 snapshot; a restore overwrites nothing", "tank@own",
     )  # fmt: skip
-    assert "--to tank/NAME" in found.cure
+    assert "--to tank/NAME" in found.hint
 
 
 def test_datasets_of_others_that_bear_a_name_of_the_copy() -> None:
@@ -127,7 +127,7 @@ def test_a_copy_whose_own_top_holds_nothing_needs_nothing_of_the_pool() -> None:
     way.run()
     for name in ("tank/x",):
         way.target.nodes[name] = replace(way.target.nodes[name], flags=None)
-    assert isinstance(plan(way, ("file",)).decision, Nothing), "and again: nothing is left to be done"
+    assert isinstance(plan(way, ("file",)).decision, NothingToDo), "and again: nothing is left to be done"
 
 
 def test_who_works_below_is_not_cut_off() -> None:
@@ -148,14 +148,14 @@ def test_a_pool_that_is_not_there() -> None:
 
 
 def test_what_was_told_when_the_pool_was_made_stays() -> None:
-    there = dataset("", A, flags=Flags(backup=True))
+    there = dataset("", A, flags=SendFlags(backup=True))
     top = Location(path="tank")
-    seen = Seen(
-        job=returning.returning(declared(), Wished(to=top)),
+    seen = DatasetRestoreSurvey(
+        job=returning.make_restore_job(declared(), DatasetRestoreRequest(to=top)),
         world=replace(world(side(Location(path=COPY), dataset("", A)), side(top, there)), returning=COPY),
         homeward=True, mounts={},
-        copied={"": {name: Value(value="-", received="lz4", source="local") for name in ("compression", "user:note")}},
-        home={"": {"compression": Value(value="zstd", received=None, source="local")}},
+        copied={"": {name: PropertyValue(value="-", received="lz4", source="local") for name in ("compression", "user:note")}},
+        home={"": {"compression": PropertyValue(value="zstd", received=None, source="local")}},
     )  # fmt: skip
     found = settling.plan(seen)
     assert isinstance(found, Plan)
@@ -165,8 +165,8 @@ def test_what_was_told_when_the_pool_was_made_stays() -> None:
 
 def test_what_the_copy_received_is_set_in_the_end_and_foreseen_so() -> None:
     way = way_back(forward("a"), "tank")
-    copied = {"": {"quota": Value(value="none", received="1000", source="local")}}
-    home = {"": {"compression": Value(value="zstd", received=None, source="local")}}
+    copied = {"": {"quota": PropertyValue(value="none", received="1000", source="local")}}
+    home = {"": {"compression": PropertyValue(value="zstd", received=None, source="local")}}
     found = plan(way, copied=copied, home=home)
     told = [str(step.work) for stage in found.then for step in stage]
     assert "zfs set quota=1000 tank" in told
@@ -176,7 +176,7 @@ def test_what_the_copy_received_is_set_in_the_end_and_foreseen_so() -> None:
 def test_only_a_pool_that_is_to_be_filled_is_looked_into() -> None:
     top, copy = Location(path="tank"), side(Location(path=COPY), dataset("", A))
     told = [
-        rooting.is_to_look_into(world(copy, side(root, *there)))
+        rooting.needs_file_look(world(copy, side(root, *there)))
         for root, there in (
             (top, (dataset(""),)), (top, ()), (top, (dataset("", A, B),)), (Location(path="tank/x"), (dataset(""),)),
         )

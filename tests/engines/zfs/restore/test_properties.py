@@ -6,47 +6,50 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.dataset_restore import Wished
+from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Nothing, Plan, Step
-from orchestrator.engines.zfs.commands.commands import put_aside
-from orchestrator.engines.zfs.model import Dataset, Flags, Kind
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name
+from orchestrator.domain.plan import NothingToDo, Plan, Step
+from orchestrator.engines.zfs.commands.commands import overridden_properties
+from orchestrator.engines.zfs.model import Dataset, DatasetType, SendFlags
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name
 from orchestrator.engines.zfs.restore import properties as settling
-from orchestrator.engines.zfs.restore.model import Seen, Value
-from orchestrator.engines.zfs.restore.plan import cursors_of, returning
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
+from orchestrator.engines.zfs.restore.plan import cursors_to_restore, make_restore_job
 from orchestrator.engines.zfs.restore.survey import parse_properties, properties_command
-from orchestrator.engines.zfs.survey.parse import Unreadable
+from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import COPY, SOURCE, A, dataset, job, side
 from tests.engines.zfs.sides import world as seen_world
 
-BACK = Flags(backup=True)
-FILESYSTEM, VOLUME = put_aside(Kind.FILESYSTEM), put_aside(Kind.VOLUME)
+BACK = SendFlags(backup=True)
+FILESYSTEM, VOLUME = overridden_properties(DatasetType.FILESYSTEM), overridden_properties(DatasetType.VOLUME)
 
 
-def received(**values: str) -> dict[str, Value]:
+def received(**values: str) -> dict[str, PropertyValue]:
     """Properties of a copy, each with what came with the stream."""
-    return {name: Value(value="as the copy has it", received=value, source="local") for name, value in values.items()}
+    return {
+        name: PropertyValue(value="as the copy has it", received=value, source="local")
+        for name, value in values.items()
+    }
 
 
-def arrived(kind: tuple[str, ...] = FILESYSTEM, /, **values: str) -> dict[str, Value]:
+def arrived(kind: tuple[str, ...] = FILESYSTEM, /, **values: str) -> dict[str, PropertyValue]:
     """Properties of what has just come back: what came, and over some of it what a receive gives."""
-    found = {name: Value(value=value, received=value, source="received") for name, value in values.items()}
+    found = {name: PropertyValue(value=value, received=value, source="received") for name, value in values.items()}
     given = {"readonly": "on", "canmount": "noauto", **dict.fromkeys(("quota", "refquota"), "0")}
     for name in kind:
         source = "default" if name in ("mountpoint", "sharenfs", "sharesmb") else "local"
-        found[name] = Value(value=given.get(name, "/x"), received=values.get(name), source=source)
+        found[name] = PropertyValue(value=given.get(name, "/x"), received=values.get(name), source=source)
     return found
 
 
 def seen(
-    *datasets: Dataset, copied: Mapping[str, dict[str, Value]], home: Mapping[str, dict[str, Value]],
+    *datasets: Dataset, copied: Mapping[str, dict[str, PropertyValue]], home: Mapping[str, dict[str, PropertyValue]],
     homeward: bool = True, mounts: Mapping[str, str] | None = None,
-) -> Seen:  # fmt: skip
+) -> DatasetRestoreSurvey:  # fmt: skip
     there = datasets or (dataset("", A, flags=BACK),)
     world = seen_world(side(COPY, *(replace(one, flags=None) for one in there)), side(SOURCE, *there))
-    made = returning(job(), Wished(to=SOURCE))
-    return Seen(
+    made = make_restore_job(job(), DatasetRestoreRequest(to=SOURCE))
+    return DatasetRestoreSurvey(
         job=made, world=replace(world, returning=COPY.path), homeward=homeward, copied=copied, home=home,
         mounts=mounts or {},
     )  # fmt: skip
@@ -73,7 +76,11 @@ def test_what_the_copy_kept_aside_returns_first_and_canmount_later() -> None:
 
 
 def test_one_command_for_all_datasets() -> None:
-    there = (dataset("", A, flags=BACK), dataset("x", A, flags=BACK), dataset("v", A, flags=BACK, kind=Kind.VOLUME))
+    there = (
+        dataset("", A, flags=BACK),
+        dataset("x", A, flags=BACK),
+        dataset("v", A, flags=BACK, kind=DatasetType.VOLUME),
+    )
     home = {"": arrived(), "x": arrived(), "v": arrived(VOLUME)}
     found = lines(settling.plan(seen(*there, copied={}, home=home)))
     assert "zfs inherit -S readonly tank/photos tank/photos/v tank/photos/x" in found
@@ -91,7 +98,7 @@ def test_what_no_stream_brought_is_set() -> None:
 def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again() -> None:
     """As after `zpool import -R /mnt`: zfs tells what was set with that folder before it."""
     copied = {"": received(mountpoint="/srv/photos")}
-    there = Value(value="/mnt/srv/photos", received=None, source="local", outside="/srv/photos")
+    there = PropertyValue(value="/mnt/srv/photos", received=None, source="local", outside="/srv/photos")
     home = arrived() | {"mountpoint": there}
     assert not [line for line in lines(settling.plan(seen(copied=copied, home={"": home}))) if "mountpoint" in line]
     bare = home | {"mountpoint": replace(there, value="/mnt/photos", outside="/photos")}
@@ -101,11 +108,11 @@ def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again
 def test_it_comes_to_an_end() -> None:
     """What was set is not inherited away again."""
     came = received(quota="1000", readonly="on")
-    home = {name: Value(value="", received=None, source="default") for name in FILESYSTEM}
-    home |= {"quota": Value(value="1000", received=None, source="local")}
-    home |= {"readonly": Value(value="on", received=None, source="local")}
-    home |= {"canmount": Value(value="noauto", received=None, source="local")}
-    home |= {"mountpoint": Value(value="/tank/photos", received=None, source="default")}
+    home = {name: PropertyValue(value="", received=None, source="default") for name in FILESYSTEM}
+    home |= {"quota": PropertyValue(value="1000", received=None, source="local")}
+    home |= {"readonly": PropertyValue(value="on", received=None, source="local")}
+    home |= {"canmount": PropertyValue(value="noauto", received=None, source="local")}
+    home |= {"mountpoint": PropertyValue(value="/tank/photos", received=None, source="default")}
     found = settling.plan(seen(copied={"": came}, home={"": home}))
     assert lines(found) == [
         "zfs inherit -S canmount tank/photos",
@@ -116,7 +123,7 @@ def test_it_comes_to_an_end() -> None:
     assert isinstance(found, Plan)
     assert not found.again
     done = dataset("", A)
-    assert isinstance(settling.plan(seen(done, copied={"": came}, home={"": home})), Nothing)
+    assert isinstance(settling.plan(seen(done, copied={"": came}, home={"": home})), NothingToDo)
 
 
 def test_elsewhere_mountpoints_and_shares_stay_aside() -> None:
@@ -131,11 +138,11 @@ def test_elsewhere_mountpoints_and_shares_stay_aside() -> None:
     )
 
 
-def settled(**more: str) -> dict[str, Value]:
+def settled(**more: str) -> dict[str, PropertyValue]:
     """Properties of what only has to be mounted."""
-    found = {name: Value(value="0", received=None, source="default") for name in FILESYSTEM}
-    found["canmount"] = Value(value="noauto", received=more.get("canmount"), source="local")
-    found["mountpoint"] = Value(value=more.get("mountpoint", "/tank/photos"), received=None, source="default")
+    found = {name: PropertyValue(value="0", received=None, source="default") for name in FILESYSTEM}
+    found["canmount"] = PropertyValue(value="noauto", received=more.get("canmount"), source="local")
+    found["mountpoint"] = PropertyValue(value=more.get("mountpoint", "/tank/photos"), received=None, source="default")
     return found
 
 
@@ -176,7 +183,7 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
         "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and say the same command again",
     )
     waits = settling.plan(seen(*there[:2], copied={}, home=home, mounts=mounts))
-    assert isinstance(waits, Nothing)
+    assert isinstance(waits, NothingToDo)
     assert waits.warnings == found.warnings
 
 
@@ -229,7 +236,7 @@ def test_a_place_that_only_held_others() -> None:
 def test_the_rest_is_foreseen() -> None:
     came = received(mountpoint="/srv/photos", canmount="on", quota="1000")
     there = seen(copied={"": came}, home={})
-    first, last = settling.foreseen(replace(there, world=replace(there.world, target=side(SOURCE))))
+    first, last = settling.foresee_steps(replace(there, world=replace(there.world, target=side(SOURCE))))
     assert told(first)[0] == "zfs inherit -S mountpoint tank/photos"
     assert "zfs inherit -S quota tank/photos" in told(first)
     assert told(last)[0] == "zfs inherit -S canmount tank/photos"
@@ -257,10 +264,10 @@ def test_properties_and_mounts_are_read() -> None:
     told = parse_properties(LISTING.split(b"\n"), SOURCE)
     assert told.properties == {
         "": {
-            "type": Value(value="filesystem", received=None, source="-"),
-            "quota": Value(value="0", received="1000", source="local"),
+            "type": PropertyValue(value="filesystem", received=None, source="-"),
+            "quota": PropertyValue(value="0", received="1000", source="local"),
         },
-        "x y": {"user:a": Value(value="one", received="two", source="local")},
+        "x y": {"user:a": PropertyValue(value="one", received="two", source="local")},
     }
     assert told.mounts == {"/tank/photos/x y": "tank/photos/x y", "/proc": "proc"}
     assert told.occupied == {"/srv/live files"}
@@ -292,7 +299,7 @@ tank/photos\tmountpoint\tnone\t{told}\tlocal
 
 @pytest.mark.parametrize("cut", [LISTING[:40], b"", LISTING.replace(b"=end\n", b"")])
 def test_a_listing_that_is_cut_is_none(cut: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableListing):
         parse_properties(cut.split(b"\n"), SOURCE)
 
 
@@ -305,7 +312,7 @@ def test_the_look_is_one_script_without_names_in_it() -> None:
 # Keys.
 
 
-def keyed(*names: str, loaded: bool = True, keyformat: str = "passphrase", **salts: str) -> Seen:
+def keyed(*names: str, loaded: bool = True, keyformat: str = "passphrase", **salts: str) -> DatasetRestoreSurvey:
     """Raw copies that came back, each an encryption root of its own."""
     there = [
         dataset(name, A, flags=BACK, encrypted=True, key_loaded=loaded, encryption_root=SOURCE.path + (f"/{name}" if name else ""))
@@ -313,8 +320,8 @@ def keyed(*names: str, loaded: bool = True, keyformat: str = "passphrase", **sal
     ]  # fmt: skip
     home = {name: settled(mountpoint="none") for name in names}
     for name in names:
-        home[name]["keyformat"] = Value(value=keyformat, received=None, source="-")
-        home[name]["pbkdf2salt"] = Value(value=salts.get(name or "root", "0"), received=None, source="-")
+        home[name]["keyformat"] = PropertyValue(value=keyformat, received=None, source="-")
+        home[name]["pbkdf2salt"] = PropertyValue(value=salts.get(name or "root", "0"), received=None, source="-")
     return seen(*there, copied={}, home=home)
 
 
@@ -345,7 +352,7 @@ def test_what_lies_below_a_locked_one_waits_with_it() -> None:
     """Else `zfs mount -a` would mount it first, and its parent over it."""
     case = keyed("", "x", "own", root="77", x="77", own="5", loaded=False)
     home = {
-        name: {**told, "mountpoint": Value(value=f"/tank/photos/{name}", received=None, source="default")}
+        name: {**told, "mountpoint": PropertyValue(value=f"/tank/photos/{name}", received=None, source="default")}
         for name, told in case.home.items()
     }
     found = lines(settling.plan(replace(case, home=home)))
@@ -356,7 +363,10 @@ def test_of_keys_in_files_the_place_tells() -> None:
     """Only what the key was loaded for has one."""
     case = keyed("", "x", "y", keyformat="raw")
     places = {"": "file:///k", "x": "prompt", "y": "file:///other"}
-    told = {name: {"keylocation": Value(value=place, received=None, source="local")} for name, place in places.items()}
+    told = {
+        name: {"keylocation": PropertyValue(value=place, received=None, source="local")}
+        for name, place in places.items()
+    }
     case = replace(case, copied=told)
     first = lines(settling.plan(case))
     assert first == ["zfs set keylocation=file:///k tank/photos", "zfs set keylocation=file:///other tank/photos/y"]
@@ -370,13 +380,13 @@ def test_of_keys_in_files_the_place_tells() -> None:
 
 def test_what_the_source_remembered_for_its_targets_is_made_again_by_guid() -> None:
     """As the kit tells: also for disks that are away. What no snapshot is there for, and what is not ours, is not."""
-    ours, gone = (cursor_name(Keeper(pool=5, place="0000abcd"), guid) for guid in (A.guid, 99))
+    ours, gone = (cursor_bookmark_name(ReplicationTargetId(pool=5, place="0000abcd"), guid) for guid in (A.guid, 99))
     marks = [["tank/photos#own", "1", "1"], [f"tank/photos#{ours}", "1", "1"], [f"tank/photos#{gone}", "99", "9"]]
     kit = json.dumps({"bookmarks": [*marks, [f"tank/photos2#{ours}", "1", "1"]]})
-    wished = Wished(to=SOURCE, kit=kit)
-    assert cursors_of(job(), wished) == (("", ours, 1), ("", gone, 99))
-    assert cursors_of(job(), replace(wished, to=COPY)) == ()
-    case = replace(seen(copied={}, home={"": settled()}), cursors=cursors_of(job(), wished))
+    dataset_request = DatasetRestoreRequest(to=SOURCE, kit=kit)
+    assert cursors_to_restore(job(), dataset_request) == (("", ours, 1), ("", gone, 99))
+    assert cursors_to_restore(job(), replace(dataset_request, to=COPY)) == ()
+    case = replace(seen(copied={}, home={"": settled()}), cursors=cursors_to_restore(job(), dataset_request))
     found = settling.plan(case)
     assert isinstance(found, Plan)
     made = [step.work for step in found.steps if step.does.startswith("remember")]

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.engines.zfs.restore.survey import survey_owners
-from orchestrator.engines.zfs.restore.uid_map import changed, parse_people, people_command, warnings
+from orchestrator.engines.zfs.restore.uid_map import accounts_command, changed_accounts, owner_warnings, parse_accounts
 from orchestrator.process.executor import Reader
 
 THEN = b"""=users
@@ -23,7 +23,7 @@ FOLDER = "on what returns"
 
 
 def lines(now: bytes) -> list[str]:
-    return list(changed(parse_people(THEN), parse_people(now)))
+    return list(changed_accounts(parse_accounts(THEN), parse_accounts(now)))
 
 
 def test_all_is_as_it_was() -> None:
@@ -68,22 +68,22 @@ def test_two_that_have_changed_places_are_both_told() -> None:
 
 def test_a_kit_that_knows_one_name_of_each_number() -> None:
     old = {"users": {"1000": "anna", "0": "root"}, "groups": {}}
-    assert list(changed(old, parse_people(THEN))) == []
-    assert list(changed(old, parse_people(THEN.replace(b"anna", b"bert")))) == [
+    assert list(changed_accounts(old, parse_accounts(THEN))) == []
+    assert list(changed_accounts(old, parse_accounts(THEN.replace(b"anna", b"bert")))) == [
         f"user anna had the number 1000, which is bert now: make anna, then `chown -hR --from=1000 anna` {FOLDER}"
     ]
 
 
 def test_of_many_the_first_are_told() -> None:
     then = {"users": {str(number): f"u{number}" for number in range(5000, 5012)}}
-    told = warnings(then, parse_people(THEN))
+    told = owner_warnings(then, parse_accounts(THEN))
     assert (len(told), told[0].split()[1], told[-1]) == (
         9, "u5000", "4 more accounts have another number, or are not there",
     )  # fmt: skip
 
 
 def test_this_machine_is_asked() -> None:
-    here = parse_people(Reader().read(Pipeline(stages=(people_command(None),))).stdout)
+    here = parse_accounts(Reader().read(Pipeline(stages=(accounts_command(None),))).stdout)
     assert here["users"]["0"] == "root"
     assert survey_owners(json.dumps(here), Location(path="tank/a"), Reader()) == ()
     here["accounts"]["users"]["root"] = "4321"

@@ -9,15 +9,15 @@ import pytest
 
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Pipeline, Plan, Refusal
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import Flags, World
+from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey
 from orchestrator.engines.zfs.plan.plan import plan
-from orchestrator.engines.zfs.space.check import GUARD, parse_room
+from orchestrator.engines.zfs.space.check import GUARD, parse_space
 from orchestrator.engines.zfs.survey.resume_token import parse_token
-from orchestrator.process.pipeline import Result, StopReason
-from orchestrator.process.scripted import Scripted, answer
-from orchestrator.runner.decide import Roomy
+from orchestrator.process.pipeline import PipelineResult, StopReason
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from orchestrator.runner.decide import SpaceChecker
 from tests.engines.zfs.sides import ASKED, COPY, LATER, NOW, SOURCE, A, B, C, dataset, job, side, world
 
 GIB = 1 << 30
@@ -32,12 +32,12 @@ def room(free: int, *, freeing: int = 0, compression: str = "lz4", dedup: str = 
     return f"freeing\t{freeing}\navailable\t{free}\ncompression\t{compression}\ndedup\t{dedup}\n{more}"
 
 
-def near(free: int = GIB, *, used: int = 8 * GIB, **more: Any) -> World:
+def near(free: int = GIB, *, used: int = 8 * GIB, **more: Any) -> ZfsSurvey:
     """The source holds a, b and c, the copy a and b."""
     return world(side(SOURCE, dataset("", A, B, C, used=used)), side(COPY, dataset("", A, B, **more), available=free))
 
 
-def first(free: int) -> World:
+def first(free: int) -> ZfsSurvey:
     """There is no copy yet."""
     return world(
         side(SOURCE, dataset("", A, B, C, used=8 * GIB)),
@@ -49,24 +49,24 @@ def says(word: str) -> Callable[[Pipeline], bool]:
     return lambda pipeline: word in str(pipeline)
 
 
-def reader(size: int, closer: str, *, packs: str = "lz4", frees: dict[str, int] | None = None) -> Scripted:
+def reader(size: int, closer: str, *, packs: str = "lz4", frees: dict[str, int] | None = None) -> ScriptedExecutor:
     """Tells what a dry send, a closer look, the source's compression and dry destroys tell."""
     reclaim = frees or {"o": 1 << 20, "o,a": 2 << 20}
     destroys = [
-        (says(f"-nvpr {COPY.path}@{names} ".strip()), answer(f"destroy\tx\nreclaim\t{count}\n".encode()))
+        (says(f"-nvpr {COPY.path}@{names} ".strip()), scripted_result(f"destroy\tx\nreclaim\t{count}\n".encode()))
         for names, count in sorted(reclaim.items(), key=lambda pair: -len(pair[0]))
     ]
-    return Scripted([
-        (says("zfs send"), answer(f"size\t{size}\n".encode())), (says("freeing"), answer(closer.encode())),
-        (says("compression"), answer(f"{SOURCE.path}\t{packs}\n".encode())), *destroys,
+    return ScriptedExecutor([
+        (says("zfs send"), scripted_result(f"size\t{size}\n".encode())), (says("freeing"), scripted_result(closer.encode())),
+        (says("compression"), scripted_result(f"{SOURCE.path}\t{packs}\n".encode())), *destroys,
     ])  # fmt: skip
 
 
-def checked(seen: World, used: Scripted, asked: Asked = ASKED, **options: Any) -> Plan | Refusal:
+def checked(seen: ZfsSurvey, used: ScriptedExecutor, asked: RunRequest = ASKED, **options: Any) -> Plan | Refusal:
     decided = plan(job(**options), seen, asked)
     assert isinstance(decided, Plan), decided
-    assert isinstance(ENGINE, Roomy)
-    return ENGINE.check_room(job(**options), seen, decided, asked, used)
+    assert isinstance(ENGINE, SpaceChecker)
+    return ENGINE.check_space(job(**options), seen, decided, asked, used)
 
 
 def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
@@ -78,7 +78,7 @@ def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
         "the oldest 1 snapshot of the copy could go, @o; that frees 2.0 GiB",
         "zfs destroy -r vault/copies/photos@o",
     )
-    assert told.cure == (
+    assert told.hint == (
         "let these snapshots go by that line; or give the target's pool more disks; "
         "where it is known to fit: poolferry run photos --allow target-room"
     )
@@ -91,10 +91,10 @@ def test_a_disk_is_attached_for_it() -> None:
     seen = near()
     decided = plan(placed, seen, ASKED)
     assert isinstance(decided, Plan)
-    told = ENGINE.check_room(placed, seen, decided, ASKED, reader(3 * GIB, room(GIB), frees={"o,a": 2 * GIB, "o": 9}))
+    told = ENGINE.check_space(placed, seen, decided, ASKED, reader(3 * GIB, room(GIB), frees={"o,a": 2 * GIB, "o": 9}))
     assert isinstance(told, Refusal)
     assert "@o to @a; that frees 2.0 GiB" in told.evidence[1]
-    assert "between `poolferry disks attach red` and `poolferry disks eject red`; or enroll a larger disk" in told.cure
+    assert "between `poolferry disks attach red` and `poolferry disks eject red`; or enroll a larger disk" in told.hint
 
 
 @pytest.mark.parametrize(
@@ -110,23 +110,25 @@ def test_where_nothing_helps_a_larger_target_does(snapshots: str, frees: dict[st
     assert isinstance(told, Refusal)
     assert " ".join(told.evidence[1:]).startswith(says)
     assert bool(told.evidence[1:]) is bool(says), "of a copy that is not there yet there is nothing to tell"
-    assert told.cure.startswith("give the target's pool more disks, or send less")
+    assert told.hint.startswith("give the target's pool more disks, or send less")
 
 
 def test_what_something_holds_is_named_without_a_size() -> None:
     used = reader(3 * GIB, room(GIB))
-    held = Scripted([(says("-nvpr"), answer(exits=(1,), words="cannot destroy: dataset is busy")), *used._script])
+    held = ScriptedExecutor(
+        [(says("-nvpr"), scripted_result(exits=(1,), words="cannot destroy: dataset is busy")), *used._script]
+    )
     told = checked(near(), held)
     assert isinstance(told, Refusal)
     assert "zfs does not say what that frees" in told.evidence[1]
-    assert told.cure.startswith("give the target's pool more disks")
+    assert told.hint.startswith("give the target's pool more disks")
 
 
 def test_what_keep_does_not_keep_goes_first() -> None:
     def retain(dated: tuple[tuple[str, datetime], ...]) -> frozenset[str]:
         return frozenset(name for name, _ in dated if name in "ob")
 
-    asked = Asked(now=NOW, notes="/notes", retain=retain)
+    asked = RunRequest(now=NOW, notes="/notes", retain=retain)
     told = checked(near(), reader(3 * GIB, room(GIB), frees={"a": 4 * GIB}), asked)
     assert isinstance(told, Refusal)
     assert told.evidence[1] == "1 snapshot of the copy, which [keep] does not keep, could go, @a; that frees 4.0 GiB"
@@ -155,7 +157,7 @@ def test_what_comes_compressed_or_raw_stays_as_it_is() -> None:
     assert isinstance(checked(near(), reader(3 * GIB, room(GIB, compression="off"), packs="off")), Refusal)
     sealed = world(
         side(SOURCE, dataset("", A, B, C, used=8 * GIB, encrypted=True)),
-        side(COPY, dataset("", A, B, encrypted=True, flags=Flags(raw=True)), available=GIB),
+        side(COPY, dataset("", A, B, encrypted=True, flags=SendFlags(raw=True)), available=GIB),
     )
     assert isinstance(checked(sealed, reader(3 * GIB, room(GIB), packs="off")), Refusal)
 
@@ -192,7 +194,7 @@ def test_the_rest_of_a_cut_send_is_weighed_by_its_token() -> None:
         (near(2 * GIB), 2),  # more is being freed
     ],
 )
-def test_what_fits_costs_no_more_than_it_must(seen: World, looks: int) -> None:
+def test_what_fits_costs_no_more_than_it_must(seen: ZfsSurvey, looks: int) -> None:
     used = reader(3 * GIB, room(2 * GIB, freeing=GIB))
     told = checked(seen, used)
     assert isinstance(told, Plan)
@@ -201,27 +203,32 @@ def test_what_fits_costs_no_more_than_it_must(seen: World, looks: int) -> None:
 
 
 def test_it_may_pass_once() -> None:
-    asked = Asked(now=NOW, notes="/notes", allowed=frozenset({GUARD}))
+    asked = RunRequest(now=NOW, notes="/notes", allowed=frozenset({GUARD}))
     used = reader(3 * GIB, room(GIB))
     assert isinstance(checked(near(), used, asked), Plan)
     assert used.asked == []
 
 
 @pytest.mark.parametrize(
-    "result", [answer(exits=(1,)), answer(b"odd\n"), Result(exits=(None,), stopped=StopReason.TIMED_OUT)]
+    "result",
+    [
+        scripted_result(exits=(1,)),
+        scripted_result(b"odd\n"),
+        PipelineResult(exits=(None,), stopped=StopReason.TIMED_OUT),
+    ],
 )
-def test_a_look_that_fails_hinders_nothing(result: Result) -> None:
+def test_a_look_that_fails_hinders_nothing(result: PipelineResult) -> None:
     used = reader(3 * GIB, room(GIB))
-    told = checked(near(), Scripted([(says("freeing"), result), *used._script]))
+    told = checked(near(), ScriptedExecutor([(says("freeing"), result), *used._script]))
     assert isinstance(told, Plan)
     assert told.warnings == ()
 
 
 def test_a_stop_is_no_failed_look() -> None:
-    stopped = Result(exits=(None,), stopped=StopReason.STOPPED)
+    stopped = PipelineResult(exits=(None,), stopped=StopReason.STOPPED)
     for word in ("freeing", "-nvpr"):
         with pytest.raises(Exception, match="asked to stop"):
-            checked(near(), Scripted([(says(word), stopped), *reader(3 * GIB, room(GIB))._script]))
+            checked(near(), ScriptedExecutor([(says(word), stopped), *reader(3 * GIB, room(GIB))._script]))
 
 
 def test_a_first_copy_looks_at_what_is_above() -> None:
@@ -235,6 +242,6 @@ def test_a_first_copy_looks_at_what_is_above() -> None:
 
 
 def test_only_names_that_are_newest_nowhere_may_go() -> None:
-    seen = parse_room(room(7, freeing=2).encode(), COPY.path)
+    seen = parse_space(room(7, freeing=2).encode(), COPY.path)
     assert seen.free == 9
     assert [(one.name, one.newest) for one in seen.snapshots] == [("o", False), ("a", False), ("b", True), ("c", True)]

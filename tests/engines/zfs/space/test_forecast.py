@@ -4,11 +4,16 @@ import pytest
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.place import Location
-from orchestrator.domain.rotation import Base
+from orchestrator.domain.rotation import IncrementBase
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name, keeper_of
-from orchestrator.engines.zfs.space.forecast import bases, parse_bases, source_pipeline
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.engines.zfs.plan.hold_names import (
+    ReplicationTargetId,
+    cursor_bookmark_name,
+    hold_bookmark_name,
+    replication_target_id,
+)
+from orchestrator.engines.zfs.space.forecast import parse_bases, source_pipeline, survey_bases
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.zfs.sides import job
 
 POOL, OTHER = 15440512953407512343, 77
@@ -25,25 +30,27 @@ def kept(*marks: str) -> dict[str, bool]:
     return {base.dataset.removeprefix(SOURCE): base.bookmark for base in parse_bases(listing(*marks), job(), POOL)}
 
 
-def mark(dataset: str, keeper: Keeper) -> str:
-    return f"{SOURCE}{dataset}#{cursor_name(keeper, 5)}"
+def mark(dataset: str, target_id: ReplicationTargetId) -> str:
+    return f"{SOURCE}{dataset}#{cursor_bookmark_name(target_id, 5)}"
 
 
 def test_each_dataset_by_the_bookmark_for_this_very_copy() -> None:
-    ours = keeper_of(POOL, PLACE)
+    ours = replication_target_id(POOL, PLACE)
     assert kept() == {"": False, "/deep": False}
     assert kept(mark("", ours)) == {"": True, "/deep": False}
-    assert kept(mark("", ours), mark("/deep", Keeper(pool=POOL))) == {"": True, "/deep": True}, (
+    assert kept(mark("", ours), mark("/deep", ReplicationTargetId(pool=POOL))) == {"": True, "/deep": True}, (
         "older names tell no place"
     )
-    other_place = keeper_of(POOL, Location(path="vault/elsewhere"))
-    held = f"{SOURCE}#{held_name(ours, 5)}"
-    assert not any(kept(mark("", Keeper(pool=OTHER)), mark("", other_place), held, f"{SOURCE}#mine").values())
+    other_place = replication_target_id(POOL, Location(path="vault/elsewhere"))
+    held = f"{SOURCE}#{hold_bookmark_name(ours, 5)}"
+    assert not any(
+        kept(mark("", ReplicationTargetId(pool=OTHER)), mark("", other_place), held, f"{SOURCE}#mine").values()
+    )
 
 
 def test_the_size_of_a_whole_copy_is_told() -> None:
     found = parse_bases(listing(), job(), POOL)
-    assert found[0] == Base(dataset=SOURCE, snapshot=False, bookmark=False, kept=None, whole=Bytes(4096))
+    assert found[0] == IncrementBase(dataset=SOURCE, snapshot=False, bookmark=False, kept=None, whole=Bytes(4096))
 
 
 def test_only_what_the_job_copies_counts() -> None:
@@ -55,10 +62,12 @@ def test_only_what_the_job_copies_counts() -> None:
 
 def test_a_listing_that_failed_is_no_forecast() -> None:
     asked = str(source_pipeline(job()))
-    assert bases(job(), POOL, Scripted({asked: answer(listing())}))
+    assert survey_bases(job(), POOL, ScriptedExecutor({asked: scripted_result(listing())}))
     with pytest.raises(OrchestratorError):
-        bases(
+        survey_bases(
             job(),
             POOL,
-            Scripted({asked: answer(exits=(1,), words="cannot open 'tank/photos': dataset does not exist")}),
+            ScriptedExecutor(
+                {asked: scripted_result(exits=(1,), words="cannot open 'tank/photos': dataset does not exist")}
+            ),
         )

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.zfs.model import Bookmark, Flags, Kind, Side, Snapshot
-from orchestrator.engines.zfs.plan.hold_names import Keeper, cursor_name, held_name
+from orchestrator.engines.zfs.model import Bookmark, DatasetType, SendFlags, SideSurvey, Snapshot
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name, hold_bookmark_name
 from orchestrator.engines.zfs.survey.parse import (
-    May,
-    Unreadable,
-    held_in,
-    parse_look,
-    parse_may,
+    DelegatedRights,
+    UnreadableListing,
+    find_holds,
+    make_side,
     parse_newest,
     parse_number,
     parse_points,
     parse_receiving,
+    parse_rights,
     parse_sizes,
+    parse_survey,
     parse_version,
-    side_of,
 )
 from tests.engines.zfs.sides import POOL, A, B, dataset
 from tests.engines.zfs.survey_text import HEAD, rows
@@ -30,8 +30,8 @@ ROOT = Location(path="vault/r/p")
 PLAIN = "encryption=off createtxg=12 origin=- encryptionroot=- keystatus=-"
 
 
-def seen(text: str, root: Location = ROOT) -> Side:
-    return side_of(parse_look(text.encode().split(b"\n")), root)
+def seen(text: str, root: Location = ROOT) -> SideSurvey:
+    return make_side(parse_survey(text.encode().split(b"\n")), root)
 
 
 def test_a_side_as_it_is() -> None:
@@ -55,9 +55,14 @@ def test_a_side_as_it_is() -> None:
         Snapshot(name="one @:#x", guid=1, createtxg=12), Snapshot(name="two", guid=2, createtxg=13),
     )  # fmt: skip
     assert root.bookmarks == (Bookmark(name="kept", guid=1, createtxg=12),)
-    assert (root.flags, root.written, root.mounted, root.partial, root.token) == (Flags(), 0, True, False, None)
+    assert (root.flags, root.written, root.mounted, root.partial, root.token) == (SendFlags(), 0, True, False, None)
     assert (cut.token, cut.partial, cut.written, cut.snapshots, cut.flags) == ("1-a-b-c", True, 24576, (), None)
-    assert (volume.kind, volume.origin, volume.encrypted, volume.key_loaded) == (Kind.VOLUME, "vault/r/p@x", True, True)
+    assert (volume.kind, volume.origin, volume.encrypted, volume.key_loaded) == (
+        DatasetType.VOLUME,
+        "vault/r/p@x",
+        True,
+        True,
+    )
     assert volume.encryption_root == "vault/r/p/v"
     assert volume.flags is None  # inherited: it is not this dataset's own
 
@@ -80,11 +85,11 @@ def test_a_placeholder_is_marked_on_itself_and_empty(told: str, snapshots: str, 
 
 
 def test_a_root_that_is_not_there() -> None:
-    look = parse_look(
+    look = parse_survey(
         f"{HEAD}=datasets\n=absent\n=above\nvault\t99\toff\nvault/r\t55\taes-256-gcm\n=end".encode().split(b"\n")
     )
     assert (look.there, look.whole) == (False, True)
-    side = side_of(look, ROOT)
+    side = make_side(look, ROOT)
     assert (side.datasets, side.above, side.available, side.inherits_encryption) == (
         {},
         frozenset({"vault", "vault/r"}),
@@ -100,9 +105,9 @@ def test_what_lies_above_is_told_beside_a_root_that_is_there() -> None:
 
 
 def test_a_pool_that_is_not_there() -> None:
-    look = parse_look(b"=here 1000 sudo no 2.1.11\n=pool 0 ABSENT".split(b"\n"))
+    look = parse_survey(b"=here 1000 sudo no 2.1.11\n=pool 0 ABSENT".split(b"\n"))
     assert (look.health, look.pool_guid, look.root, look.sudo, look.mbuffer) == ("ABSENT", 0, False, True, False)
-    side = side_of(look, ROOT)
+    side = make_side(look, ROOT)
     assert (side.datasets, side.above, side.available) == ({}, frozenset(), None)
     assert side.programs  # through sudo
 
@@ -111,7 +116,7 @@ def test_times_are_kept_by_guid_when_they_are_told() -> None:
     text = (
         f"{HEAD}=datasets\n{rows('vault/r/p')}=snapshots\nvault/r/p@a\t1\t2\t1700000000\nvault/r/p#b\t7\t2\t1600000000"
     )
-    assert parse_look(text.encode().split(b"\n")).created == {1: datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)}
+    assert parse_survey(text.encode().split(b"\n")).created == {1: datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)}
 
 
 @pytest.mark.parametrize(
@@ -151,12 +156,12 @@ def test_numbers(text: str, number: int | None) -> None:
 
 
 def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
-    ours, other = Keeper(pool=POOL, place="0badcafe"), Keeper(pool=POOL, place="00000001")
+    ours, other = ReplicationTargetId(pool=POOL, place="0badcafe"), ReplicationTargetId(pool=POOL, place="00000001")
     marks = tuple(
         Bookmark(name=name, guid=guid, createtxg=1)
         for name, guid in (
-            (held_name(ours, A.guid), A.guid), (held_name(other, B.guid), B.guid), (cursor_name(ours, B.guid), B.guid),
-            (held_name(ours, 99), 99), ("held", A.guid), (held_name(Keeper(pool=POOL), B.guid), B.guid),
+            (hold_bookmark_name(ours, A.guid), A.guid), (hold_bookmark_name(other, B.guid), B.guid), (cursor_bookmark_name(ours, B.guid), B.guid),
+            (hold_bookmark_name(ours, 99), 99), ("held", A.guid), (hold_bookmark_name(ReplicationTargetId(pool=POOL), B.guid), B.guid),
         )
     )  # fmt: skip
     datasets = {
@@ -164,8 +169,8 @@ def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
         "x": dataset("x", B, bookmarks=marks[3:5]),
         "y": dataset("y", A),
     }
-    assert held_in(datasets, ours) == {"": ("a",)}
-    assert held_in(datasets, other) == held_in(datasets, Keeper(pool=POOL)) == {"": ("b",)}
+    assert find_holds(datasets, ours) == {"": ("a",)}
+    assert find_holds(datasets, other) == find_holds(datasets, ReplicationTargetId(pool=POOL)) == {"": ("b",)}
 
 
 def test_who_receives() -> None:
@@ -186,7 +191,7 @@ def test_sizes_that_cannot_be_are_unknown() -> None:
 def test_points() -> None:
     told = [("a b", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC))]
     assert list(parse_points(["v/x@a b\t1700000000"])) == told
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableListing):
         list(parse_points(["v/x@a"]))
 
 
@@ -197,4 +202,4 @@ def test_rights_that_were_delegated_to_us() -> None:
         "\tgroup wheel rollback\n\teveryone mount\n"
     ).splitlines()
     rights = frozenset({"create", "receive", "hold", "mount"})
-    assert parse_may(lines) == May(user="ferry", resumable="active", dataset="vault", rights=rights)
+    assert parse_rights(lines) == DelegatedRights(user="ferry", resumable="active", dataset="vault", rights=rights)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.engines.zfs.model import Flags, Token
+from orchestrator.engines.zfs.model import ResumeToken, SendFlags
 from orchestrator.engines.zfs.survey.resume_token import parse_token, unpack
 from tests.engines.zfs.sides import FIRST, LATER
 
-NO_FLAGS = Flags(large=False, compressed=False, embedded=False)
+NO_FLAGS = SendFlags(large=False, compressed=False, embedded=False)
 
 
 def packed(pairs: dict[str, int | str | bool], order: str = "<", *, kinds: dict[str, int] | None = None) -> bytes:
@@ -65,7 +65,7 @@ def token(plain: bytes, *, version: int = 1, length: int | None = None, sum_off:
 
 
 def test_a_first_send_that_was_cut() -> None:
-    assert parse_token(FIRST) == Token(
+    assert parse_token(FIRST) == ResumeToken(
         text=FIRST, to_guid=5502601365937541536, to_name="tank/p@a", from_guid=None, object=2, offset=4980736,
         bytes=5126536, flags=NO_FLAGS,
     )  # fmt: skip
@@ -77,7 +77,7 @@ def test_an_incremental_one_with_its_flags() -> None:
     assert told is not None
     assert (told.from_guid, told.to_guid, told.to_name) == (0x242FF20A074795C0, 0xC849937581AA027C, "tank/p@b")
     assert (told.object, told.offset, told.bytes) == (3, 0xBC0000, 0xBE7DB0)
-    assert told.flags == Flags(large=False)
+    assert told.flags == SendFlags(large=False)
 
 
 PAIRS = st.fixed_dictionaries(
@@ -96,7 +96,7 @@ def test_every_token_is_read_in_each_encoding(pairs: dict[str, int | str | bool]
     assert told is not None
     assert (told.to_guid, told.to_name, told.from_guid) == (pairs["toguid"], pairs["toname"], pairs.get("fromguid"))
     assert (told.object, told.offset, told.bytes) == (pairs["object"], pairs["offset"], pairs.get("bytes", 0))
-    assert told.flags == Flags(
+    assert told.flags == SendFlags(
         raw="rawok" in pairs,
         large="largeblockok" in pairs,
         compressed="compressok" in pairs,

@@ -19,15 +19,15 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
-from orchestrator.engines.contract import Asked
+from orchestrator.engines.contract import RunRequest
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import Dataset, Decided, FullSend, IncrementalSend, SnapshotPresent
+from orchestrator.engines.zfs.model import ActionPlan, Dataset, FullSend, IncrementalSend, SnapshotPresent
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.engines.zfs.plan.hold_names import Keeper, held_name, keeper_of
-from orchestrator.engines.zfs.survey.confirm import confirm_all, weigh
+from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, hold_bookmark_name, replication_target_id
+from orchestrator.engines.zfs.survey.confirm import confirm_snapshots, estimate_sizes
 from orchestrator.engines.zfs.survey.survey import LIMIT, newest_is_enough, survey, survey_points
-from orchestrator.process.pipeline import Result
-from orchestrator.process.scripted import Scripted, answer
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.zfs.sides import (
     ASKED,
     COPY,
@@ -58,10 +58,12 @@ def holds(word: str) -> Any:
     return lambda pipeline: word in pipeline.stages[0].argv or word in str(pipeline)
 
 
-def reader(source: str | Result = HERE, target: str | Result = THERE, *more: tuple[Any, Result]) -> Scripted:
+def reader(
+    source: str | PipelineResult = HERE, target: str | PipelineResult = THERE, *more: tuple[Any, PipelineResult]
+) -> ScriptedExecutor:
     """Answers the two looks, and `more` before them."""
-    both = [told if isinstance(told, Result) else answer(told.encode()) for told in (source, target)]
-    return Scripted([*more, (holds(SOURCE.path), both[0]), (holds(COPY.path), both[1])])
+    both = [told if isinstance(told, PipelineResult) else scripted_result(told.encode()) for told in (source, target)]
+    return ScriptedExecutor([*more, (holds(SOURCE.path), both[0]), (holds(COPY.path), both[1])])
 
 
 def test_two_programs_are_all_it_takes() -> None:
@@ -79,7 +81,7 @@ def words(pipeline: Pipeline) -> tuple[str, ...]:
 
 def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     asked = reader()
-    allowed = Asked(now=NOW, notes="/notes", allowed=frozenset({"aside"}))
+    allowed = RunRequest(now=NOW, notes="/notes", allowed=frozenset({"aside"}))
     survey(job(catch_up="kept", recursive=False, sudo=True, place=HOST), allowed, asked)
     source, target = (next(told for told in asked.asked if place.path in words(told)) for place in (SOURCE, COPY))
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
@@ -137,7 +139,7 @@ def test_when_the_newest_is_enough(source: tuple[Dataset, ...], target: tuple[Da
 
 def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
     cut = THERE.replace("=snapshots", rows(f"{COPY.path}/x", f"receive_resume_token={LATER}") + "=snapshots")
-    said = answer(f"=process 7\nzfs\nreceive\n{COPY.path}/x\n".encode())
+    said = scripted_result(f"=process 7\nzfs\nreceive\n{COPY.path}/x\n".encode())
     asked = reader(HERE, cut, (holds("=process"), said))
     seen = survey(job(), ASKED, asked)
     assert len(asked.asked) == 3
@@ -152,8 +154,11 @@ def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
 
 
 def test_our_holds_show_by_the_bookmarks_beside_them() -> None:
-    for keeper, held in ((keeper_of(POOL, COPY), ("held", "held_older")), (Keeper(pool=POOL), ("held_older", "held"))):
-        listed = HERE.replace("=end", f"{SOURCE.path}#{held_name(keeper, 1)}\t1\t2\n=end")
+    for target_id, held in (
+        (replication_target_id(POOL, COPY), ("held", "held_older")),
+        (ReplicationTargetId(pool=POOL), ("held_older", "held")),
+    ):
+        listed = HERE.replace("=end", f"{SOURCE.path}#{hold_bookmark_name(target_id, 1)}\t1\t2\n=end")
         seen = survey(job(), ASKED, reader(listed))
         assert [getattr(seen, name) for name in held] == [{"": ("a",)}, {}]
 
@@ -178,24 +183,32 @@ SAID = "cannot open 'tank/photos': {}\n"
         ("", Unexplained, "cannot be read: the look ended before"),
         (HERE.replace("\tguid\t5", "\tguid\t-"), Unexplained, "cannot be read: zfs told too little"),
         (HERE.replace("\tguid\t5", "\tguid\tx"), Unexplained, "cannot be read"),
-        (answer(exits=(1,), words=SAID.format("permission denied")), PermissionDenied, "this user may not"),
-        (answer(exits=(1,), words=SAID.format("pool I/O is currently suspended")), OutsideError, "a pool is suspended"),
-        (answer(exits=(127,), words="sh: 1: zfs: not found"), ProgramMissing, "a program is not installed"),
+        (scripted_result(exits=(1,), words=SAID.format("permission denied")), PermissionDenied, "this user may not"),
         (
-            answer(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"),
+            scripted_result(exits=(1,), words=SAID.format("pool I/O is currently suspended")),
+            OutsideError,
+            "a pool is suspended",
+        ),
+        (scripted_result(exits=(127,), words="sh: 1: zfs: not found"), ProgramMissing, "a program is not installed"),
+        (
+            scripted_result(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"),
             HostUnreachable,
             "the host",
         ),
     ],
 )
 def test_a_side_that_cannot_be_looked_at_is_never_an_empty_one(
-    told: str | Result, kind: type[OrchestratorError], says: str
+    told: str | PipelineResult, kind: type[OrchestratorError], says: str
 ) -> None:
     with pytest.raises(kind, match=says) as failure:
         survey(job(), ASKED, reader(told))
-    assert failure.value.cure
+    assert failure.value.hint
     with pytest.raises(OrchestratorError):
-        survey(job(), ASKED, reader(HERE, told if isinstance(told, Result) else told.replace(SOURCE.path, COPY.path)))
+        survey(
+            job(),
+            ASKED,
+            reader(HERE, told if isinstance(told, PipelineResult) else told.replace(SOURCE.path, COPY.path)),
+        )
 
 
 @pytest.mark.slow
@@ -219,10 +232,10 @@ def test_a_hundred_thousand_snapshots_cost_little() -> None:
 
 
 def test_points_are_the_roots_snapshots() -> None:
-    asked = Scripted([(holds("creation"), answer(f"{COPY.path}@a b\t1700000000\n".encode()))])
+    asked = ScriptedExecutor([(holds("creation"), scripted_result(f"{COPY.path}@a b\t1700000000\n".encode()))])
     (point,) = survey_points(job(), asked)
     assert (point.name, point.tree, point.manifest) == ("a b", Location(path=f"{COPY.path}@a b"), None)
-    assert ENGINE.points(job(), Scripted([(holds("creation"), answer())])) == ()
+    assert ENGINE.points(job(), ScriptedExecutor([(holds("creation"), scripted_result())])) == ()
 
 
 def proof(name: str, guid: int, root: Location = COPY) -> SnapshotPresent:
@@ -238,9 +251,11 @@ TOLD = (
 )
 
 
-def confirm(*proofs: SnapshotPresent, told: str = TOLD, listed: str = LISTED) -> Scripted:
-    asked = Scripted([(holds("prevsnap"), answer(told.encode())), (lambda _: True, answer(listed.encode()))])
-    confirm_all(proofs, asked)
+def confirm(*proofs: SnapshotPresent, told: str = TOLD, listed: str = LISTED) -> ScriptedExecutor:
+    asked = ScriptedExecutor(
+        [(holds("prevsnap"), scripted_result(told.encode())), (lambda _: True, scripted_result(listed.encode()))]
+    )
+    confirm_snapshots(proofs, asked)
     return asked
 
 
@@ -283,9 +298,9 @@ def test_what_did_not_arrive_is_named(proofs: tuple[SnapshotPresent, ...], says:
 
 
 def test_a_listing_that_fails_proves_nothing() -> None:
-    gone = answer(exits=(1,), words=f"cannot open '{COPY.path}': dataset does not exist")
+    gone = scripted_result(exits=(1,), words=f"cannot open '{COPY.path}': dataset does not exist")
     with pytest.raises(BaseGone):
-        confirm_all((proof("", 1),), Scripted([(lambda _: True, gone)]))
+        confirm_snapshots((proof("", 1),), ScriptedExecutor([(lambda _: True, gone)]))
 
 
 @pytest.mark.parametrize("listed", ["nonsense\n", f"{COPY.path}@s1\tx\t4\n"])
@@ -293,22 +308,22 @@ def test_a_listing_that_cannot_be_read_proves_nothing(listed: str) -> None:
     with pytest.raises(Unexplained, match="cannot be read"):
         confirm(proof("", 1), listed=listed)
     with pytest.raises(Unexplained, match="cannot be read"):
-        survey_points(job(), Scripted([(lambda _: True, answer(listed.replace("\t4", "").encode()))]))
+        survey_points(job(), ScriptedExecutor([(lambda _: True, scripted_result(listed.replace("\t4", "").encode()))]))
 
 
 def sends(number: int) -> Plan:
-    deeds = tuple(
+    actions = tuple(
         IncrementalSend(dataset=f"d{n}", base=A, snapshot=B, between=False, flags=FLAGS, why="") for n in range(number)
     )
     first = FullSend(dataset="", snapshot=A, flags=FLAGS, why="")
-    stages = steps.build(job(), world(), Decided(stages=((first,), deeds)), ASKED)
+    stages = steps.build_steps(job(), world(), ActionPlan(stages=((first,), actions)), ASKED)
     return Plan(summary="", stages=stages)
 
 
 def test_sizes_are_asked_in_one_program_for_the_first_fifty() -> None:
     told = "".join(f"size\t{number}\n" for number in (*range(100, 120), "-", *range(121, 150)))
-    asked = Scripted([(lambda _: True, answer(told.encode()))])
-    weighed = weigh(sends(60), asked)
+    asked = ScriptedExecutor([(lambda _: True, scripted_result(told.encode()))])
+    weighed = estimate_sizes(sends(60), asked)
     assert [len(words(told)) for told in asked.asked] == [4 * 50]
     expected = [step.expected for step in weighed.steps]
     assert expected == [*range(100, 120), None, *range(121, 150), *[None] * 11]
@@ -320,20 +335,22 @@ def _without(step: Step) -> tuple[Any, ...]:
 
 
 def test_nothing_to_weigh_asks_nothing() -> None:
-    asked = Scripted([])
+    asked = ScriptedExecutor([])
     plan = Plan(summary="", stages=())
-    assert weigh(plan, asked) == plan
+    assert estimate_sizes(plan, asked) == plan
 
 
 def test_a_pool_that_never_answers_has_its_time() -> None:
     """Every look has a limit of time: Scripted is asked for it."""
     waits: list[tuple[int, float | None]] = []
 
-    class Timed(Scripted):
-        def read(self, pipeline: Pipeline, *, limit: int = 0, timeout: Any = None) -> Result:
+    class Timed(ScriptedExecutor):
+        def read(self, pipeline: Pipeline, *, limit: int = 0, timeout: Any = None) -> PipelineResult:
             waits.append((limit, timeout))
             return super().read(pipeline)
 
-    told = Timed([(holds(SOURCE.path), answer(HERE.encode())), (holds(COPY.path), answer(THERE.encode()))])
+    told = Timed(
+        [(holds(SOURCE.path), scripted_result(HERE.encode())), (holds(COPY.path), scripted_result(THERE.encode()))]
+    )
     survey(job(), ASKED, told)
     assert waits == [(LIMIT, 600.0)] * 2

@@ -10,32 +10,40 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.job import Verify
+from orchestrator.domain.job import VerifyRules
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
-from orchestrator.engines.contract import Comparison
-from orchestrator.engines.zfs.model import Dataset, Kind
-from orchestrator.engines.zfs.plan.context import Case
-from orchestrator.engines.zfs.verify.checksum import Able, Both, able_command, apart, list_command, parse_able, plan
-from orchestrator.engines.zfs.verify.compare import Judged, judge
+from orchestrator.engines.contract import ComparisonPlan
+from orchestrator.engines.zfs.model import Dataset, DatasetType
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.verify.checksum import (
+    ChecksumSupport,
+    ComparisonSurvey,
+    checksum_list_command,
+    checksum_support_command,
+    mount_namespace_command,
+    parse_checksum_support,
+    plan_checksums,
+)
+from orchestrator.engines.zfs.verify.compare import GuidComparison, compare_guids
 from orchestrator.verify.entry import listing_command
 from tests.engines.zfs.sides import ASKED, COPY, HOST, SOURCE, A, B, dataset, job, side, world
 from tests.whole.house import wait_until
 
-QUICK = Able(digests=frozenset({"xxh128"}))
+QUICK = ChecksumSupport(digests=frozenset({"xxh128"}))
 
 
 def planned(
-    *source: Dataset, target: tuple[Dataset, ...] | None = None, able: tuple[Able, Able] | None = (Able(), Able()),
-    place: Host | None = None, sudo: bool = False, verify: Verify | None = None, **options: Any,
-) -> Comparison:  # fmt: skip
+    *source: Dataset, target: tuple[Dataset, ...] | None = None, able: tuple[ChecksumSupport, ChecksumSupport] | None = (ChecksumSupport(), ChecksumSupport()),
+    place: Host | None = None, sudo: bool = False, verify: VerifyRules | None = None, **options: Any,
+) -> ComparisonPlan:  # fmt: skip
     """The comparison of these datasets with copies of theirs."""
     copies = target or tuple(replace(one, written=0) for one in source)
     there = side(Location(path=COPY.path, host=place), *copies, sudo=sudo)
-    seen, asked = world(side(SOURCE, *source), there), replace(job(**options), verify=verify or Verify())
-    judged = judge(Case(asked, seen, ASKED), point=None)
-    assert isinstance(judged, Judged)
-    return plan(asked, Both(world=seen, able=able), judged, ASKED)
+    seen, asked = world(side(SOURCE, *source), there), replace(job(**options), verify=verify or VerifyRules())
+    judged = compare_guids(PlanContext(asked, seen, ASKED), point=None)
+    assert isinstance(judged, GuidComparison)
+    return plan_checksums(asked, ComparisonSurvey(world=seen, able=able), judged, ASKED)
 
 
 def command(step: Step) -> Command:
@@ -75,13 +83,15 @@ def test_as_many_side_by_side_as_the_job_allows() -> None:
     ("able", "digest", "told"),
     [
         ((QUICK, QUICK), "xxh128", "xxh128"),
-        ((QUICK, Able()), "xxh128", "sha256"),
+        ((QUICK, ChecksumSupport()), "xxh128", "sha256"),
         ((QUICK, QUICK), "sha256", "sha256"),
         ((QUICK, QUICK), "blake3", "sha256"),
     ],
 )
-def test_the_quick_digest_only_where_both_have_it(able: tuple[Able, Able], digest: str, told: str) -> None:
-    ((pair,),) = planned(dataset("", A), able=able, verify=Verify(digest=digest, workers=1)).stages
+def test_the_quick_digest_only_where_both_have_it(
+    able: tuple[ChecksumSupport, ChecksumSupport], digest: str, told: str
+) -> None:
+    ((pair,),) = planned(dataset("", A), able=able, verify=VerifyRules(digest=digest, workers=1)).stages
     assert command(pair.source).argv[-2:] == command(pair.target).argv[-2:] == (told, "1")
 
 
@@ -104,9 +114,9 @@ def test_a_locked_dataset_is_unproved_and_says_what_would_prove_it() -> None:
 
 
 def test_a_volume_needs_a_device_on_both_sides() -> None:
-    volume = dataset("v", A, kind=Kind.VOLUME)
-    seen = Able(visible=frozenset({"v"}))
-    hidden = planned(dataset("", A), volume, able=(seen, Able()))
+    volume = dataset("v", A, kind=DatasetType.VOLUME)
+    seen = ChecksumSupport(visible=frozenset({"v"}))
+    hidden = planned(dataset("", A), volume, able=(seen, ChecksumSupport()))
     assert [(each.path, each.verdict.value) for each in hidden.findings] == [(b"v@a", "unproved")]
     assert hidden.warnings == (
         (
@@ -121,28 +131,32 @@ def test_a_volume_needs_a_device_on_both_sides() -> None:
 
 def test_what_a_side_can_do() -> None:
     lines = (b"=can xxh128", b"tank/photos/v\tvisible", b"tank/photos/w\thidden")
-    assert parse_able(lines, SOURCE) == Able(digests=frozenset({"xxh128"}), visible=frozenset({"v"}))
-    assert parse_able((), SOURCE) == Able()
-    assert able_command(SOURCE).effect is Effect.READS
+    assert parse_checksum_support(lines, SOURCE) == ChecksumSupport(
+        digests=frozenset({"xxh128"}), visible=frozenset({"v"})
+    )
+    assert parse_checksum_support((), SOURCE) == ChecksumSupport()
+    assert checksum_support_command(SOURCE).effect is Effect.READS
 
 
 def test_it_lists_as_every_other_listing_does() -> None:
     """The reader of these records is the one of all listings, so the format is one."""
     listed = listing_command(Location(path="/x")).argv[-1]
-    assert f'-printf "{listed}"' in list_command("a@b", Kind.FILESYSTEM, "sha256", 1, side(SOURCE)).argv[6]
+    assert (
+        f'-printf "{listed}"' in checksum_list_command("a@b", DatasetType.FILESYSTEM, "sha256", 1, side(SOURCE)).argv[6]
+    )
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(DatasetType))
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_the_scripts_are_sound(kind: Kind, shell: str) -> None:
-    text = list_command("a@b", kind, "sha256", 1, side(SOURCE)).argv[6]
+def test_the_scripts_are_sound(kind: DatasetType, shell: str) -> None:
+    text = checksum_list_command("a@b", kind, "sha256", 1, side(SOURCE)).argv[6]
     subprocess.run([shell, "-n", "-c", text], check=True)
     assert "\n" not in text
 
 
 def test_where_nobody_hears_it_nothing_begins(tmp_path: Path) -> None:
     """As after a kill -9 between the fork and the word to the kernel that the child is to end with its parent."""
-    argv = list_command("tank@a", Kind.FILESYSTEM, "sha256", 1, side(SOURCE)).argv
+    argv = checksum_list_command("tank@a", DatasetType.FILESYSTEM, "sha256", 1, side(SOURCE)).argv
     heard, told = os.pipe()
     os.close(heard)
     untouched = tmp_path.stat().st_mtime_ns
@@ -157,7 +171,7 @@ def test_where_nobody_hears_it_nothing_begins(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_however_often_it_is_told_to_end_it_ends_whole(tmp_path: Path) -> None:
     """The kernel tells it once for each thread of who started it."""
-    argv = apart("work() {\nsleep 600 & sleep 600\n}\n", (), side(SOURCE)).argv
+    argv = mount_namespace_command("work() {\nsleep 600 & sleep 600\n}\n", (), side(SOURCE)).argv
     for turn in range(40):
         with subprocess.Popen(
             argv[argv.index("sh") :], env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.DEVNULL, start_new_session=True

@@ -38,7 +38,7 @@ def _refusal_value(refusal: Refusal) -> dict[str, Any]:
         "decision": refusal.outcome.value,
         "why": refusal.why,
         "evidence": list(refusal.evidence),
-        "cure": refusal.hint,
+        "hint": refusal.hint,
         "guard": refusal.guard,
     }
 
@@ -75,7 +75,7 @@ def report_value(report: RunReport) -> dict[str, Any]:
         "job": report.job,
         "outcome": report.outcome.value,
         "why": report.why,
-        "cure": report.hint,
+        "hint": report.hint,
         "moved_bytes": report.moved_bytes,
         "took_s": round(report.took_s, 3),
         "resumed": report.resumed,

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.former_keys import with_former_keys
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value
@@ -50,7 +51,7 @@ def _call(
     os.makedirs(folder, mode=0o700, exist_ok=True)
     stdin = f"{folder}/{journal.run}.json"
     with open(stdin, "w", encoding="utf-8") as file:
-        json.dump(told, file)
+        json.dump(with_former_keys(told), file)
     command = Command(
         argv=(_find_hook(argv[0], tools.hook_folders), *argv[1:]),
         effect=Effect.WRITES,

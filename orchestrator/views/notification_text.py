@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.former_keys import with_former_keys
 from orchestrator.domain.names import show_name
 from orchestrator.domain.notice import Message, NoticeType
 from orchestrator.planners.health import JobState
@@ -57,7 +58,12 @@ def message(
         **facts,
     }
     return Message(
-        kind=kind, about=about, made_at=now, subject=subject, body="\n".join(lines) + "\n", facts=json.dumps(told)
+        kind=kind,
+        about=about,
+        made_at=now,
+        subject=subject,
+        body="\n".join(lines) + "\n",
+        facts=json.dumps(with_former_keys(told)),
     )
 
 
@@ -163,7 +169,7 @@ def _copy_facts(seen: CopyStatus) -> dict[str, Any]:
         "target": show_name(seen.target),
         "state": seen.state.value,
         "why": seen.why,
-        "cure": seen.hint,
+        "hint": seen.hint,
         "run": seen.run,
     }
 

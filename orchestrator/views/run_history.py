@@ -28,7 +28,7 @@ def run_value(run: RunRecord) -> dict[str, Any]:
         "ended": format_iso(run.ended_at),
         "outcome": run.outcome,
         "why": run.why,
-        "cure": run.hint,
+        "hint": run.hint,
         "moved_bytes": run.moved_bytes,
         "took_s": None if run.took_s is None else round(run.took_s, 3),
         "resumed": run.resumed,

@@ -115,7 +115,7 @@ def _last_value(last: RunRecord | None) -> dict[str, Any] | None:
         "outcome": last.outcome,
         "at": format_iso(last.ended_at),
         "why": last.why,
-        "cure": last.hint,
+        "hint": last.hint,
     }
 
 

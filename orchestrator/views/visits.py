@@ -53,7 +53,7 @@ def visit_value(ended: VisitResult) -> dict[str, Any]:
     """Render a visit for JSON."""
     return {
         "disk": ended.disk.name, "set": ended.disk.set, "ending": ended.ending.value, "state": ended.seen.value,
-        "why": ended.why, "cure": ended.hint, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
+        "why": ended.why, "hint": ended.hint, "safe": ended.safe, "beside": ended.beside, "health": ended.health,
         "runs": [report_value(each) for each in ended.reports], "read": [report_value(each) for each in ended.readings],
     }  # fmt: skip
 
@@ -75,7 +75,7 @@ def device_value(found: IdentifiedDevice) -> dict[str, Any]:
     return {
         "device": found.device.path, "state": found.state.value, "disk": found.disk.name if found.disk else None,
         "serial": found.device.serial, "model": found.device.model, "size": found.device.size, "why": found.says,
-        "cure": found.hint,
+        "hint": found.hint,
     }  # fmt: skip
 
 

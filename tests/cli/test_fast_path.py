@@ -48,7 +48,7 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         told = of_the_library(words, monkeypatch)
     own = {name: getattr(plain.terminal, name) for name in _OWN}
-    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "owed": False, **own}
+    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "due_run": False, **own}
 
 
 @pytest.mark.parametrize(

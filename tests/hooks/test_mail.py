@@ -23,7 +23,7 @@ def server() -> Iterator[MailServer]:
 
 
 def test_a_failure_is_told_with_why_numbers_cure_and_warnings(hook: Any, server: MailServer) -> None:
-    more = {"cure": "free some space", "warnings": ["3 files changed\nwhile read"], "points": []}
+    more = {"hint": "free some space", "warnings": ["3 files changed\nwhile read"], "points": []}
     report = json.dumps({"event": "failed", "report": more})
     facts = {"why": "no space left", "source": "/srv/photos", "target": "backup"}
     facts |= {"moved_bytes": "2048", "seconds": "75"}
@@ -45,7 +45,7 @@ def test_a_failure_is_told_with_why_numbers_cure_and_warnings(hook: Any, server:
 
 
 @pytest.mark.parametrize(
-    "report", ["", "no json", "[1]", "{}", '{"report": null}', '{"report": {"warnings": 7, "cure": null}}']
+    "report", ["", "no json", "[1]", "{}", '{"report": null}', '{"report": {"warnings": 7, "hint": null}}']
 )
 def test_a_report_that_is_not_as_promised_stops_no_mail(hook: Any, server: MailServer, report: str) -> None:
     end = hook("mail", "a@example.org", "--smtp", server.address, event="done", report=report)
@@ -53,7 +53,7 @@ def test_a_report_that_is_not_as_promised_stops_no_mail(hook: Any, server: MailS
 
 
 def test_newlines_and_quotes_forge_neither_header_nor_end(hook: Any, server: MailServer) -> None:
-    report = json.dumps({"report": {"cure": EVIL, "warnings": [EVIL, "\ud800\udcff"]}})
+    report = json.dumps({"report": {"hint": EVIL, "warnings": [EVIL, "\ud800\udcff"]}})
     end = hook("mail", "a@example.org", "--smtp", server.address, event="failed", report=report,
                job=EVIL, why=EVIL, source=EVIL)  # fmt: skip
     assert (end.returncode, end.stderr) == (0, "")

@@ -226,7 +226,7 @@ def told_alone(story: Mapping[str, Any]) -> Told:
     errors = [attempt["why"] for attempt in story["attempt"] if attempt["why"]]
     return Told(
         outcome=story["outcome"], attempts=story["attempts"], resumed=story["resumed"], sends=_sends(steps),
-        reasons=[story["why"], story["cure"], *story["evidence"], *story["warnings"], *errors, *map(_reason, steps)],
+        reasons=[story["why"], story["hint"], *story["evidence"], *story["warnings"], *errors, *map(_reason, steps)],
     )  # fmt: skip
 
 
@@ -249,10 +249,10 @@ def _refusals(story: Mapping[str, Any]) -> list[list[str]]:
     """Of the last attempt: each refusal with its evidence and its cure."""
     decision = story["attempt"][-1]["decision"]
     if decision["decision"] != REFUSED:
-        return [[one["why"], *one["evidence"], one["cure"]] for one in decision.get("refusals", ())]
+        return [[one["why"], *one["evidence"], one["hint"]] for one in decision.get("refusals", ())]
     several = decision["evidence"] and decision["why"].startswith(decision["evidence"][0])
     if not several:
-        return [[decision["why"], *decision["evidence"], decision["cure"]]]
+        return [[decision["why"], *decision["evidence"], decision["hint"]]]
     found: list[list[str]] = []
     for line in decision["evidence"]:
         if line.startswith("  "):

@@ -97,7 +97,7 @@ def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     visit = ended(running)
     assert told(visit) == ("incomplete", "needs-check", True, "failed"), visit
     assert "the kernel met damage in the filesystem of disk red" in visit["why"]
-    assert visit["cure"].startswith("unplug it and plug it in again: it is checked then")
+    assert visit["hint"].startswith("unplug it and plug it in again: it is checked then")
     assert nothing_is_left(drawer)
     assert goes_on(drawer)["runs"][0]["resumed"]
 
@@ -109,7 +109,7 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     visit = ended(running)
     assert told(visit) == ("incomplete", "ours-ready", True, "failed"), visit
     assert "the target has no room left" in visit["why"]
-    assert "let [keep] remove more points; every earlier point is whole" in visit["cure"]
+    assert "let [keep] remove more points; every earlier point is whole" in visit["hint"]
     assert drawer.ferry("points")["points"] == points
     drawer.replug(drawer.red)
     drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")
@@ -122,7 +122,7 @@ def test_34_writes_that_fail_and_reads_that_do_not(drawer: Drawer) -> None:
     plug(drawer, drawer.red, driver="blkdebug", **{"inject-error": failing})
     visit = drawer.scan(code=1)["red"]
     assert (visit["ending"], visit["safe"]) == ("incomplete", True), visit
-    assert "smartctl -a" in visit["cure"] or "another cable" in visit["cure"], visit
+    assert "smartctl -a" in visit["hint"] or "another cable" in visit["hint"], visit
     assert nothing_is_left(drawer)
     goes_on(drawer)
 

@@ -49,7 +49,7 @@ def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine
     master.yank(red)
     visit = json.loads(running.wait(120).out)["visits"][0]
     assert (visit["ending"], visit["safe"]) == ("pulled-out", False)
-    assert "plug it in again" in visit["cure"]
+    assert "plug it in again" in visit["hint"]
     assert master.sh("findmnt -M /run/poolferry/disks/red", check=False).code, "nothing is left of it"
     drawer.replug(red)
     visit = drawer.scan()["red"]

@@ -164,7 +164,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     )
     assert re.fullmatch(could_go, run["evidence"][1]), run
     assert re.match(f"zfs destroy -r {COPY}@one,.*,old,new,killed", run["evidence"][2])
-    assert "between `poolferry disks attach red` and `poolferry disks eject red`" in run["cure"]
+    assert "between `poolferry disks attach red` and `poolferry disks eject red`" in run["hint"]
     assert nothing_is_left(drawer)
     drawer.replug(drawer.red)
     run = drawer.ferry("run", "photos", "--allow", "target-room", code=1)
@@ -189,13 +189,13 @@ def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: Drawer) -
     machine.yank(drawer.red)
     visit = ended(running)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
-    assert "only a restart of this machine takes the pool away" in visit["cure"]
+    assert "only a restart of this machine takes the pool away" in visit["hint"]
     scanned = drawer.ferry("disks", "scan")
     (lost,) = [each for each in scanned["others"] if each["disk"] == "red"]
     assert (scanned["visits"], lost["state"]) == ([], "pool-suspended")
     says = "the pool of disk red is still held, and its disk is gone"
     assert says in lost["why"]
-    assert "plug disk red in again, in any port" in lost["cure"]
+    assert "plug disk red in again, in any port" in lost["hint"]
     told = machine.poolferry("disks").text
     assert says in told
     assert "Please plug in disk red" in told
@@ -216,7 +216,7 @@ def test_25_pulled_out_between_the_last_write_and_the_export(drawer: Drawer) -> 
     visit = ended(running)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
     assert visit["runs"][0]["outcome"] == "done"
-    assert "plug it in again" in visit["cure"]
+    assert "plug it in again" in visit["hint"]
     assert not machine.sh("pgrep -x zpool", check=False).text, "no export was begun"
     drawer.replug(drawer.red)
     visit = drawer.scan()["red"]
@@ -256,14 +256,14 @@ def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(draw
     visit = ended(running, 400)
     assert (visit["ending"], visit["state"], visit["safe"]) == ("pulled-out", "pool-suspended", False), visit
     assert "OpenZFS hangs in the kernel" in visit["why"]
-    assert visit["cure"].startswith("restart this machine")
+    assert visit["hint"].startswith("restart this machine")
     told = machine.poolferry("disks", "scan", seconds=300)
     assert "hangs in the kernel" in told.text + told.complaint, "its disk is away now"
     drawer.replug(drawer.red)
     again = drawer.scan(code=3)["red"]
     assert (again["ending"], again["state"]) == ("refused", "pool-suspended"), again
     assert "hangs in the kernel" in again["why"]
-    assert again["cure"].startswith("restart this machine")
+    assert again["hint"].startswith("restart this machine")
     machine.power_cut()
     machine.boot_again()
     wait_until(lambda: outcomes(drawer)[0] == "done", 300, pause=2)

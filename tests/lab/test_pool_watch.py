@@ -83,13 +83,13 @@ def test_a_degraded_mirror_and_its_cures(master: VirtualMachine) -> None:
         f"{blue.device}-part1 in mirror-0 of tank is OFFLINE: somebody took it out of use; mirror-0 has no redundancy left"
     )
     assert state(master) == "failing"
-    follow(master, told["cure"])
+    follow(master, told["hint"])
     wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60, pause=0.3)
     assert state(master) == "up"
     master.sh(f"zpool offline -f tank {blue.device}")
     told = watch(master)
     assert "is FAULTED" in told["why"], told
-    follow(master, told["cure"], new=master.plug(master.disk("green", "1G")))
+    follow(master, told["hint"], new=master.plug(master.disk("green", "1G")))
     master.sh("zpool wait -t resilver,replace tank")
     assert watch(master)["outcome"] == "nothing-to-do"
     assert master.poolferry("run", "watch").code == 0
@@ -106,7 +106,7 @@ def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
     assert f"is UNAVAIL: it is missing, or can no longer be read (was {blue.device}-part1" in told["why"]
     assert "no redundancy left" in told["why"]
     master.plug(blue)
-    follow(master, told["cure"][told["cure"].index("`") :])
+    follow(master, told["hint"][told["hint"].index("`") :])
     wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 60, pause=0.3)
 
 
@@ -116,7 +116,7 @@ def test_a_suspended_pool_is_told_and_hangs_nothing(master: VirtualMachine) -> N
     told = watch(master)
     assert told["outcome"] == "failed", told
     assert told["why"].startswith("tank is SUSPENDED: it lost its disks, and all that uses it hangs")
-    assert "zpool clear tank" in told["cure"]
+    assert "zpool clear tank" in told["hint"]
     pool.mend()
 
 
@@ -196,7 +196,7 @@ def test_a_pool_that_is_really_full(master: VirtualMachine) -> None:
     told = watch(master)
     assert told["outcome"] == "failed", told
     assert re.fullmatch(r"tank is 9[78] % full, with [0-9.]+ MiB left: writing to it stops soon", told["why"]), told
-    assert "zfs list -o space -r tank" in told["cure"]
+    assert "zfs list -o space -r tank" in told["hint"]
     assert master.poolferry("status").code == 4
     master.sh("rm /tank/a; zpool sync tank")
     wait_until(lambda: watch(master)["outcome"] == "nothing-to-do", 120)

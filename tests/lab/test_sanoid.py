@@ -111,7 +111,7 @@ def test_without_sanoid_or_its_dataset_the_run_says_so(master: Machine) -> None:
     finally:
         master.sh("mv /usr/sbin/sanoid.away /usr/sbin/sanoid")
     assert "sanoid is not installed" in told["why"], told
-    assert told["cure"].startswith("apt install sanoid")
+    assert told["hint"].startswith("apt install sanoid")
 
 
 def test_rules_of_ones_own(master: Machine) -> None:

@@ -212,7 +212,7 @@ def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     first = ended(run)
     assert first["outcome"] == "failed", first
     assert "nothing moved" in first["why"], first
-    assert "suspended" in first["cure"], first
+    assert "suspended" in first["hint"], first
     away = copying.run()
     assert away["outcome"] == "waiting", away
     copying.vault.mend()

@@ -125,7 +125,7 @@ def test_what_the_far_side_lacks(pair: Pair, tmp_path: Path) -> None:
     told = table.run("photos", turn)
     assert told["outcome"] == FAILED, told
     assert "a program is not installed there" in told["why"], told
-    assert told["cure"].startswith("apt install zfsutils-linux mbuffer"), told
+    assert told["hint"].startswith("apt install zfsutils-linux mbuffer"), told
     backup.sh("mv /usr/sbin/zfs.away /usr/sbin/zfs; zpool export vault")
     told = table.run("photos", turn)
     assert told["outcome"] == REFUSED, told
@@ -159,7 +159,7 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     assert "pool vault is suspended" in ended.json["why"] or "nothing moved for too long" in ended.json["why"], (
         ended.json
     )
-    assert "zpool status" in ended.json["cure"]
+    assert "zpool status" in ended.json["hint"]
     # The next ones: the receiver cannot be killed while its pool waits, and keeps the lock; a look tells the cause at once.
     looked = master.poolferry("plan", "photos", seconds=150)
     assert (looked.code, "the pool vault is suspended" in looked.complaint) == (1, True), looked
@@ -169,7 +169,7 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     (hanging,) = master.sh("pgrep -f '^zfs receive'").lines
     assert "a program of it waits in the kernel and cannot be ended: `zfs receive " in photos["why"], photos
     assert f"vault/copies/photos` (process {hanging}, since 20" in photos["why"], photos
-    assert "bring its disk back and `zpool clear`" in photos["cure"]
+    assert "bring its disk back and `zpool clear`" in photos["hint"]
     assert mail["outcome"] == DONE, mail
     told = master.poolferry("status", "--json", seconds=60).json["jobs"]  # it does not hang
     assert {one["job"]: one["state"] for one in told}["mail"] == "up", told

@@ -105,7 +105,7 @@ def test_damaged_contents_are_found(master: Machine) -> None:
     for told, verdict in zip(verify_both(master, 1, "--content"), ("unreadable", "rotten"), strict=True):
         assert told["outcome"] == "failed", told
         assert found(told) == [("@b/marked", verdict)], told
-        assert "zpool scrub" in told["cure"]
+        assert "zpool scrub" in told["hint"]
     assert left_behind(master) == ""
     for job in ("photos", "bare"):
         points = {each["point"]: each["sound"] for each in master.poolferry("points", job, "--json").json["points"]}
@@ -164,7 +164,7 @@ def only_root_reads_contents_and_is_told_how(master: Machine) -> None:
     )
     assert (ended.code, ended.json["outcome"]) == (1, "failed"), ended
     assert "contents can be read by root alone" in ended.json["why"]
-    assert "sudo = true" in ended.json["cure"]
+    assert "sudo = true" in ended.json["hint"]
 
 
 @pytest.mark.virtual

@@ -66,7 +66,7 @@ def test_nothing_to_do() -> None:
 def test_a_refusal() -> None:
     refusal = Refusal(why="no", evidence=("a", "b"), hint="do", guard="max-deleted")
     assert decision_value(refusal) == {
-        "decision": "refused", "why": "no", "evidence": ["a", "b"], "cure": "do", "guard": "max-deleted",
+        "decision": "refused", "why": "no", "evidence": ["a", "b"], "hint": "do", "guard": "max-deleted",
     }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_a_report_word_for_word() -> None:
     value = report_value(report)
     assert json.loads(json.dumps(value)) == value
     assert value == {
-        "run": 7, "job": "photos", "outcome": "nothing-to-do", "why": "equal", "cure": "", "moved_bytes": 0, "took_s": 1.988,
+        "run": 7, "job": "photos", "outcome": "nothing-to-do", "why": "equal", "hint": "", "moved_bytes": 0, "took_s": 1.988,
         "resumed": False, "attempts": 2,
         "steps": [{"does": "copy", "why": "first", "moved_bytes": None, "took_s": 0.123, "proved": True}],
         "points": [NAME], "warnings": ["w"], "evidence": ["e"],

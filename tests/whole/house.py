@@ -18,7 +18,7 @@ from orchestrator.domain.names import POINT_NAME
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUN_KEYS = {
-    "format", "run", "job", "outcome", "why", "cure", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
+    "format", "run", "job", "outcome", "why", "hint", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
     "warnings", "evidence",
 }  # fmt: skip
 STEP_KEYS = {"does", "why", "moved_bytes", "took_s", "proved"}

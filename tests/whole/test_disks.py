@@ -84,7 +84,7 @@ def turned_away(drawer: Drawer, state: str, says: str) -> None:
     visit = drawer.scan()["visits"]["red"]
     assert (visit["ending"], visit["state"], visit["runs"]) == ("refused", state, [])
     assert says in visit["why"]
-    assert visit["cure"]
+    assert visit["hint"]
     assert drawer.digest("red") == before
     assert not drawer.mounted("red")
     ended = drawer.run("run", "photos", "--json")
@@ -136,7 +136,7 @@ def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: Drawer) -> None
     subprocess.run(["mount", device, place], check=True)
     try:
         (found,) = [each for each in drawer.scan()["others"] if each["disk"] == drawer.full("red")]
-        assert (found["state"], found["cure"][:6]) == ("in-use", "umount")
+        assert (found["state"], found["hint"][:6]) == ("in-use", "umount")
         assert next(iter(place.iterdir())).name, "it is still mounted"
     finally:
         subprocess.run(["umount", place], check=True)

@@ -67,7 +67,7 @@ def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: boo
     drilled = house.call("drill", "photos", *(["--whole"] if whole else []))
     assert (drilled.code, drilled.outcome) == (1, "failed"), drilled
     assert "the copy is damaged in point" in drilled["why"]
-    assert "poolferry run photos" in drilled["cure"]
+    assert "poolferry run photos" in drilled["hint"]
     named = "\n".join(drilled["drill"]["differences"])
     assert "1: rotten" in named
     assert "in/plain/file: missing" in named
@@ -96,7 +96,7 @@ def test_damage_on_the_way_is_told_from_damage_of_the_copy(house: House, tmp_pat
     drilled = house.call("drill", "photos")
     assert (drilled.code, drilled.outcome) == (1, "failed"), drilled
     assert "came back otherwise than promised" in drilled["why"]
-    assert "the copy itself was read again and is sound" in drilled["cure"]
+    assert "the copy itself was read again and is sound" in drilled["hint"]
     (point,) = house.call("points", "photos")["points"]
     assert point["sound"] is not False
     assert standing(house)[0] == "failing"
@@ -183,7 +183,7 @@ def test_without_room_or_a_place_it_is_refused(house: House) -> None:
     house.job(drill={"scratch": "/proc/nowhere"})
     unwritable = house.call("drill", "photos")
     assert (unwritable.code, unwritable.outcome) == (1, "failed"), unwritable
-    assert "/proc/nowhere" in unwritable["cure"]
+    assert "/proc/nowhere" in unwritable["hint"]
     house.job("empty", source=str(house.folder / "place"), target=str(house.folder / "other"))
     assert house.call("drill", "empty").code == 3
 
@@ -230,4 +230,4 @@ def test_a_copy_that_was_never_made_cannot_be_drilled(house: House) -> None:
     house.job()
     drilled: Ran = house.call("drill", "photos")
     assert (drilled.code, drilled.outcome) == (3, "refused"), drilled
-    assert drilled["cure"] == "poolferry run photos"
+    assert drilled["hint"] == "poolferry run photos"

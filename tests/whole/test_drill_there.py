@@ -47,7 +47,7 @@ def test_a_host_that_does_not_answer_puts_the_drill_off(house: House, sshd: Sshd
     off = house.call("drill", "photos")
     assert (off.code, off.outcome, state(house)) == (75, "waiting", "up"), off
     assert " cannot be reached: the host did not answer" in off["why"]
-    assert "sshd" in off["cure"]
+    assert "sshd" in off["hint"]
     sshd.start()
     run = house.run()
     assert (run.outcome, run["drill"]["outcome"]) == ("nothing-to-do", "done"), "what was put off is still owed"

@@ -70,7 +70,7 @@ def test_show_tells_what_failed(house: House) -> None:
     assert all("did not answer" in attempt["why"] for attempt in shown["attempt"])
     assert any("Connection refused" in line for line in shown["evidence"])
     assert any(line.startswith("ssh ") for line in shown["evidence"]), shown["evidence"]
-    assert shown["cure"]
+    assert shown["hint"]
 
 
 def test_the_history_travels_with_the_data(house: House) -> None:

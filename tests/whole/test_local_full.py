@@ -24,7 +24,7 @@ def test_a_full_target_keeps_what_it_has_and_says_what_is_missing(house: House) 
         assert "no room" in ran["why"]
         assert "30.0 MiB to be copied" in ran["why"]
         assert "are missing" in ran["why"]
-        assert "free room" in ran["cure"]
+        assert "free room" in ran["hint"]
         assert len(house.points()) == 1
         assert facts(house.point()) == kept
         assert house.call("verify", "photos").code == 0

@@ -19,7 +19,7 @@ def refused(house: House, guard: str) -> Ran:
     ran = house.run()
     assert (ran.code, ran.outcome) == (3, "refused"), ran
     assert facts(house.target) == before
-    assert f"--allow {guard}" in ran["cure"]
+    assert f"--allow {guard}" in ran["hint"]
     assert (ran["steps"], ran["points"], ran["moved_bytes"]) == ([], [], 0)
     shown = house.call("show", str(ran["run"]))
     assert ran["why"] in str(shown.value)
@@ -165,7 +165,7 @@ def test_two_guards_at_once_need_both_words(house: House) -> None:
         (house.source / f"a/{number}").unlink()
         house.write(f"a/{number + 3}", "changed")
     ran = refused(house, "max-deleted")
-    assert "--allow max-changed" in ran["cure"]
+    assert "--allow max-changed" in ran["hint"]
     assert house.run("photos", "--allow", "max-deleted").code == 3
     assert house.run("photos", "--allow", "max-deleted", "--allow", "max-changed").outcome == "done"
 

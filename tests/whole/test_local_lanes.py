@@ -113,7 +113,7 @@ def test_a_tree_of_one_inode_is_refused(house: House) -> None:
     ran = house.run(house.job(rsync={"parallel": 2}))
     assert (ran.code, ran.outcome) == (3, "refused"), ran
     assert "hard links" in ran["why"]
-    assert "parallel = 1" in ran["cure"]
+    assert "parallel = 1" in ran["hint"]
     assert not house.target.exists()
     assert house.run(house.job(rsync={"parallel": 2, "hard_links": False})).outcome == "done"
 

@@ -77,7 +77,7 @@ def test_nothing_is_overwritten(house: House) -> None:
     refused = back(house)
     assert (refused.code, refused.outcome) == (3, "refused"), refused
     assert refused["evidence"] == ["mine\\n"]
-    assert "--aside" in refused["cure"]
+    assert "--aside" in refused["hint"]
     assert os.listdir(house.folder / "back") == ["mine\n"]
     file = back(house, "--path", "plain", to=house.folder / "back" / "mine\n")
     assert (file.code, file.outcome) == (3, "refused"), file
@@ -269,4 +269,4 @@ def test_between_two_hosts_is_refused_in_words(house: House, sshd: Sshd) -> None
     copied(house, target=sshd.url(house.target), pipe=sshd.pipe)
     done = house.call("restore", "run", "photos", "--to", sshd.url(house.folder / "back"))
     assert (done.code, done.outcome) == (3, "refused"), done
-    assert done["cure"]
+    assert done["hint"]

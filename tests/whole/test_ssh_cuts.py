@@ -133,7 +133,7 @@ def test_a_cut_is_mended_by_the_next_run(house: House, sshd: Sshd, link: Link, l
     first = house.ended(run)
     assert (first.code, first.outcome, first["points"]) == (1, "failed", []), first
     assert "broke off" in first["why"]
-    assert first["cure"]
+    assert first["hint"]
     assert house.points() == []
     second = house.run()
     assert (second.outcome, second["resumed"]) == ("done", True), second

@@ -19,7 +19,7 @@ def refused_to_copy(house: House, sshd: Sshd, **toml: object) -> Ran:
     house.job(**{"target": sshd.url(house.target), "pipe": sshd.pipe, **toml})
     run = house.run()
     assert (run.code, run.outcome, run["attempts"]) == (1, "failed", 1), run
-    assert run["cure"], run
+    assert run["hint"], run
     assert run["evidence"], run
     assert not (house.target / "points").exists() or house.points() == []
     return run
@@ -69,7 +69,7 @@ def test_a_program_is_missing_there(house: House, tmp_path: Path, missing: str) 
         server.stop()
     assert "not installed" in run["why"]
     assert missing in run["why"]
-    assert "apt install" in run["cure"]
+    assert "apt install" in run["hint"]
 
 
 def test_a_login_that_talks(house: House, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_login_that_talks(house: House, tmp_path: Path) -> None:
     finally:
         server.stop()
     assert "prints something" in run["why"], run
-    assert "must print nothing" in run["cure"]
+    assert "must print nothing" in run["hint"]
 
 
 def test_the_host_has_another_key(house: House, sshd: Sshd) -> None:
@@ -88,34 +88,34 @@ def test_the_host_has_another_key(house: House, sshd: Sshd) -> None:
     sshd.start()
     run = refused_to_copy(house, sshd)
     assert "key" in run["why"]
-    assert "compare the key" in run["cure"]
+    assert "compare the key" in run["hint"]
 
 
 def test_a_host_that_nobody_knows(house: House, sshd: Sshd) -> None:
     (sshd.folder / "known_hosts").write_text("")
     run = refused_to_copy(house, sshd)
     assert "knows none" in run["why"]
-    assert "compare the key" in run["cure"]
+    assert "compare the key" in run["hint"]
 
 
 def test_our_key_opens_nothing(house: House, sshd: Sshd) -> None:
     make_key(sshd.folder / "user_key")
     run = refused_to_copy(house, sshd)
     assert "refused our login" in run["why"]
-    assert "ssh-copy-id" in run["cure"]
+    assert "ssh-copy-id" in run["hint"]
 
 
 def test_the_host_is_down(house: House, sshd: Sshd) -> None:
     sshd.through = free_port()
     run = refused_to_copy(house, sshd)
     assert "did not answer" in run["why"]
-    assert "sshd" in run["cure"]
+    assert "sshd" in run["hint"]
 
 
 def test_a_name_that_nobody_has(house: House, sshd: Sshd) -> None:
     run = refused_to_copy(house, sshd, target="ssh://root@no-such-host.invalid/backup")
     assert "could not be resolved" in run["why"]
-    assert "name" in run["cure"]
+    assert "name" in run["hint"]
 
 
 def test_a_host_that_is_down_is_tried_again(house: House, sshd: Sshd) -> None:

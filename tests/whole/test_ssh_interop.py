@@ -159,7 +159,7 @@ def test_push_to_a_host_of_then(house: House, host_of_then: Sshd) -> None:
     try:
         refused = house.run()
         assert (refused.code, refused.outcome) == (3, "refused"), refused
-        assert 'digest = "sha256"' in refused["cure"]
+        assert 'digest = "sha256"' in refused["hint"]
         assert not house.target.exists()
         house.job(target=host_of_then.url(house.target), pipe=host_of_then.pipe, verify={"digest": "sha256"})
         assert house.run().outcome == "done"

@@ -55,7 +55,7 @@ def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> N
     read = house.call("verify", "photos")
     assert (read.code, read.outcome, found(read)) == (1, "failed", {"one": "rotten"}), read
     assert digest in read["reading"]["findings"][0]["detail"]
-    assert "copies damaged files again" in read["cure"]
+    assert "copies damaged files again" in read["hint"]
     assert known(house)[-1] == (second, False)
 
     mended = house.run()
@@ -153,7 +153,7 @@ def test_only_metadata_is_no_damage(house: House) -> None:
     (house.point() / "one").chmod(0o600)
     read = house.call("verify", "photos")
     assert (read.code, found(read)) == (1, {"one": "metadata"})
-    assert "bytes are sound" in read["cure"]
+    assert "bytes are sound" in read["hint"]
 
 
 def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None:
@@ -165,7 +165,7 @@ def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None
     assert (read.code, read["reading"]["sound"]) == (1, True), read
     assert found(read, "source")["one"] == "rotten"
     assert any("rotten at the source: one" in warning for warning in read["warnings"])
-    assert "restore run photos" in read["cure"]
+    assert "restore run photos" in read["hint"]
     assert house.run().outcome == "done"
     assert (house.point() / "one").read_text() == "the first"
     assert house.call("verify", "photos").code == 0
@@ -201,7 +201,7 @@ def test_a_damaged_manifest_proves_nothing(house: House) -> None:
     read = house.call("verify", "photos")
     assert (read.code, read.outcome, read["reading"]) == (1, "failed", None)
     assert "manifest" in read["why"]
-    assert "the copy itself may be sound" in read["cure"]
+    assert "the copy itself may be sound" in read["hint"]
     house.write("new", "since")
     run = house.run()
     assert run.outcome == "done", run

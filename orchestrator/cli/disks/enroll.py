@@ -31,7 +31,7 @@ def enroll(terminal: Terminal, /, **words: Any) -> int:
     request = EnrollRequest(**words)
     made = enroll_disk(terminal, request)
     if isinstance(made, Refusal):
-        value = {"disk": request.name, "outcome": "refused", "why": made.why, "cure": made.hint}
+        value = {"disk": request.name, "outcome": "refused", "why": made.why, "hint": made.hint}
         terminal.answer(value, [f"refused: {made.why}", f"  what to do: {made.hint}"])
         return 3
     disk = made.disk

@@ -14,7 +14,7 @@ def readopt(terminal: Terminal, disk: str) -> int:
     from orchestrator.app.disk_setup import readopt_disk
 
     told = readopt_disk(terminal, disk)
-    terminal.answer({"disk": disk, "state": told.state.value, "why": told.says, "cure": told.hint}, [told.says])
+    terminal.answer({"disk": disk, "state": told.state.value, "why": told.says, "hint": told.hint}, [told.says])
     return 0 if not told.hint else 3
 
 

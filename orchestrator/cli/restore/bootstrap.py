@@ -45,7 +45,7 @@ def command(
     if refusal is not None:
         why, evidence = f"refused: {refusal.why}", refusal.evidence
         lines += reason_lines(why, hint=refusal.hint, evidence=evidence, evidence_first=True)
-        terminal.answer({**value, "refused": refusal.why, "evidence": evidence, "cure": refusal.hint}, lines)
+        terminal.answer({**value, "refused": refusal.why, "evidence": evidence, "hint": refusal.hint}, lines)
         return 3
     if end.written:
         lines += [f"kept: {path}" for path in end.aside] + [f"written: {path}" for path in end.written]

@@ -63,7 +63,7 @@ def _print_error(
 ) -> int:
     if terminal.json:
         with contextlib.suppress(OSError):
-            door.print_json({"error": text, "cure": hint, "evidence": list(evidence), **more})
+            door.print_json({"error": text, "hint": hint, "evidence": list(evidence), **more})
     door.print_message(f"poolferry: {text}")
     for line in [f"what to do: {hint}"] if hint else []:
         door.print_message(f"  {line}")

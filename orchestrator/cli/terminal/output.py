@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from orchestrator.domain.former_keys import with_former_keys
 from orchestrator.views.format import make_printable
 
 _GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
@@ -48,7 +49,7 @@ def print_json(value: Mapping[str, Any]) -> None:
     """Print the one JSON object of a command to stdout."""
     import json  # --help must not wait for it
 
-    _write(sys.stdout, json.dumps({"format": 1, **value}, indent=2))
+    _write(sys.stdout, json.dumps(with_former_keys({"format": 1, **value}), indent=2))
 
 
 def print_message(line: str) -> None:

@@ -1,0 +1,15 @@
+"""Keys of our JSON by their former names, beside today's, for one version: scripts read them."""
+
+from typing import Any
+
+_FORMER = {"hint": "cure"}
+
+
+def with_former_keys(value: Any) -> Any:
+    """Return the value with each renamed key under its former name too, wherever it stands in it."""
+    if isinstance(value, dict):
+        found = {name: with_former_keys(each) for name, each in value.items()}
+        return found | {old: found[new] for new, old in _FORMER.items() if new in found and old not in found}
+    if isinstance(value, (list, tuple)):
+        return [with_former_keys(each) for each in value]
+    return value

@@ -17,8 +17,9 @@ from typing import Any
 from orchestrator.domain.names import POINT_NAME
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# `cure`: what `hint` was called before, for one version.
 RUN_KEYS = {
-    "format", "run", "job", "outcome", "why", "hint", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
+    "format", "run", "job", "outcome", "why", "hint", "cure", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
     "warnings", "evidence",
 }  # fmt: skip
 STEP_KEYS = {"does", "why", "moved_bytes", "took_s", "proved"}

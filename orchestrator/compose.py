@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # what a command does not need, it does not import: the start
     from orchestrator.domain.job import Job, SnapshotRules
     from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.place import Location
-    from orchestrator.engines.contract import Snapshotter
+    from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.history.store import History
     from orchestrator.history.views import HistoryReader
     from orchestrator.process.executor import Reader

@@ -17,7 +17,7 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes, show_size
-from orchestrator.views.restore import Files, FoundKit
+from orchestrator.views.restore import BootstrapKit, Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ _MOST_FILES, _LARGEST = 10_000, 1 << 30
 _SSH_FAILED = 255  # of ssh itself, before anything ran there
 
 
-def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> FoundKit:
+def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> BootstrapKit:
     """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
         files = _fetched(place, folder, log, tuple(ssh_options))
@@ -119,7 +119,7 @@ def _folders(files: Files) -> list[str]:
     return sorted(os.path.dirname(path) for path in files if os.path.basename(path) == _HISTORY)
 
 
-def _kit(folder: str, files: Files, scratch: str) -> FoundKit | None:
+def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
     """Read the kit in a folder; return None when there is no configuration beside the history."""
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
@@ -129,7 +129,7 @@ def _kit(folder: str, files: Files, scratch: str) -> FoundKit | None:
     if not configuration:
         return None
     last, runs = _runs(below[_HISTORY], scratch)
-    return FoundKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+    return BootstrapKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
 
 
 def _lies_in(path: str, folder: str) -> bool:
@@ -183,7 +183,7 @@ def rename_existing(where: compose.Directories, now: datetime) -> tuple[str, ...
     return tuple(f"{path}{mark}" for path in paths)
 
 
-def install_kit(kit: FoundKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
+def install_kit(kit: BootstrapKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
     """Write configuration and history, readable by the owner only; record the move in history; return the paths."""
     written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
     for each in review.set_aside:
@@ -233,7 +233,7 @@ def _way(source: Location, job: str) -> str:
 class BootstrapEnd:
     """What was done with a kit. `refusal`: why nothing is written; `following`: what to say next, in order."""
 
-    kit: FoundKit
+    kit: BootstrapKit
     review: KitReview
     refusal: Refusal | None = None
     written: tuple[str, ...] = ()

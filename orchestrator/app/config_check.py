@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.views.check import CheckedJob, ConfigCheck
 
 if TYPE_CHECKING:

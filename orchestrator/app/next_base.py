@@ -13,9 +13,11 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import Disk, IncrementBase
-from orchestrator.engines.contract import Forecaster, RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.forecast import Forecaster
+from orchestrator.engines.contract.restore import DatasetRestorer
 from orchestrator.planners.rotation import describe_forecast
-from orchestrator.runner.contract_restore import DatasetRestorer
 from orchestrator.views.restore import TargetNextBase
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def _of_job(settings: "Settings", job: Job, points: Sequence["PointRecord"]) -> 
     from orchestrator.engines.registry import load_engine
 
     found = load_engine(job.engine)
-    if not isinstance(found, DatasetRestorer):
+    if not implements(found, DatasetRestorer):
         return
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         try:
@@ -111,7 +113,7 @@ def _bases(disk: Disk, job: Job, log: Callable[[str], None]) -> tuple[IncrementB
     from orchestrator.engines.registry import load_engine
 
     found = load_engine(job.engine)
-    if not isinstance(found, Forecaster):
+    if not implements(found, Forecaster):
         return ()
     with compose.make_reader(job, compose.make_stop_request(None), log) as reader:
         return found.bases(job, int(disk.inside or disk.identity), reader)

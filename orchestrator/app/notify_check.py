@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 
 from orchestrator.domain.notice import AppriseChannel, Channel, DeliveryFailed, MailChannel
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.notices.transport import SenderContext, read_secret
 
 _KEYS = ("password_file", "token_file", "url", "topic")

@@ -8,7 +8,8 @@ from orchestrator import compose
 from orchestrator.app.session import open_session, stop_on_signals
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.engines.contract import PinInspector, PinReport
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.holds import PinInspector, PinReport
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PinsFound:
+class PinListing:
     """All pins, and how those that nobody wants would be let go: for each pool a job that stands for it, and its steps."""
 
     pins: PinReport
@@ -29,34 +30,34 @@ class PinsFound:
         return tuple(step for _, own in self.planned for step in own)
 
 
-def survey_pins(settings: Settings, name: str | None) -> PinsFound:
+def survey_pins(settings: Settings, name: str | None) -> PinListing:
     """Return the pins on the pools of a job, without a name on those of all. Raises: WrongRequest."""
     from orchestrator.engines.registry import load_engine
 
     known = settings.configuration()
     asked = known.jobs if name is None else (known.job(name),)
-    jobs = tuple(one for one in known.jobs if isinstance(load_engine(one.engine), PinInspector))
+    jobs = tuple(one for one in known.jobs if implements(load_engine(one.engine), PinInspector))
     if name is not None and asked[0] not in jobs:
         raise WrongRequest(f"job {name} copies no datasets, so it pins nothing")
     return _look(settings, jobs, tuple(one for one in asked if one in jobs))
 
 
-def _look(settings: Settings, jobs: "Sequence[Job]", asked: "tuple[Job, ...]") -> PinsFound:
+def _look(settings: Settings, jobs: "Sequence[Job]", asked: "tuple[Job, ...]") -> PinListing:
     from orchestrator.engines.registry import load_engine
 
     pinner: object = load_engine(asked[0].engine) if asked else None
-    if not isinstance(pinner, PinInspector):
-        return PinsFound(pins=PinReport(pins=()), planned=())
+    if not implements(pinner, PinInspector):
+        return PinListing(pins=PinReport(pins=()), planned=())
     stop = compose.make_stop_request(None)
     with stop_on_signals(stop), ExitStack() as open_ends:
         seen = pinner.survey_pins(
             asked, lambda one: open_ends.enter_context(compose.make_reader(one, stop, settings.log))
         )
     found = pinner.judge_pins(tuple(jobs), seen, compose.now())
-    return PinsFound(pins=found, planned=pinner.plan_release(seen, found))
+    return PinListing(pins=found, planned=pinner.plan_release(seen, found))
 
 
-def release_pins(settings: Settings, found: PinsFound) -> "tuple[RunReport, ...]":
+def release_pins(settings: Settings, found: PinListing) -> "tuple[RunReport, ...]":
     """Let go of what nobody wants, pool by pool."""
     from orchestrator.runner.release_holds import release_holds
 

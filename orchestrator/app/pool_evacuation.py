@@ -13,7 +13,9 @@ from orchestrator.domain.evacuation import DatasetCopy, PoolContents, PoolEvacua
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.pools import PoolRebuilder
 from orchestrator.engines.registry import engine_names, load_engine
 from orchestrator.planners.evacuation import (
     dataset_of,
@@ -23,7 +25,6 @@ from orchestrator.planners.evacuation import (
     is_source_in,
     judge_evacuation,
 )
-from orchestrator.runner.contract_rebuild import PoolRebuilder
 from orchestrator.runner.disk.state import find_disk_record, job_on_disk
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def judge_copies(here: EvacuationSurvey, lose: "Sequence[str]", trusted: "Sequen
 
 def find_rebuilder() -> PoolRebuilder:
     """Return the engine that can describe pools. Raises: TypeError."""
-    found = next((one for name in engine_names() if isinstance(one := load_engine(name), PoolRebuilder)), None)
+    found = next((one for name in engine_names() if implements(one := load_engine(name), PoolRebuilder)), None)
     if found is None:
         raise TypeError("no engine makes pools anew")
     return found
@@ -78,7 +79,7 @@ def find_rebuilder() -> PoolRebuilder:
 
 def restores_datasets(job: Job) -> bool:
     """Return True when a job copies datasets, and can restore them."""
-    return job.copies and isinstance(load_engine(job.engine), PoolRebuilder)
+    return job.copies and implements(load_engine(job.engine), PoolRebuilder)
 
 
 def survey_evacuation(
@@ -135,7 +136,7 @@ def survey_pool(settings: "Settings", name: str) -> PoolContents:
 
 def _engine(job: Job) -> PoolRebuilder:
     found = load_engine(job.engine)
-    if not isinstance(found, PoolRebuilder):
+    if not implements(found, PoolRebuilder):
         raise TypeError(f"the engine {job.engine} makes no pools anew")
     return found
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreRequest:
+class RestoreCommand:
     """What a person asks a restore for, each by the name of its option; `job` or `origin`, a target itself."""
 
     job: str | None = None
@@ -55,7 +55,7 @@ class RestoreEnd:
     links: "tuple[TargetNextBase, ...] | None"
 
 
-def choose_copy(settings: Settings, request: RestoreRequest) -> "CopySearchResult":
+def choose_copy(settings: Settings, request: RestoreCommand) -> "CopySearchResult":
     """Return all copies of a job's source, and which one to restore from. Raises: WrongRequest."""
     from orchestrator.app.find_copies import find_copies
 
@@ -65,7 +65,7 @@ def choose_copy(settings: Settings, request: RestoreRequest) -> "CopySearchResul
     return find_copies(settings, job, at=request.at, name=None if request.point == "latest" else request.point)
 
 
-def plan_restore(settings: Settings, request: RestoreRequest) -> RestorePlan:
+def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
     """Return what a restore would do; changes nothing. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import plan_restore
 
@@ -89,7 +89,7 @@ def _newer(
     )
 
 
-def run_restore(settings: Settings, request: RestoreRequest) -> RestoreEnd:
+def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
     """Bring data back and read it again. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import run_restore
 
@@ -129,7 +129,7 @@ def _links(settings: Settings, job: "Job", restore_request: "RestoreOptions") ->
     return find_next_bases(settings, restore_request.to) if restore_request.to == home else ()
 
 
-def _job(settings: Settings, request: RestoreRequest) -> "Job":
+def _job(settings: Settings, request: RestoreCommand) -> "Job":
     if (request.job is None) is (request.origin is None):
         raise WrongRequest("tell either a job or --from")
     if request.job is not None:
@@ -146,7 +146,7 @@ def _place(option: str, text: str) -> "Location":
         raise WrongRequest(f"{option} {text!r}: expected {error}") from None
 
 
-def _restore_options(job: "Job", request: RestoreRequest) -> "RestoreOptions":
+def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     from orchestrator.runner.restore.request import RestoreOptions
 
     to = request.to

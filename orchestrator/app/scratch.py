@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.engines.contract.ask import implements
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import RunReport
@@ -42,12 +43,12 @@ def drop_scratch(settings: Settings, name: str, drop: str) -> "RunReport":
 
 def list_scratch(settings: Settings, name: str) -> "tuple[ScratchClone, ...]":
     """Return the scratch copies beside a job's copy."""
+    from orchestrator.engines.contract.drills import ScratchCloner
     from orchestrator.engines.registry import load_engine
-    from orchestrator.runner.scratch_clones import ScratchCloner
 
     job = settings.configuration().job(name)
     found: object = load_engine(job.engine)
-    if not isinstance(found, ScratchCloner):
+    if not implements(found, ScratchCloner):
         return ()
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         return found.survey_scratch(job, reader)

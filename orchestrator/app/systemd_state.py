@@ -10,7 +10,7 @@ from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Effect, single_command
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.process.executor import Reader
 
 USUAL_FOLDERS = ("/etc/poolferry", "/var/lib/poolferry")

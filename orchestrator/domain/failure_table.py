@@ -25,7 +25,7 @@ class FailureRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureFound:
+class FailureMatch:
     """The row that fits, and where in the text its words were found; None: it fits by an exit code alone."""
 
     row: FailureRow
@@ -34,14 +34,14 @@ class FailureFound:
 
 def find_failure(
     table: Iterable[FailureRow], said: str, *, codes: Collection[int] = (), program: str = ""
-) -> FailureFound | None:
+) -> FailureMatch | None:
     """Return the first row that fits. `codes`: exit codes as a shell reports them; `program`: the one that failed."""
     for row in table:
         if (row.exits and not set(row.exits) & set(codes)) or row.program not in ("", program):
             continue
         found = re.search(row.words, said) if row.words is not None else None
         if found is not None or row.words is None:
-            return FailureFound(row=row, at=found.span() if found else None)
+            return FailureMatch(row=row, at=found.span() if found else None)
     return None
 
 

@@ -4,7 +4,7 @@ import functools
 import os
 from importlib import import_module
 
-from orchestrator.engines.contract import Engine
+from orchestrator.engines.contract.engine import Engine
 
 
 @functools.cache

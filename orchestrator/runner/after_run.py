@@ -5,7 +5,9 @@ import os
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.plan import Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import CopyComparer
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.comparison import CopyComparer
+from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.locks import points_being_read
@@ -32,7 +34,7 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
         tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
-    if points and isinstance(tools.engine, CopyComparer):
+    if points and implements(tools.engine, CopyComparer):
         if is_verification_due(journal):
             _compare(journal, writer, tools.engine)
     elif points and points[-1].manifest is not None and is_verification_due(journal):
@@ -83,11 +85,12 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     # Of two points in one second the later is named after the next: that is no sign of a wrong clock.
     now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
     gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
-    if not gone:
+    engine = tools.engine
+    if not gone or not implements(engine, PointRemover):
         return
     names = tuple(decision.point.name for decision in gone)
     try:
-        executor.do(journal.tools.engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
+        executor.do(engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
 

@@ -3,9 +3,15 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import RunEvent
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.engines.contract import Engine, Snapshotter, TreeEngine
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.restore import FileRestorer
+from orchestrator.engines.contract.snapshots import Snapshotter
+from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
@@ -50,8 +56,17 @@ class RunContext:
         return tree_engine(self.engine)
 
 
+def file_restorer(engine: Engine, point: RestorePoint) -> FileRestorer:
+    """Return the engine, if its points come back as trees of files. Raises: OrchestratorError that says what does instead."""
+    if implements(engine, FileRestorer):
+        return engine
+    dataset, _, name = point.tree.path.partition("@")
+    why, hint = (text.format(tree=point.tree, dataset=dataset, name=name) for text in engine.no_files)
+    raise OrchestratorError(why, hint=hint)
+
+
 def tree_engine(engine: Engine) -> TreeEngine:
     """Return the engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
-    if not isinstance(engine, TreeEngine):
+    if not implements(engine, TreeEngine):
         raise TypeError(f"the engine {engine.name} makes no trees")
     return engine

@@ -8,7 +8,7 @@ Check that a plan fits on its target, for engines that can find this out before.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
@@ -17,7 +17,10 @@ from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import Engine, RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import ChangeReporter, SizeEstimator
+from orchestrator.engines.contract.engine import Engine, RunRequest
+from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.planners.guard import decide_guard
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
@@ -28,6 +31,8 @@ _LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
 
 def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mapping[bytes, int]:
     """Return the entries below each top folder of the newest point; empty if no limit needs it, or if unchanged or unknown."""
+    if not implements(engine, ChangeReporter):
+        return {}
     changes, newest = engine.changes(world), engine.newest(world)
     if (
         changes is None
@@ -78,18 +83,9 @@ def _count_here(path: str) -> Mapping[bytes, int]:
     return Counter(top for top, slash, _ in tops if slash)
 
 
-@runtime_checkable
-class SpaceChecker(Protocol):
-    """An engine that can find out before a copy that its target has not enough free space."""
-
-    def check_space(self, job: Job, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
-        """Return the plan, with a warning if it may not fit; or a refusal with what could be removed there. Raises: Stopped."""
-        ...
-
-
 def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
     """Return the plan, or a refusal when its target has not enough free space. Raises: Stopped."""
-    return engine.check_space(job, world, plan, request, reader) if isinstance(engine, SpaceChecker) else plan
+    return engine.check_space(job, world, plan, request, reader) if implements(engine, SpaceChecker) else plan
 
 
 GROUND = "source-ground"
@@ -102,8 +98,8 @@ def decide_run(job: Job, engine: Engine, world: Any, request: RunRequest, folder
 
 
 def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: Mapping[bytes, int]) -> Refusal | None:
-    changes = engine.changes(world)
-    if changes is None:
+    changes = engine.changes(world) if implements(engine, ChangeReporter) else None
+    if changes is None or not implements(engine, ChangeReporter):
         return None
     changes = with_folders(changes, folders)
     device, own = engine.ground(world)
@@ -113,6 +109,11 @@ def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: M
     if moved:
         changes = replace(changes, device_before=before, device_now=source_ground(device, own))
     return decide_guard(changes, job.guard, job=job.name, allowed=request.allowed)
+
+
+def with_sizes(plan: Plan, engine: Engine, reader: Reader) -> Plan:
+    """Return the plan with the sizes that its programs can estimate; as it is where they cannot."""
+    return engine.weigh(plan, reader) if implements(engine, SizeEstimator) else plan
 
 
 def source_ground(device: str, own: bool) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan
-from orchestrator.engines.contract import Engine, RunRequest, Snapshotter
+from orchestrator.engines.contract.engine import Engine, RunRequest
+from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Reader
 from orchestrator.runner.decide import (
@@ -17,6 +18,7 @@ from orchestrator.runner.decide import (
     points_to_remove,
     protected_points,
     retention_filter,
+    with_sizes,
 )
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.snapshots import plan_snapshots
@@ -67,7 +69,7 @@ def plan_job(
     world = engine.survey(job, request, reader)
     decision = decide_run(job, engine, world, request, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):
-        decision = check_fit(job, engine, world, engine.weigh(decision, reader), request, reader)
+        decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
     if job.keep.everything or engine.wants_datasets:  # snapshots are pruned by sanoid, which decides by itself
         return DryRunResult(decision=decision, going=())
     points = engine.points(job, reader)

@@ -6,10 +6,12 @@ from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import ChangeReporter, Copier
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
-from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground
+from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground, with_sizes
 from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
@@ -94,7 +96,7 @@ def _weighed(journal: RunRecorder, plan: Plan, writer: Writer) -> Plan:
     if not (journal.tools.watched or journal.job.target.within):
         return plan
     unknown = sum(step.copies and step.expected is None for step in plan.steps)
-    return journal.tools.engine.weigh(plan, writer) if 1 < unknown <= _WEIGHED else plan
+    return with_sizes(plan, journal.tools.engine, writer) if 1 < unknown <= _WEIGHED else plan
 
 
 def partial_refusal(refusals: tuple[Refusal, ...]) -> PartlyRefused:
@@ -111,12 +113,14 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         for stage in decision.stages:
             executor.do(stage)
     except TargetFull as error:
-        space = executor.journal.tools.engine.space(world)
+        engine = executor.journal.tools.engine
+        space = engine.space(world) if implements(engine, Copier) else ""
         told = f": {space}" if space else ""
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
 
 
 def _remember(journal: RunRecorder, world: Any) -> None:
     job, tools = journal.job, journal.tools
-    tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
+    if implements(tools.engine, ChangeReporter):
+        tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
     tools.history.remember(job.name, USED, str(job.target.location))

@@ -13,7 +13,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
 from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import ManifestCounts, SkippedEntries
+from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
 from orchestrator.verify.build import (

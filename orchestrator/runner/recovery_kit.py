@@ -13,13 +13,12 @@ import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Protocol, runtime_checkable
 
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
-from orchestrator.domain.job import Job
 from orchestrator.domain.kit import KitContents
-from orchestrator.domain.plan import Pipeline
-from orchestrator.process.executor import Reader, Writer
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.pools import KitMaker
+from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 
 OWN_FOLDER = ".poolferry"
@@ -57,24 +56,11 @@ OFTEN = timedelta(hours=20)
 _CONFIGURATION = (".toml",)
 
 
-@runtime_checkable
-class KitMaker(Protocol):
-    """An engine that can rebuild its source from a kit."""
-
-    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
-        """Return the data that are needed to rebuild the source."""
-        ...
-
-    def store_kit(self, job: Job, archive: str) -> Pipeline:
-        """Return the pipeline that stores an archive of the kit's files beside the copy."""
-        ...
-
-
 def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     """Make a new kit when the last one is a day old; a changed pool layout is a warning. Each disk of a set gets it."""
     tools, job = journal.tools, journal.job
     engine, known = tools.engine, tools.history.kits.of(job.name)
-    if not isinstance(engine, KitMaker) or tools.engine.stays:
+    if not implements(engine, KitMaker) or tools.engine.stays:
         return
     fresh = known is not None and journal.now - known.made_at < OFTEN
     if fresh and is_fresh(journal):  # another disk has it not yet, though it was made today

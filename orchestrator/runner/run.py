@@ -21,7 +21,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Seconds, show_duration
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job

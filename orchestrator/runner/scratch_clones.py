@@ -3,42 +3,23 @@
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Plan, Refusal, Step
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.drills import ScratchCloner
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.planners.restore import choose_point
-from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
 from orchestrator.runner.steps import StepExecutor
-
-
-@runtime_checkable
-class ScratchCloner(Protocol):
-    """An engine that can clone its points."""
-
-    def plan_try(
-        self, job: Job, below: str, until: RestorePoint, keep: datetime | None, run_request: RunRequest, reader: Reader
-    ) -> Plan | Refusal:
-        """Return the plan of a point's clones, or a refusal."""
-        ...
-
-    def survey_scratch(self, job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
-        """Return the scratch copies in a job's place."""
-        ...
-
-    def drop_scratch(self, job: Job, scratch: ScratchClone) -> Step:
-        """Return the step that destroys one scratch copy."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +81,7 @@ def expired_clones(found: Sequence[ScratchClone], now: datetime) -> list[Scratch
 
 
 def _scratcher(tools: RunContext) -> ScratchCloner:
-    if not isinstance(tools.engine, ScratchCloner):
+    if not implements(tools.engine, ScratchCloner):
         raise OrchestratorError(f"the engine {tools.engine.name} makes no scratch copies", hint="restore to a path")
     return tools.engine
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Step
-from orchestrator.engines.contract import Snapshotter
+from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor

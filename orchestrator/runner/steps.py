@@ -35,7 +35,9 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.engines.contract import ManifestCounts, ProgressMeter, SkippedEntries
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
+from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries
 from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 
@@ -234,9 +236,9 @@ class StepExecutor:
         failure: OrchestratorError | None = None
         if proofs:
             try:
-                self.journal.tools.engine.confirm(
-                    proofs, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer
-                )
+                engine = self.journal.tools.engine
+                if implements(engine, Confirmer):
+                    engine.confirm(proofs, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer)
             except OrchestratorError as error:
                 failure = error
         if len(ended) == 1:
@@ -303,7 +305,7 @@ class StepExecutor:
 
     def _stream(self, step: Step, pipeline: Pipeline, progress: "_StageProgress", end: "_StepEnd") -> None:
         engine, job = self.journal.tools.engine, self.journal.job
-        meter = engine.meter()
+        meter: ProgressMeter = engine.meter() if implements(engine, Copier) else SilentMeter()
         errors: list[bytes] = []
 
         def printed(chunk: bytes) -> None:
@@ -329,7 +331,8 @@ class StepExecutor:
         left_out = None
         if not result.well:
             failed = pipeline_failure(pipeline, result, self.writer.ssh_options)
-            left_out = engine.left_out(failed, b"".join(errors).splitlines(), job) if step.copies else None
+            if step.copies and implements(engine, PartialCopier):
+                left_out = engine.left_out(failed, b"".join(errors).splitlines(), job)
             if left_out is None:
                 raise (self.explain or engine.explain)(failed)
             end.left_out = left_out

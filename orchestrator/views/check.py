@@ -8,7 +8,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.views.format import format_iso
 from orchestrator.views.schedule import describe_schedule
 

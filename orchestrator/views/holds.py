@@ -9,7 +9,7 @@ from orchestrator.domain.plan import Step
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value, step_value
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.engines.contract.holds import Pin, PinReport
 from orchestrator.views.format import format_ago, format_iso, format_table, indent
 
 _HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "WANTED BY", "WHAT", "WHY")

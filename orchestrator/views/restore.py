@@ -40,7 +40,7 @@ def next_base_values(found: Sequence[TargetNextBase]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKit:
+class BootstrapKit:
     """A recovery kit at a place. `folder`: inside the place; `configuration`: by path; `last`: newest run; `runs`: count."""
 
     folder: str
@@ -58,7 +58,7 @@ class FoundKit:
         return tuple(sorted(name for name in names if JOB_NAME.fullmatch(name)))
 
 
-def kit_value(kit: FoundKit, place: str) -> dict[str, Any]:
+def kit_value(kit: BootstrapKit, place: str) -> dict[str, Any]:
     """What was found, for programs."""
     last = kit.last
     return {
@@ -88,7 +88,7 @@ def review_lines(review: KitReview, config: str) -> Sequence[str]:
     return lines
 
 
-def kit_lines(kit: FoundKit, place: str) -> Sequence[str]:
+def kit_lines(kit: BootstrapKit, place: str) -> Sequence[str]:
     """Render the kit for people."""
     last = kit.last
     told = f"of {last.host}, last run {last.begun_at:%Y-%m-%d %H:%M} UTC ({last.job})" if last else "without any run"

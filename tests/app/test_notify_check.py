@@ -8,7 +8,7 @@ import pytest
 from orchestrator.app import notify_check as credentials
 from orchestrator.app.notify_check import check_channels
 from orchestrator.domain.notice import AppriseChannel, Channel, MailChannel, NtfyChannel, PingChannel, WebhookChannel
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.notices.transport import SenderContext
 
 FILE = "token"

@@ -11,7 +11,7 @@ from orchestrator.app.copy_checks import drill_jobs, export_point, verify_jobs
 from orchestrator.app.dry_run import allowed_guards, plan_run
 from orchestrator.app.job_status import survey_jobs
 from orchestrator.app.past import list_points, list_runs, show_run
-from orchestrator.app.restore import RestoreRequest, choose_copy, plan_restore, run_restore
+from orchestrator.app.restore import RestoreCommand, choose_copy, plan_restore, run_restore
 from orchestrator.app.run_jobs import RunEnd, run_jobs
 from orchestrator.app.schedule_report import pause_jobs, resume_jobs, survey_schedule
 from orchestrator.app.settings import Settings, WrongRequest
@@ -79,8 +79,8 @@ def test_a_night_and_a_day(
     assert verified.verified.reading.sound
     (drilled,) = drill_jobs(settings, ["photos"], whole=True, proves=False, seed=None)
     assert drilled.end.drilled.outcome is DONE
-    request = RestoreRequest(job="photos", to=str(tmp_path / "back"))
-    assert choose_copy(settings, RestoreRequest(job="photos")).choice.copy is not None
+    request = RestoreCommand(job="photos", to=str(tmp_path / "back"))
+    assert choose_copy(settings, RestoreCommand(job="photos")).choice.copy is not None
     assert isinstance(plan_restore(settings, request).decision, Plan)
     assert run_restore(settings, request).report.outcome is DONE
     assert (tmp_path / "back" / "b.bin").exists()
@@ -127,8 +127,8 @@ def test_what_does_not_fit_together_is_said(settings: Settings) -> None:
     with pytest.raises(WrongRequest, match="history knows no run 7"):
         show_run(settings, "7")
     with pytest.raises(WrongRequest, match="tell either a job or --from"):
-        plan_restore(settings, RestoreRequest(to="/x"))
+        plan_restore(settings, RestoreCommand(to="/x"))
     with pytest.raises(WrongRequest, match="tell either --point or --at"):
-        run_restore(settings, RestoreRequest(job="photos", to="/x", point="2", at=datetime.now(UTC)))
+        run_restore(settings, RestoreCommand(job="photos", to="/x", point="2", at=datetime.now(UTC)))
     with pytest.raises(WrongRequest, match="expected a path below the source's root"):
-        run_restore(settings, RestoreRequest(job="photos", to="/x", path="../y"))
+        run_restore(settings, RestoreCommand(job="photos", to="/x", path="../y"))

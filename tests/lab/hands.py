@@ -12,7 +12,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure

@@ -17,7 +17,7 @@ from orchestrator.domain.job import RetryRules
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, Bookmark, Snapshot
 from orchestrator.engines.zfs.plan import steps

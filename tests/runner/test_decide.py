@@ -9,7 +9,9 @@ import pytest
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import GuardLimits, Job, KeepRules, parse_limit
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import ChangeReporter
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.registry import load_engine
 from orchestrator.engines.rsync.model import RsyncSurvey, SourceSurvey
 from orchestrator.runner.decide import (
@@ -77,6 +79,7 @@ def test_a_source_whose_disk_is_away_is_refused(before: str | None, now: SourceS
 
 def test_what_is_remembered_of_a_filesystem() -> None:
     assert source_ground("7", True) == "device 7 mounted"
+    assert implements(ENGINE, ChangeReporter)
     assert source_ground(*ENGINE.ground(world())) == "device 1"
 
 

@@ -12,7 +12,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.registry import load_engine
 from orchestrator.engines.rsync import RsyncEngine
 from orchestrator.process.executor import Reader

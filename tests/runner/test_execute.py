@@ -11,7 +11,7 @@ from orchestrator.domain.job import Job, SnapshotRules
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.sanoid import SanoidEngine
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.history.store import History, open_history

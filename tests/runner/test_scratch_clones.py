@@ -16,7 +16,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.process.executor import Reader

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Effect, Step, single_command
-from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.engines.contract.holds import Pin, PinReport
 from orchestrator.views.holds import pins_lines, pins_value
 from tests.ferry import Ferry
 

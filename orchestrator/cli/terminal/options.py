@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from orchestrator.app.restore import RestoreRequest
+    from orchestrator.app.restore import RestoreCommand
     from orchestrator.domain.units import Seconds
 
 SECTIONS = ("every day", "restore", "disks", "set-up", "looking closer")
@@ -199,8 +199,8 @@ def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
     return command
 
 
-def restore_request(*, at: str | None, path: str | None, **words: Any) -> "RestoreRequest":
+def restore_request(*, at: str | None, path: str | None, **words: Any) -> "RestoreCommand":
     """Return what these options ask for. Raises: UsageError."""
-    from orchestrator.app.restore import RestoreRequest
+    from orchestrator.app.restore import RestoreCommand
 
-    return RestoreRequest(at=read_instant(at), path=path or "", **words)
+    return RestoreCommand(at=read_instant(at), path=path or "", **words)

@@ -1,19 +1,16 @@
 """pool: watches one pool and scrubs it; it copies nothing, so its jobs have no target."""
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.plan import Decision, Proof
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import (
-    DestinationSurvey,
+from orchestrator.engines.contract.engine import (
     ManifestCounts,
     ProgressMeter,
-    RestoreRequest,
     RunRequest,
     SkippedEntries,
     SystemCheckResult,
@@ -24,24 +21,6 @@ from orchestrator.engines.pool.options import PoolOptions, mistakes
 from orchestrator.engines.pool.survey import confirm_scrub, survey, survey_pool
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
-
-
-class ScrubMeter:
-    """A meter that counts nothing: a scrub moves no bytes."""
-
-    expected = None
-
-    def feed(self, chunk: bytes) -> int | None:
-        return None
-
-    def heard(self, chunk: bytes) -> None:
-        return None
-
-    def passed(self, count: int) -> int:
-        return count
-
-    def moved(self) -> int | None:
-        return None
 
 
 class PoolEngine:
@@ -55,6 +34,10 @@ class PoolEngine:
         "keep", "snapshots", "verify", "guard", "drill", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",
     )  # fmt: skip
     guards: tuple[str, ...] = ()
+    no_files = (
+        "this job watches a pool and copies nothing, so there is nothing to bring back, to read or to remove",
+        "`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
+    )
     later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
 
     def mistakes(
@@ -73,46 +56,16 @@ class PoolEngine:
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> PoolSurvey:
         return survey(job, reader)
 
-    def changes(self, world: PoolSurvey) -> Changes | None:
-        return None
-
-    def newest(self, world: PoolSurvey) -> RestorePoint | None:
-        return _point(world)
-
-    def ground(self, world: PoolSurvey) -> tuple[str, bool]:
-        return world.guid, True
-
     def plan(self, job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.pool.plan import plan
 
         return plan(job, world, request)
 
-    def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        return plan
-
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (_point(survey_pool(job.source, reader)),)
 
-    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        _refuse()
-
-    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
-        _refuse()
-
-    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
-        _refuse()
-
-    def meter(self) -> ScrubMeter:
-        return ScrubMeter()
-
-    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
-        return None
-
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
-
-    def space(self, world: PoolSurvey) -> str:
-        return ""
 
     def confirm(
         self,
@@ -129,13 +82,6 @@ class PoolEngine:
 
 def _point(world: PoolSurvey) -> RestorePoint:
     return RestorePoint(name=world.root.path, taken=world.at, tree=world.root, manifest=None)
-
-
-def _refuse() -> NoReturn:
-    raise OrchestratorError(
-        "this job watches a pool and copies nothing, so there is nothing to bring back, to read or to remove",
-        hint="`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
-    )
 
 
 ENGINE = PoolEngine()

@@ -6,7 +6,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.pool import commands
 from orchestrator.engines.pool.health_checks import judge_health
 from orchestrator.engines.pool.model import PoolFinding, PoolScan, PoolSurvey, ScrubState

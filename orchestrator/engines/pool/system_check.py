@@ -2,7 +2,7 @@
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.pool.health_checks import judge_health
 from orchestrator.engines.pool.options import options_of
 from orchestrator.engines.pool.plan import describe_sound_pool

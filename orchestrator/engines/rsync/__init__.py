@@ -10,15 +10,14 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import (
-    DestinationSurvey,
+from orchestrator.engines.contract.engine import (
     ManifestCounts,
     ProgressMeter,
-    RestoreRequest,
     RunRequest,
     SkippedEntries,
     SystemCheckResult,
 )
+from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
@@ -42,6 +41,7 @@ class RsyncEngine:
     stays = False
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
     guards: tuple[str, ...] = ("target-new", "target-in-use")
+    no_files = ("", "")
     later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.survey")
 
     def mistakes(
@@ -73,9 +73,6 @@ class RsyncEngine:
         from orchestrator.engines.rsync.plan import plan
 
         return plan(job, world, request)
-
-    def weigh(self, plan: Plan, _reader: Reader) -> Plan:
-        return plan
 
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)

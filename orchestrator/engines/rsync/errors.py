@@ -23,7 +23,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line
-from orchestrator.engines.contract import SkippedEntries
+from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.model import BUSY
 from orchestrator.engines.rsync.parse import parse_name
 from orchestrator.process.pipeline import PipelineFailed, StopReason

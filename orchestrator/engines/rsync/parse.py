@@ -19,7 +19,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import ManifestCounts, SkippedEntries
+from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
     MARKER,

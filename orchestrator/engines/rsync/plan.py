@@ -12,7 +12,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Decision, ManifestRecording, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,

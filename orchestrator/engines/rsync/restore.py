@@ -12,7 +12,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import DestinationSurvey, RestoreRequest
+from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import RESTORE_MARKER
 from orchestrator.engines.rsync.survey import command_runner

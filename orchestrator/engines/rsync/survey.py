@@ -17,7 +17,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     MANIFEST,

@@ -7,7 +7,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.model import RsyncProgram

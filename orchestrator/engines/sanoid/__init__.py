@@ -1,23 +1,14 @@
 """sanoid: takes snapshots of datasets by rules, and removes those that no rule keeps; alone, or around zfs copies."""
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, SnapshotRules, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Step
+from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import (
-    DestinationSurvey,
-    ManifestCounts,
-    ProgressMeter,
-    RestoreRequest,
-    RunRequest,
-    SkippedEntries,
-    SystemCheckResult,
-)
+from orchestrator.engines.contract.engine import RunRequest, SystemCheckResult
 from orchestrator.engines.sanoid import errors as failures
 from orchestrator.engines.sanoid import parse
 from orchestrator.engines.sanoid.model import SanoidSurvey
@@ -25,24 +16,6 @@ from orchestrator.engines.sanoid.options import SanoidOptions, mistakes, snapsho
 from orchestrator.engines.sanoid.survey import survey
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
-
-
-class SnapshotMeter:
-    """A meter that counts nothing: a snapshot moves no bytes."""
-
-    expected = None
-
-    def feed(self, chunk: bytes) -> int | None:
-        return None
-
-    def heard(self, chunk: bytes) -> None:
-        return None
-
-    def passed(self, count: int) -> int:
-        return count
-
-    def moved(self) -> int | None:
-        return None
 
 
 class SanoidEngine:
@@ -54,6 +27,10 @@ class SanoidEngine:
     stays = True
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport")
     guards: tuple[str, ...] = ()
+    no_files = (
+        "this job only takes snapshots, where the data is: there is no copy to bring back",
+        "look into .zfs/snapshot at the dataset's own mountpoint, or `zfs clone` a snapshot beside it",
+    )
     later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
 
     def mistakes(
@@ -101,74 +78,23 @@ class SanoidEngine:
         deferred = ("sanoid left snapshots for later: a send, a receive or another sanoid is at work there",)
         return kept + (deferred if said.deferred else ())
 
-    def changes(self, world: SanoidSurvey) -> Changes | None:
-        return None
-
-    def newest(self, world: SanoidSurvey) -> RestorePoint | None:
-        return _point(world, -1) if world.snapshots else None
-
-    def ground(self, world: SanoidSurvey) -> tuple[str, bool]:
-        return world.root.path, True
-
     def plan(self, job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.sanoid.plan import plan
 
         return plan(job, world, request)
 
-    def weigh(self, plan: Plan, reader: Reader) -> Plan:
-        return plan
-
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         world = survey(job, reader)
         return tuple(_point(world, at) for at in range(len(world.snapshots)))
 
-    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        _refuse("sanoid itself removes snapshots, by [snapshots]", "leave [keep] out of this job")
-
-    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
-        _refuse_restore()
-
-    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
-        _refuse_restore()
-
-    def meter(self) -> SnapshotMeter:
-        return SnapshotMeter()
-
-    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
-        return None
-
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
-
-    def space(self, world: SanoidSurvey) -> str:
-        return ""
-
-    def confirm(
-        self,
-        proofs: tuple[Proof, ...],
-        meters: tuple[ProgressMeter, ...],
-        left_out: tuple[SkippedEntries, ...],
-        recorded: ManifestCounts | None,
-        reader: Reader,
-    ) -> None:
-        """Do nothing: the commands themselves make sure that the due snapshots are there."""
 
 
 def _point(world: SanoidSurvey, at: int) -> RestorePoint:
     taken = world.snapshots[at]
     tree = Location(path=f"{world.root.path}@{taken.name}", host=world.root.host)
     return RestorePoint(name=taken.name, taken=taken.at, tree=tree, manifest=None)
-
-
-def _refuse(why: str, hint: str) -> NoReturn:
-    raise OrchestratorError(why, hint=hint)
-
-
-def _refuse_restore() -> NoReturn:
-    _refuse(
-        "this job only takes snapshots, where the data is: there is no copy to bring back",
-        "look into .zfs/snapshot at the dataset's own mountpoint, or `zfs clone` a snapshot beside it",
-    )
 
 
 ENGINE = SanoidEngine()

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules, VerifyRules, config_key
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import DatasetSection
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.snapshots import DatasetSection
 from orchestrator.engines.sanoid.model import INTERVALS, SanoidRules
 
 
@@ -77,6 +78,6 @@ def excluded_patterns(job: Job) -> tuple[str, ...]:
 
 def _scope(job: Job) -> DatasetSection:
     """Return the job's own section, of any engine. Raises: TypeError when it copies no datasets, a mistake in our code."""
-    if not isinstance(job.options, DatasetSection):
+    if not implements(job.options, DatasetSection):
         raise TypeError(f"job {job.name} is not about datasets")
     return job.options

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Plan, Refusal, Step
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.sanoid import commands
 from orchestrator.engines.sanoid.model import INTERVAL_SECONDS, QUARTER, SanoidRules, SanoidSurvey
 from orchestrator.engines.sanoid.options import excluded_patterns, is_recursive, rules_of, rules_on_target, snapshots_of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.options import snapshots_of
 from orchestrator.engines.sanoid.survey import command_runner, survey

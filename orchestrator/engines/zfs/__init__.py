@@ -2,26 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
 from orchestrator.domain.point import Finding, RestorePoint
 from orchestrator.domain.units import show_size
-from orchestrator.engines.contract import (
-    ComparisonPlan,
-    DestinationSurvey,
+from orchestrator.engines.contract.comparison import ComparisonPlan
+from orchestrator.engines.contract.engine import (
     ManifestCounts,
-    PinReport,
     ProgressMeter,
-    RestoreRequest,
     RunRequest,
     SkippedEntries,
     SystemCheckResult,
 )
+from orchestrator.engines.contract.holds import PinReport
 from orchestrator.engines.zfs.commands.progress import ZfsMeter
 from orchestrator.engines.zfs.errors import explain as failures
 from orchestrator.engines.zfs.model import ZfsSurvey
@@ -53,6 +50,13 @@ class ZfsEngine:
     stays = False
     without: tuple[str, ...] = ()
     guards: tuple[str, ...] = ("aside", "abort", "target-room")
+    no_files = (
+        "{tree} is a snapshot, and not brought back as a tree of files",
+        (
+            "files: `zfs get mountpoint {dataset}` there, then copy from .zfs/snapshot/{name}; "
+            "whole: `zfs send -R {dataset}@{name} | zfs receive -u` into a new dataset"
+        ),
+    )
     later: tuple[str, ...] = (
         "orchestrator.engines.zfs.plan.plan",
         "orchestrator.engines.zfs.plan.steps",
@@ -74,16 +78,6 @@ class ZfsEngine:
 
     def survey(self, job: Job, run_request: RunRequest, reader: Reader) -> ZfsSurvey:
         return survey(job, run_request, reader)
-
-    def changes(self, world: ZfsSurvey) -> Changes | None:
-        return None
-
-    def newest(self, world: ZfsSurvey) -> RestorePoint | None:
-        return None
-
-    def ground(self, world: ZfsSurvey) -> tuple[str, bool]:
-        root = world.source.datasets.get("")
-        return f"{world.source.pool_guid}/{root.guid if root else 0}", root is not None
 
     def plan(self, job: Job, world: ZfsSurvey, run_request: RunRequest) -> Decision:
         from orchestrator.engines.zfs.plan.plan import plan
@@ -107,21 +101,8 @@ class ZfsEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
-    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
-        """Return no steps: the program that takes the snapshots also prunes them."""
-        return ()
-
-    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
-        _no_trees(wanted.point)
-
-    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
-        _no_trees(wanted.point)
-
     def meter(self) -> ZfsMeter:
         return ZfsMeter()
-
-    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
-        return None
 
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
@@ -356,16 +337,6 @@ class ZfsEngine:
         from orchestrator.engines.zfs.holds.report import plan_release
 
         return plan_release(seen, pins)
-
-
-def _no_trees(point: RestorePoint) -> NoReturn:
-    """Raise an error, as a snapshot is not restored as a tree of files. Raises: OrchestratorError."""
-    dataset, _, name = point.tree.path.partition("@")
-    raise OrchestratorError(
-        f"{point.tree} is a snapshot, and not brought back as a tree of files",
-        hint=f"files: `zfs get mountpoint {dataset}` there, then copy from .zfs/snapshot/{name}; "
-        f"whole: `zfs send -R {dataset}@{name} | zfs receive -u` into a new dataset",
-    )
 
 
 ENGINE = ZfsEngine()

@@ -6,7 +6,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import transport

@@ -9,7 +9,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.drill import datasets
 from orchestrator.runner.drill.evidence import DrillEvidence

@@ -3,16 +3,16 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal, Step
-from orchestrator.engines.contract import ComparisonPlan, RunRequest
+from orchestrator.domain.plan import Pipeline, Plan, Step
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.drills import DatasetDriller
 from orchestrator.planners.drill import SampleFile, choose_sample
-from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
@@ -20,43 +20,6 @@ from orchestrator.runner.verify.compare_sides import ComparisonResult, output_fi
 from orchestrator.verify.entry import split_records
 
 _PIECE = 1 << 18
-
-
-@runtime_checkable
-class DatasetDriller(Protocol):
-    """An engine of datasets whose copies can be tested by a restore."""
-
-    def survey_both(self, job: Job, request: RunRequest, reader: Reader, *, content: bool) -> Any:
-        """Return a survey of both sides."""
-        ...
-
-    def survey_copy(self, job: Job, reader: Reader, *, away: str) -> Any:
-        """Return a survey of the copy alone, like `survey_both`, if the source cannot be read: `away` is the reason."""
-        ...
-
-    def plan_drill(
-        self, job: Job, seen: Any, request: RunRequest, *, whole: bool, kit: str | None
-    ) -> DrillPlan | Refusal:
-        """Plan the test copy. `kit`: the newest recovery kit, which lists guids that the source has lost."""
-        ...
-
-    def drill_check(self, job: Job, drill_plan: DrillPlan, folder: str, owner: Command) -> Command | Refusal:
-        """Build the command of the owner's check on the restored data, mounted below a private folder."""
-        ...
-
-    def drill_listing(self, job: Job, drill_plan: DrillPlan, part: DrillDataset, keeps: str) -> Step:
-        """Return the step that lists the files of a part: size, TAB, path, NUL."""
-        ...
-
-    def drill_damage(self, job: Job, drill_plan: DrillPlan, part: DrillDataset, names: str) -> Step:
-        """Return the step that damages files of a part."""
-        ...
-
-    def plan_drill_comparison(
-        self, job: Job, seen: Any, drill_plan: DrillPlan, names: Mapping[int, str], notes: str
-    ) -> ComparisonPlan:
-        """Return the comparison that reads the chosen files of each part, or all of it, on both sides."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +40,7 @@ class DrillSample:
 def dataset_driller(journal: RunRecorder) -> DatasetDriller:
     """Return the engine, if its copies can be tested by a restore. Raises: OrchestratorError."""
     engine = journal.tools.engine
-    if not isinstance(engine, DatasetDriller):
+    if not implements(engine, DatasetDriller):
         raise OrchestratorError(f"copies of the engine {engine.name} cannot be drilled", hint="restore to a path")
     return engine
 

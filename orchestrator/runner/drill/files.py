@@ -8,9 +8,10 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal, TreeVerification
 from orchestrator.domain.point import RestorePoint, VerificationResult
 from orchestrator.domain.units import Bytes, show_size
-from orchestrator.engines.contract import RestoreRequest
+from orchestrator.engines.contract.restore import RestoreRequest
 from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
+from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor
@@ -91,7 +92,8 @@ def restore_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: s
     summary = f"drill: bring {what} files of point {lot.point.name} back to {tree}, {show_size(lot.size)}"
     if lot.whole:
         wanted = RestoreRequest(point=lot.point, path=b"", to=to)
-        plan = tools.engine.plan_restore(job, wanted, tools.engine.survey_restore(job, wanted, writer), aside=None)
+        engine = file_restorer(tools.engine, lot.point)
+        plan = engine.plan_restore(job, wanted, engine.survey_restore(job, wanted, writer), aside=None)
         own = [stage for stage in plan.stages if not any(isinstance(step.work, TreeVerification) for step in stage)]
         plan = replace(plan, summary=summary, stages=tuple(own))
     else:

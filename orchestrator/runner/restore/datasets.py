@@ -12,11 +12,13 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.restore import DatasetRestorer
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.contract_restore import DatasetRestorer
+from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
@@ -48,7 +50,7 @@ def plan_dataset_restore(
         return Plan(summary="nothing is left to be done now", stages=found.decision.stages, warnings=warnings)
     if isinstance(found.decision, Refusal):
         return found.decision
-    plan = tools.engine.weigh(_with_rest(found.decision, found), writer)
+    plan = with_sizes(_with_rest(found.decision, found), tools.engine, writer)
     return replace(plan, warnings=(*plan.warnings, *_owners(tools, restore_request, dataset_request, writer)))
 
 
@@ -112,7 +114,7 @@ def _dataset_request(
 
 
 def _returner(tools: RunContext) -> DatasetRestorer:
-    if not isinstance(tools.engine, DatasetRestorer):
+    if not implements(tools.engine, DatasetRestorer):
         raise TypeError(f"the engine {tools.engine.name} brings no datasets back")
     return tools.engine
 

@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Seconds, show_size
-from orchestrator.engines.contract import DestinationSurvey, RestoreRequest
+from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.planners.restore import (
     DestinationAbsent,
     DestinationNotDirectory,
@@ -31,7 +31,7 @@ from orchestrator.planners.restore import (
 )
 from orchestrator.planners.retry import RetryAfter, decide_retry
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import RunContext
+from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.datasets import plan_dataset_restore, restore_datasets, wants_datasets
@@ -196,7 +196,8 @@ def _decide_for(
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
     point = wanted.point
-    seen = _without_excluded(tools.engine.survey_restore(job, wanted, tools.writer(())), restore_request.stays)
+    engine = file_restorer(tools.engine, point)
+    seen = _without_excluded(engine.survey_restore(job, wanted, tools.writer(())), restore_request.stays)
     if seen.wanted == "absent":
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",
@@ -215,12 +216,12 @@ def _decide_for(
         case Refusal():
             return beginning
         case MoveAside():
-            return point, tools.engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
+            return point, engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
         case StartFresh() | ResumeRestore():
             filling = seen.filling if isinstance(beginning, ResumeRestore) else ()
             if refusal := refuse_mounts(seen.mounts, filling, destination=seen.to.path):
                 return refusal
-            return point, tools.engine.plan_restore(job, wanted, seen, aside=None), seen.to
+            return point, engine.plan_restore(job, wanted, seen, aside=None), seen.to
     assert_never(beginning)
 
 

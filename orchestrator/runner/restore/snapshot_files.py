@@ -12,11 +12,12 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect, ManifestRecording, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import Engine, RestoreRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.restore import DatasetRestorer, RestoreRequest
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import RunContext
-from orchestrator.runner.contract_restore import DatasetRestorer
+from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
@@ -28,7 +29,7 @@ def find_snapshot_view(
     """Return the snapshot that holds the requested files."""
     engine = tools.engine
     point = choose_point(engine.points(job, writer), point=restore_request.point, at=restore_request.at)
-    if isinstance(point, Refusal) or not isinstance(engine, DatasetRestorer):
+    if isinstance(point, Refusal) or not implements(engine, DatasetRestorer):
         return point if isinstance(point, Refusal) else _no_files(engine)
     if point.tree.host is not None and restore_request.to.host is not None:
         return Refusal(
@@ -97,7 +98,7 @@ def make_point(
     tools, name = journal.tools, shown.point.name
     point = RestorePoint(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
     wanted = RestoreRequest(point=point, path=shown.rest, to=restore_request.to)
-    if tools.engine.survey_restore(journal.job, wanted, writer).wanted != "folder":
+    if file_restorer(tools.engine, point).survey_restore(journal.job, wanted, writer).wanted != "folder":
         return wanted
     notes = f"{tools.state}/notes/restore-{journal.job.name}-{journal.run}"
     tree = shown.tree / os.fsdecode(shown.rest) if shown.rest else shown.tree

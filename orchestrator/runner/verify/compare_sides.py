@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -13,7 +13,9 @@ from orchestrator.domain.plan import Pipeline, Refusal, Step
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract import ComparisonPlan, CopyComparer, RunRequest, SnapshotPair
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.comparison import ComparisonPlan, CopyComparer, RepairPlanner, SnapshotPair
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
@@ -41,24 +43,13 @@ class ComparisonResult:
     heals: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class RepairPlanner(Protocol):
-    """An engine that can repair one side with good data of the other."""
-
-    def heal(
-        self, job: Job, seen: Any, request: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
-    ) -> tuple[str, ...]:
-        """Return lines with the exact commands. `copy`, `source`: the findings on each side."""
-        ...
-
-
 def repair_commands(
     journal: RunRecorder, seen: Any, request: RunRequest, compared: ComparisonResult
 ) -> tuple[str, ...]:
     """Return the commands that repair the damage that was found."""
     source = compared.source.findings if compared.source else ()
     engine = journal.tools.engine
-    if not isinstance(engine, RepairPlanner) or (compared.reading.sound and not source):
+    if not implements(engine, RepairPlanner) or (compared.reading.sound and not source):
         return ()
     return engine.heal(journal.job, seen, request, compared.reading.findings, source)
 

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -19,8 +18,10 @@ from orchestrator.domain.point import Finding, RestorePoint, Verdict, Verificati
 from orchestrator.domain.readable_stream import ReadableDataset
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.comparison import StreamReader
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
-from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
@@ -35,15 +36,6 @@ from orchestrator.runner.verify.read_files import (
 )
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
-
-
-@runtime_checkable
-class StreamReader(Protocol):
-    """An engine whose copies have no manifest, and are read by sending them."""
-
-    def sendable(self, job: Job, reader: Reader) -> tuple[ReadableDataset, ...]:
-        """Return the datasets of a copy. Raises: OrchestratorError."""
-        ...
 
 
 class _ReadBudget:
@@ -71,7 +63,7 @@ def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
     tools = journal.tools
     try:
         writer = tools.writer(())
-        if isinstance(tools.engine, StreamReader):
+        if implements(tools.engine, StreamReader):
             return _ended(journal, tally, _send(journal, writer, tools.engine, tally), "dataset")
         return _ended(journal, tally, _points(journal, writer, tally), "point")
     except NotNow as error:

@@ -10,7 +10,8 @@ from orchestrator.domain.plan import Refusal, TreeVerification
 from orchestrator.domain.point import RestorePoint, Verdict, VerificationResult, VerifyJobResult
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract import CopyComparer
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.comparison import CopyComparer
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
@@ -31,7 +32,7 @@ def verify_job(
     journal = begin_run(job, tools, "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
     journal.attempt_begun()
     try:
-        if isinstance(tools.engine, CopyComparer):
+        if implements(tools.engine, CopyComparer):
             return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
         return _verify(journal, tools.writer(()), point, against_source)
     except NotNow as error:

@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, single_command
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.pool.model import MemoryUsage, PoolScan, PoolStatus, PoolSurvey, SpaceUsage, Vdev
 from orchestrator.engines.pool.options import PoolOptions
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure

@@ -1,6 +1,5 @@
 """The engine's face: options that fit, proofs, errors, and clear words where there is no copy."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,16 +19,33 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import Engine, TreeEngine
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import (
+    ChangeReporter,
+    Confirmer,
+    Copier,
+    PartialCopier,
+    PointRemover,
+    SizeEstimator,
+)
+from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.restore import FileRestorer
+from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.engines.pool import ENGINE
 from orchestrator.engines.pool.model import ScrubState
 from orchestrator.engines.pool.options import PoolOptions, parse_share
+from orchestrator.engines.registry import load_engine
 from orchestrator.process.pipeline import StopReason
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from orchestrator.runner.context import file_restorer
 from tests.engines.pool.builders import ASKED, DAY, FAR, ROOT, failed, job, sample
 
 SOUND_AT = datetime.fromtimestamp(1795200392, UTC)
 ABSENT = scripted_result(exits=(1,), words="cannot open 'tank': no such pool")
+
+MORE: tuple[type, ...] = (Confirmer,)
+WHY = "watches a pool"
 
 
 def reader(output: bytes) -> ScriptedExecutor:
@@ -38,7 +54,7 @@ def reader(output: bytes) -> ScriptedExecutor:
 
 def test_it_keeps_the_contract() -> None:
     engine: Engine = ENGINE
-    assert (engine.name, engine.stays, isinstance(engine, TreeEngine)) == ("pool", True, False)
+    assert (engine.name, engine.stays, implements(engine, TreeEngine)) == ("pool", True, False)
 
 
 def test_the_look_is_one_command_here_or_there() -> None:
@@ -124,15 +140,15 @@ def test_what_was_ended() -> None:
     assert "lost data" in ENGINE.explain(failed(stopped=StopReason.FLOODED)).why
 
 
-def test_what_makes_no_sense_says_so() -> None:
-    refused: list[Callable[[], object]] = [
-        lambda: ENGINE.plan_removal(job(), ("a",), ("b",)),
-        lambda: ENGINE.survey_restore(job(), None, reader(b"")),  # type: ignore[arg-type]
-        lambda: ENGINE.plan_restore(job(), None, None, aside=None),  # type: ignore[arg-type]
-    ]
-    for call in refused:
-        with pytest.raises(OrchestratorError, match="watches a pool"):
-            call()
+def test_it_copies_nothing_and_says_what_does_instead() -> None:
+    for protocol in (ChangeReporter, Confirmer, Copier, FileRestorer, PartialCopier, PointRemover, SizeEstimator):
+        assert implements(ENGINE, protocol) is (protocol in MORE), protocol
+    point = RestorePoint(
+        name="a", taken=datetime(2026, 11, 20, tzinfo=UTC), tree=Location(path="tank@a"), manifest=None
+    )
+    with pytest.raises(OrchestratorError, match=WHY) as told:
+        file_restorer(load_engine(ENGINE.name), point)
+    assert told.value.hint
 
 
 def test_advice_of_check() -> None:

@@ -10,7 +10,7 @@ from orchestrator.domain.names import parse_point_name
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, single_command
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.model import PartialFile, RsyncProgram, RsyncSurvey, SourceSurvey, TargetSurvey
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure

@@ -23,7 +23,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.engines.contract import SkippedEntries
+from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.errors import exit_code, explain, find_skipped_entries, is_partial
 from orchestrator.process.pipeline import StopReason
 from tests.engines.rsync.builders import failed

@@ -11,7 +11,7 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.plan import Decision, Effect, NothingToDo, Pipeline, Plan, Refusal
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import ManifestCounts, SkippedEntries
+from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import CountsEqual
 from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
 from tests.engines.rsync.builders import ACCOUNT

@@ -5,17 +5,18 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Plan
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.engines.rsync import ENGINE
 from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.process.scripted import ScriptedExecutor
-from orchestrator.runner.decide import SpaceChecker
 from tests.engines.rsync.builders import ASKED, CHANGED, USED, job, mirror, world
 
 TIGHT = replace(USED, free_bytes=2047)
 
 
 def warned(seen: RsyncSurvey, *, points: bool = True) -> tuple[str, ...]:
-    assert isinstance(ENGINE, SpaceChecker)
+    assert implements(ENGINE, SpaceChecker)
     plan = Plan(summary="", stages=(), warnings=("one",))
     told = ENGINE.check_space(job() if points else mirror(), seen, plan, ASKED, ScriptedExecutor({}))
     assert isinstance(told, Plan)

@@ -12,7 +12,7 @@ from orchestrator.domain.errors import HostUnreachable, OutsideError, Permission
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract import SystemCheckResult
+from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.engines.rsync.script_commands import survey_source_command, survey_target_command
 from orchestrator.engines.rsync.system_check import check_system

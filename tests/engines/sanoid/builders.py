@@ -6,7 +6,7 @@ from typing import Any
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, single_command
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.sanoid.model import SanoidSnapshot, SanoidSurvey
 from orchestrator.engines.sanoid.options import SanoidOptions
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure

@@ -1,22 +1,40 @@
 """The engine's face: the look, points, advice, and clear words where there is no copy."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError, ProgramMissing, SourceMissing
 from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline, Plan
-from orchestrator.engines.contract import Engine, Snapshotter
+from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import (
+    ChangeReporter,
+    Confirmer,
+    Copier,
+    PartialCopier,
+    PointRemover,
+    SizeEstimator,
+)
+from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.restore import FileRestorer
+from orchestrator.engines.contract.snapshots import Snapshotter
+from orchestrator.engines.registry import load_engine
 from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, failed, job, taken, world
+from orchestrator.runner.context import file_restorer
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, job, world
 
 LOOK = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = SnapshotRules(daily=2)
+
+MORE: tuple[type, ...] = ()
+WHY = "only takes snapshots"
 
 
 def mentions(word: str) -> Callable[[Pipeline], bool]:
@@ -59,32 +77,17 @@ def test_a_look_that_fails_is_never_empty() -> None:
 def test_its_points_are_the_snapshots_where_they_are() -> None:
     (point,) = ENGINE.points(job(DAILY), looks(scripted_result(LOOK)))
     assert point.tree == Location(path="tank/photos@autosnap_2026-11-20_15:10:58_daily")
-    newest = ENGINE.newest(world(taken("daily", 2026, 11, 19), taken("hourly", 2026, 11, 20)))
-    assert newest is not None
-    assert newest.name == "autosnap_2026-11-20_00:00:00_hourly"
-    assert ENGINE.newest(world()) is None
 
 
-def test_what_makes_no_sense_says_so() -> None:
-    refused: list[Callable[[], object]] = [
-        lambda: ENGINE.plan_removal(job(), ("a",), ("b",)),
-        lambda: ENGINE.survey_restore(job(), None, looks(scripted_result())),  # type: ignore[arg-type]
-        lambda: ENGINE.plan_restore(job(), None, None, aside=None),  # type: ignore[arg-type]
-    ]
-    for call in refused:
-        with pytest.raises(OrchestratorError) as told:
-            call()
-        assert told.value.hint
-
-
-def test_the_rest_is_quiet() -> None:
-    meter = ENGINE.meter()
-    meter.heard(b"x")
-    assert (meter.feed(b"x"), meter.passed(3), meter.moved(), meter.expected) == (None, 3, None, None)
-    assert (ENGINE.changes(world()), ENGINE.space(world()), ENGINE.ground(world())) == (None, "", ("tank/photos", True))
-    decided = Plan(summary="", stages=())
-    assert ENGINE.weigh(decided, looks(scripted_result())) is decided
-    assert ENGINE.left_out(failed(), (), job()) is None
+def test_it_copies_nothing_and_says_what_does_instead() -> None:
+    for protocol in (ChangeReporter, Confirmer, Copier, FileRestorer, PartialCopier, PointRemover, SizeEstimator):
+        assert implements(ENGINE, protocol) is (protocol in MORE), protocol
+    point = RestorePoint(
+        name="a", taken=datetime(2026, 11, 20, tzinfo=UTC), tree=Location(path="tank@a"), manifest=None
+    )
+    with pytest.raises(OrchestratorError, match=WHY) as told:
+        file_restorer(load_engine(ENGINE.name), point)
+    assert told.value.hint
 
 
 def test_what_could_not_go_is_told() -> None:

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import (
     AbortReceive,
     Action,

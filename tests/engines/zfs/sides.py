@@ -5,7 +5,7 @@ from typing import Any
 
 from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Host, Location, Place
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, SendFlags, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import ZfsOptions
 

@@ -16,7 +16,8 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, NothingToDo, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import Finding, RestorePoint, Verdict
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.contract import ComparisonPlan, RunRequest
+from orchestrator.engines.contract.comparison import ComparisonPlan
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.process.executor import Reader

@@ -14,7 +14,8 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, Refusal, Step, single_command
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
+from orchestrator.engines.contract.comparison import ComparisonPlan, SnapshotPair
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.history.values import PointRecord

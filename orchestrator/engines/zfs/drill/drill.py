@@ -13,7 +13,8 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
+from orchestrator.engines.contract.comparison import ComparisonPlan, SnapshotPair
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands, scripts
 from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
 from orchestrator.engines.zfs.drill.candidates import (

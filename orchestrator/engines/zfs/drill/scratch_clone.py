@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, S
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import command_host
 from orchestrator.engines.zfs.model import DatasetType, SideSurvey

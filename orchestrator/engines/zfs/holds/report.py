@@ -12,7 +12,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Command, Pipeline, Step
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.engines.contract.holds import Pin, PinReport
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.holds.survey import BOOKMARKS, HOLDS, HoldOrBookmark, PinSurvey, PoolPins, pool_of
 from orchestrator.engines.zfs.model import SideSurvey

@@ -6,7 +6,7 @@ from fnmatch import translate
 from functools import cached_property
 
 from orchestrator.domain.job import Job
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attempts_key, parse_attempts

@@ -3,7 +3,7 @@
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import (
     FLAGS,
     ActionPlan,

@@ -16,7 +16,7 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Decision, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import ActionPlan, Dataset, RenameAside, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import steps

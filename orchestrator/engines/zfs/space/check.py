@@ -13,7 +13,7 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Plan, Refusal, Step
 from orchestrator.domain.units import Seconds, show_count, show_size
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey, parse_flags
 from orchestrator.engines.zfs.survey import parse

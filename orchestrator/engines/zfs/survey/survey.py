@@ -10,7 +10,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey

@@ -13,7 +13,8 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract import ComparisonPlan, RunRequest, SnapshotPair
+from orchestrator.engines.contract.comparison import ComparisonPlan, SnapshotPair
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.model import DatasetType, SideSurvey, ZfsSurvey

@@ -19,6 +19,8 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.copies import PartialCopier
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.errors.explain import explain, redact
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure
@@ -276,4 +278,4 @@ def test_when_to_try_again(kind: type[OrchestratorError]) -> None:
 
 
 def test_no_failed_send_counts_as_done() -> None:
-    assert ENGINE.left_out(failed("x"), (), None) is None  # type: ignore[arg-type]
+    assert not implements(ENGINE, PartialCopier)

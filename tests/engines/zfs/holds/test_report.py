@@ -10,7 +10,7 @@ import pytest
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, Pipeline, Step
-from orchestrator.engines.contract import Pin, PinReport
+from orchestrator.engines.contract.holds import Pin, PinReport
 from orchestrator.engines.zfs.holds.report import judge_pins, plan_release
 from orchestrator.engines.zfs.holds.survey import (
     BOOKMARKS,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.plan.context import PlanContext
 from tests.engines.zfs.sides import SOURCE, job, side, world
 

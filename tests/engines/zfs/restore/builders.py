@@ -7,7 +7,7 @@ from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetResto
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import ZfsSurvey
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, Properties

@@ -10,7 +10,7 @@ from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint, Verdict
-from orchestrator.engines.contract import ComparisonPlan
+from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
 from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place

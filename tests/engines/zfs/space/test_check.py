@@ -9,7 +9,9 @@ import pytest
 
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Pipeline, Plan, Refusal
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey
 from orchestrator.engines.zfs.plan.plan import plan
@@ -17,7 +19,6 @@ from orchestrator.engines.zfs.space.check import GUARD, parse_space
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.process.pipeline import PipelineResult, StopReason
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from orchestrator.runner.decide import SpaceChecker
 from tests.engines.zfs.sides import ASKED, COPY, LATER, NOW, SOURCE, A, B, C, dataset, job, side, world
 
 GIB = 1 << 30
@@ -65,7 +66,7 @@ def reader(size: int, closer: str, *, packs: str = "lz4", frees: dict[str, int] 
 def checked(seen: ZfsSurvey, used: ScriptedExecutor, asked: RunRequest = ASKED, **options: Any) -> Plan | Refusal:
     decided = plan(job(**options), seen, asked)
     assert isinstance(decided, Plan), decided
-    assert isinstance(ENGINE, SpaceChecker)
+    assert implements(ENGINE, SpaceChecker)
     return ENGINE.check_space(job(**options), seen, decided, asked, used)
 
 

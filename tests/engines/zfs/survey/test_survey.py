@@ -19,7 +19,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
-from orchestrator.engines.contract import RunRequest
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, Dataset, FullSend, IncrementalSend, SnapshotPresent
 from orchestrator.engines.zfs.plan import steps

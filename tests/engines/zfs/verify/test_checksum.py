@@ -13,7 +13,7 @@ import pytest
 from orchestrator.domain.job import VerifyRules
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
-from orchestrator.engines.contract import ComparisonPlan
+from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs.model import Dataset, DatasetType
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.verify.checksum import (

@@ -1,17 +1,17 @@
-"""The interface of a dataset engine that checks whether a pool may be destroyed, and its restored parts."""
+"""Engines whose pools can be rebuilt, and the recovery kits that this needs."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from orchestrator.domain.evacuation import KitFacts, PoolContents
 from orchestrator.domain.job import Job
 from orchestrator.domain.kit import KitContents
-from orchestrator.engines.contract import RunRequest
+from orchestrator.domain.plan import Pipeline
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Reader
 
 
-@runtime_checkable
 class PoolRebuilder(Protocol):
     """An engine that can rebuild its pools."""
 
@@ -37,4 +37,16 @@ class PoolRebuilder(Protocol):
 
     def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
         """Return one line for each difference between two kits."""
+        ...
+
+
+class KitMaker(Protocol):
+    """An engine that can rebuild its source from a kit."""
+
+    def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
+        """Return the data that are needed to rebuild the source."""
+        ...
+
+    def store_kit(self, job: Job, archive: str) -> Pipeline:
+        """Return the pipeline that stores an archive of the kit's files beside the copy."""
         ...

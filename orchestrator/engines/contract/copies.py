@@ -1,0 +1,100 @@
+"""Engines that copy: what they report before, during and after a copy; and the removal of points."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from orchestrator.domain.changes import Changes
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Plan, Proof, Step
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import PipelineFailed
+
+
+class Copier(Protocol):
+    """An engine that carries data from a source to a target."""
+
+    def meter(self) -> ProgressMeter:
+        """Return a new meter for one copying step."""
+        ...
+
+    def space(self, world: Any) -> str:
+        """Return the space that a copy needed and the free space of its target, as far as the survey knows."""
+        ...
+
+
+class ChangeReporter(Protocol):
+    """An engine whose survey lists the differences between source and newest copy, for the guards."""
+
+    def changes(self, world: Any) -> Changes | None:
+        """Return the differences between source and newest copy, for the guards."""
+        ...
+
+    def newest(self, world: Any) -> RestorePoint | None:
+        """Return the newest point that the survey found."""
+        ...
+
+    def ground(self, world: Any) -> tuple[str, bool]:
+        """Return the source's filesystem, and whether the source is the root of that filesystem, for the guards."""
+        ...
+
+
+class SizeEstimator(Protocol):
+    """An engine whose programs can estimate what a copy will move."""
+
+    def weigh(self, plan: Plan, reader: Reader) -> Plan:
+        """Return the plan with the expected sizes of its copies, where only the programs can estimate them."""
+        ...
+
+
+class PartialCopier(Protocol):
+    """An engine whose copy may leave out single entries and still count as done."""
+
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
+        """Return the entries left out, when a failed copying step still counts as done; else None."""
+        ...
+
+
+class PointRemover(Protocol):
+    """An engine that removes restore points by [keep]."""
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        """Return the steps of one stage that remove points."""
+        ...
+
+
+class Confirmer(Protocol):
+    """An engine that looks whether the results of a stage are there."""
+
+    def confirm(
+        self,
+        proofs: tuple[Proof, ...],
+        meters: tuple[ProgressMeter, ...],
+        left_out: tuple[SkippedEntries, ...],
+        recorded: ManifestCounts | None,
+        reader: Reader,
+    ) -> None:
+        """Check that the promised results of a stage's steps are there. Raises: ProofFailed."""
+        ...
+
+
+class SilentMeter:
+    """The meter of an engine that copies nothing."""
+
+    expected = None
+
+    def feed(self, chunk: bytes) -> int | None:
+        """Return None: no output of such an engine counts bytes."""
+        return None
+
+    def heard(self, chunk: bytes) -> None:
+        """Pass over what the programs say."""
+
+    def passed(self, count: int) -> int:
+        """Return the count itself."""
+        return count
+
+    def moved(self) -> int | None:
+        """Return None: nothing was moved."""
+        return None

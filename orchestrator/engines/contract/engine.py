@@ -1,0 +1,123 @@
+"""The core that every engine has: looking, deciding, confirming and explaining; and what a run hands to it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.job import Job, VerifyRules
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision
+from orchestrator.domain.point import RestorePoint
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import PipelineFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
+
+    `notes` holds an empty folder `empty`. `retain`: of names with the instants they were taken, those that [keep] would keep.
+    """
+
+    now: datetime
+    notes: str
+    allowed: frozenset[str] = frozenset()
+    remembered: Mapping[str, str] = field(default_factory=dict)
+    retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemCheckResult:
+    """One finding of `check --system`: `good`; or a sentence with the needed action. `hinders`: runs cannot work."""
+
+    good: bool
+    subject: str
+    text: str
+    hinders: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestCounts:
+    """The totals of a manifest."""
+
+    entries: int
+    files: int
+    bytes: int
+
+
+class ProgressMeter(Protocol):
+    """A reader of one copying step's output, chunk by chunk."""
+
+    def feed(self, chunk: bytes) -> int | None:
+        """Return the bytes moved so far by the last program's own output, or None when this chunk shows none."""
+        ...
+
+    def heard(self, chunk: bytes) -> None:
+        """Read what the programs write to stderr."""
+        ...
+
+    def passed(self, count: int) -> int:
+        """Return the bytes moved so far, from the count of bytes that went from the first program to the second."""
+        ...
+
+    @property
+    def expected(self) -> int | None:
+        """Return the bytes that the program itself announced; None: it announced nothing."""
+        ...
+
+    def moved(self) -> int | None:
+        """Return the bytes that were transferred, by the program's own final statistics; else the best estimate."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedEntries:
+    """The entries that a copy left out: `unreadable` (name, reason), and names that vanished during the copy."""
+
+    unreadable: tuple[tuple[bytes, str], ...] = ()
+    vanished: tuple[bytes, ...] = ()
+
+
+class Engine(Protocol):
+    """One way of copying. The results of `survey` and the options are the engine's own types: here they are Any."""
+
+    name: str
+    options: type
+    wants_datasets: bool
+    stays: bool  # works on the source alone, so its jobs name no target
+    without: tuple[str, ...]  # sections of a job file, and keys as "pipe.transport", that mean nothing to it
+    guards: tuple[str, ...]  # what of its own may pass once, by --allow
+    no_files: tuple[str, str]  # why its points do not come back as files, and what to do instead; empty where they do
+    later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
+
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
+    ) -> Iterable[tuple[str, str, str]]:
+        """Return (key, what is wrong, what is expected) for keys that do not fit together."""
+        ...
+
+    def lands(self, options: Any, source: Location, place: Location) -> Location:
+        """Return the location, inside a place, of the copy of a source."""
+        ...
+
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        """Check programs, versions, reachability and free space for `check --system`."""
+        ...
+
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> Any:
+        """Return everything that a plan needs, read in a constant number of commands."""
+        ...
+
+    def plan(self, job: Job, world: Any, request: RunRequest) -> Decision:
+        """Decide the actions of a run."""
+        ...
+
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        """Return the restore points that the target really holds, oldest first."""
+        ...
+
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
+        """Return the error for a failure: what happened, what it means, what to do."""
+        ...

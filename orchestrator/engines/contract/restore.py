@@ -1,0 +1,90 @@
+"""Engines whose copies come back: as trees of files, or as datasets."""
+
+from typing import Any, Protocol
+
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.mounts import MountPoint
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Plan, Refusal
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.comparison import ComparisonPlan
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.process.executor import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """The request of a restore."""
+
+    point: RestorePoint
+    path: bytes  # below the point; b"" is all of it
+    to: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationSurvey:
+    """The state of a restore's destination, and the kind of entry that the point holds at the requested path.
+
+    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
+    "file" or "absent"; `to`: the destination itself, after a file was asked into a folder. `mounts`: what is mounted below
+    it, which counts as no entry; `filling`: those of them that the unfinished restore brings files into.
+    """
+
+    kind: str
+    entries: int
+    examples: tuple[bytes, ...]
+    unfinished: tuple[str, str] | None
+    wanted: str
+    to: Location
+    mounts: tuple[MountPoint, ...] = ()
+    filling: tuple[bytes, ...] = ()
+
+
+class FileRestorer(Protocol):
+    """An engine whose points come back as trees of files."""
+
+    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
+        """Return a survey of the requested data and of the destination."""
+        ...
+
+    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
+        """Return the plan of a restore; `aside`: existing data at the destination are first renamed to this name."""
+        ...
+
+
+class DatasetRestorer(Protocol):
+    """An engine that can send its copies back; interrupted parts are resumed, and each part follows from its own survey."""
+
+    def survey_dataset_restore(
+        self,
+        job: Job,
+        dataset_request: DatasetRestoreRequest,
+        run_request: RunRequest,
+        reader: Reader,
+        *,
+        content: bool,
+    ) -> Any:
+        """Return a survey of copy and destination."""
+        ...
+
+    def plan_dataset_restore(self, seen: Any, run_request: RunRequest) -> DatasetRestorePlan:
+        """Decide the next part."""
+        ...
+
+    def plan_restore_verification(self, seen: Any, run_request: RunRequest) -> ComparisonPlan | Refusal:
+        """Plan the comparison of restored data with the copy; with contents, if the survey requested them."""
+        ...
+
+    def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
+        """Return lines for accounts with another number at the destination than in a kit, each with its hint."""
+        ...
+
+    def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
+        """Return the location of the files below a path, as of a point."""
+        ...
+
+    def chain(self, world: Any) -> NextBase:
+        """Return the state from which the next run continues."""
+        ...

@@ -1,0 +1,58 @@
+"""Engines that take and prune snapshots, and the section that names datasets."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job, SnapshotRules
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Step
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import PipelineFailed
+
+
+class DatasetSection(Protocol):
+    """The options section of an engine whose source is a dataset: which descendant datasets belong to it."""
+
+    @property
+    def recursive(self) -> bool: ...
+
+    @property
+    def exclude(self) -> tuple[str, ...]: ...
+
+
+class Snapshotter(Protocol):
+    """A component that takes and removes snapshots by a job's [snapshots], before and after another engine's copies.
+
+    `folder`: a local folder of the job's own that stays between its runs. Steps of these plans are explained here too.
+    """
+
+    def snapshot_mistakes(
+        self, snapshots: SnapshotRules, source: Location, copy: Location | None
+    ) -> Iterable[tuple[str, str, str]]:
+        """Return (key, what is wrong, what is expected) for mistakes in [snapshots]."""
+        ...
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> Any:
+        """Return the existing snapshots and the time on that machine, read in one command."""
+        ...
+
+    def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        """Return the steps that take due snapshots; they run before the copying engine's survey."""
+        ...
+
+    def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        """Return the steps that remove what [snapshots] no longer keeps; run after copy and bookmark are there."""
+        ...
+
+    def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
+        """Return the steps that remove from the copy what [keep] does not keep; run after the copy is confirmed."""
+        ...
+
+    def told(self, words: str) -> tuple[str, ...]:
+        """Return warnings from the last output of such a step that succeeded."""
+        ...
+
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
+        """Return the error for a failure: what happened, what it means, what to do."""
+        ...

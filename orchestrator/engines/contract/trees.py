@@ -1,0 +1,48 @@
+"""Engines whose copies are trees of files, with manifests beside them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Protocol
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline, Step
+from orchestrator.domain.point import RestorePoint
+
+
+class TreeEngine(Protocol):
+    """An engine whose copies are trees of files: points have manifests, and our own small files lie beside them."""
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        """Yield (path, digest with its algorithm as prefix, or "" where unknown) of each file that a kept output names."""
+        ...
+
+    def digests(
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
+    ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
+        """Return the pipeline that reads files of a remote tree there, and the parser of its output lines.
+
+        `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
+        algorithm that cannot be made there.
+        """
+        ...
+
+    def plan_sample(self, job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+        """Return the step that restores some files of a point, each at its path, to an empty folder. `notes`: local."""
+        ...
+
+    def damage_note(self, point: RestorePoint) -> Location | None:
+        """Return the file that records damaged entries of a point for the next survey; None: it needs no record."""
+        ...
+
+    def recovery(self, job: Job, made: datetime) -> str:
+        """Return the page that explains how to get files back without this program."""
+        ...
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        """Return the pipeline that copies a small local file to the target, completely or not at all."""
+        ...
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        """Return the pipeline that copies a small file from the target to this machine."""
+        ...

@@ -1,12 +1,10 @@
-"""One run from start to end: record, lock, survey, act on the survey (`acting`), and survey again after a failure.
+"""One run from start to end: record, lock, survey, act on the survey (`execute.py`), and survey again after a failure.
 
-The lock before the look, the record before the deed, the proof before the praise. A failed step goes back to the look,
-never to the step.
+The lock before the survey, the record before the action, the verification before the praise. A failed step goes back to the
+survey, never to the step.
 
-Imports of modules that are needed later, while we only wait for a program.
-
-Why: a run that finds nothing to do should cost what its look costs. Half of our start is the import of what acts on the
-look; beside a look of a second it costs nothing.
+Why modules are imported while we wait for the survey: a run that finds nothing to do should cost what its survey costs. Half
+of our start is the import of what acts on it; beside a survey of a second it costs nothing.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""orchestrator/runner/disk: say what this chapter is."""
+"""The visit of a removable disk, from its detection to the moment when it is safe to remove."""

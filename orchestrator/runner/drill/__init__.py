@@ -1,1 +1,1 @@
-"""orchestrator/runner/drill: say what this chapter is."""
+"""Restore tests: what is chosen, brought back, compared, and kept as evidence."""

@@ -1,1 +1,1 @@
-"""orchestrator/runner/restore: say what this chapter is."""
+"""Restores of files and of datasets, decided and carried out."""

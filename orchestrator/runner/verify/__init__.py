@@ -1,1 +1,1 @@
-"""orchestrator/runner/verify: say what this chapter is."""
+"""Verification: files are read again, sides compared, sums exported, within the budget of a visit."""

@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/commands: say what this chapter is."""
+"""Command lines of zfs, zpool and mbuffer, the scripts that they need, and the progress of a stream."""

@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/drill: say what this chapter is."""
+"""Restore tests of datasets, and scratch clones of a point."""

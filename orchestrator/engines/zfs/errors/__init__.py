@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/errors: say what this chapter is."""
+"""Failures of zfs, zpool, mbuffer and ssh: the table of what they say, and the errors that it leads to."""

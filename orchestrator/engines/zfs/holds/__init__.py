@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/holds: say what this chapter is."""
+"""Holds and bookmarks that we leave on pools: their survey, and the report of who needs them."""

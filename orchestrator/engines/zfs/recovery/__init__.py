@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/recovery: say what this chapter is."""
+"""The recovery kit, its page, and what leads to the evacuation of a pool."""

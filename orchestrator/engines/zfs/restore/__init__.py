@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/restore: say what this chapter is."""
+"""Datasets that come back: the plan, properties, keys, mounts, and the root dataset of a pool."""

@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/space: say what this chapter is."""
+"""Free space of a target: whether a copy fits, and a forecast of the next one."""

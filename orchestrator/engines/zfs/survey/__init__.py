@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/survey: say what this chapter is."""
+"""The look at both sides: the listings, resume tokens, and the confirmation of a step."""

@@ -1,1 +1,1 @@
-"""orchestrator/engines/zfs/verify: say what this chapter is."""
+"""Comparison of both sides by guid and by content, and the reading of a copy."""

@@ -1,0 +1,31 @@
+"""The pages for contributors: each file that they name is there, and the words are as many as promised."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "orchestrator" / "README.md").read_text()
+
+
+def section(title: str) -> str:
+    """The text below a heading."""
+    return PAGE.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_each_named_file_is_there() -> None:
+    named = set(re.findall(r"`((?:[\w.]+/)+[\w.]*)`", PAGE))
+    assert len(named) > 20
+    missing = {name for name in named if not ((ROOT / "orchestrator" / name).exists() or (ROOT / name).exists())}
+    assert missing == set()
+
+
+def test_a_run_takes_ten_hops_and_there_are_forty_words() -> None:
+    assert re.findall(r"^(\d+)\. `", section("One run in ten hops"), re.MULTILINE) == [str(hop) for hop in range(1, 11)]
+    assert section("Words").count("\n| ") - 2 >= 40
+
+
+def test_links_lead_to_files() -> None:
+    for page in ("CONTRIBUTING.md", "orchestrator/README.md"):
+        text = (ROOT / page).read_text()
+        for link in re.findall(r"\]\(([^)#]+)\)", text):
+            assert ((ROOT / page).parent / link).exists(), (page, link)

@@ -1,18 +1,21 @@
 """Work after a successful run: verify if it is due, let [keep] remove points, copy the history to the target."""
 
 import os
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.plan import Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.comparison import CopyComparer
 from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.runner.steps import StepExecutor
+
+if TYPE_CHECKING:
+    from orchestrator.engines.contract.comparison import CopyComparer
 
 
 def has_after_run(journal: RunRecorder, *, changed: bool) -> bool:
@@ -34,11 +37,8 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
         tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
-    if points and implements(tools.engine, CopyComparer):
-        if is_verification_due(journal):
-            _compare(journal, writer, tools.engine)
-    elif points and points[-1].manifest is not None and is_verification_due(journal):
-        executor.do((verification_step(points[-1], job.verify.workers),))
+    if points and is_verification_due(journal):
+        _verify(journal, writer, executor, points[-1])
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
@@ -55,7 +55,7 @@ def verification_step(point: RestorePoint, workers: int) -> Step:
     )
 
 
-def _compare(journal: RunRecorder, writer: Writer, engine: CopyComparer) -> None:
+def _compare(journal: RunRecorder, writer: Writer, engine: "CopyComparer") -> None:
     """Compare the contents of both sides, as [verify] every requires. Raises: ProofFailed."""
     from orchestrator.runner.verify.compare_sides import compare_copy, require_same
 
@@ -75,6 +75,16 @@ def is_verification_due(journal: RunRecorder) -> bool:
     known = journal.tools.history.views.points(journal.job.name)
     read = [point.whole_at for point in known if point.whole_at and point.place == journal.job.target.name]
     return not every or not read or (journal.now - max(read)).total_seconds() > every
+
+
+def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest: RestorePoint) -> None:
+    from orchestrator.engines.contract.comparison import CopyComparer
+
+    engine = journal.tools.engine
+    if implements(engine, CopyComparer):
+        _compare(journal, writer, engine)
+    elif newest.manifest is not None:
+        executor.do((verification_step(newest, journal.job.verify.workers),))
 
 
 def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import RunEvent
@@ -9,12 +10,14 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.engine import Engine
-from orchestrator.engines.contract.restore import FileRestorer
-from orchestrator.engines.contract.snapshots import Snapshotter
-from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
+
+if TYPE_CHECKING:  # what a job has none of, its run does not import
+    from orchestrator.engines.contract.restore import FileRestorer
+    from orchestrator.engines.contract.snapshots import Snapshotter
+    from orchestrator.engines.contract.trees import TreeEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ class RunContext:
     """The services of a run. `writer` makes the executor once the lock is held: children inherit the lock."""
 
     engine: Engine
-    snapshotter: Snapshotter | None  # for jobs with [snapshots], or whose copies sanoid prunes
+    snapshotter: "Snapshotter | None"  # for jobs with [snapshots], or whose copies sanoid prunes
     history: History
     writer: Callable[[tuple[int, ...]], Writer]
     clock: Callable[[], datetime]
@@ -51,13 +54,15 @@ class RunContext:
     watched: bool = False  # a person sees it move, so that sizes are worth asking for
 
     @property
-    def trees(self) -> TreeEngine:
+    def trees(self) -> "TreeEngine":
         """Return the engine, if its copies are trees."""
         return tree_engine(self.engine)
 
 
-def file_restorer(engine: Engine, point: RestorePoint) -> FileRestorer:
+def file_restorer(engine: Engine, point: RestorePoint) -> "FileRestorer":
     """Return the engine, if its points come back as trees of files. Raises: OrchestratorError that says what does instead."""
+    from orchestrator.engines.contract.restore import FileRestorer
+
     if implements(engine, FileRestorer):
         return engine
     dataset, _, name = point.tree.path.partition("@")
@@ -65,8 +70,10 @@ def file_restorer(engine: Engine, point: RestorePoint) -> FileRestorer:
     raise OrchestratorError(why, hint=hint)
 
 
-def tree_engine(engine: Engine) -> TreeEngine:
+def tree_engine(engine: Engine) -> "TreeEngine":
     """Return the engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
+    from orchestrator.engines.contract.trees import TreeEngine
+
     if not implements(engine, TreeEngine):
         raise TypeError(f"the engine {engine.name} makes no trees")
     return engine

@@ -20,7 +20,6 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import ChangeReporter, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest
-from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.planners.guard import decide_guard
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
@@ -85,6 +84,8 @@ def _count_here(path: str) -> Mapping[bytes, int]:
 
 def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
     """Return the plan, or a refusal when its target has not enough free space. Raises: Stopped."""
+    from orchestrator.engines.contract.forecast import SpaceChecker
+
     return engine.check_space(job, world, plan, request, reader) if implements(engine, SpaceChecker) else plan
 
 

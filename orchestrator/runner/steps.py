@@ -1,19 +1,14 @@
-"""Execution of the steps of a plan: the only holder of a Writer.
+"""Execution of the steps of a plan, stage by stage: steps of one worker in order, workers side by side.
 
-What only some steps need is imported in the call: most runs find nothing to do, and have none.
-
-Messages and errors for entries that a step left out or could not process.
-
-Execution of the steps of one stage: steps of one worker in order, workers in parallel.
+It is the only holder of a Writer. What only some steps need is imported in the call: most runs find nothing to do.
 """
 
 import errno
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.domain.errors import (
     BaseGone,
@@ -40,6 +35,9 @@ from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopie
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries
 from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
+
+if TYPE_CHECKING:  # its import takes 4 ms, and most runs have nothing to do side by side
+    from concurrent.futures import Future
 
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # What the next lane would only meet again.
@@ -123,6 +121,8 @@ class StepScheduler(Generic[Going, End]):
             begun = self._turn(lanes, ((lane, step, going, self._act(step, going)),), 1)
 
     def _side_by_side(self, lanes: Waiting, wide: int) -> None:
+        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
         running: dict[Future[End], tuple[deque[Step], Step, Going]] = {}
         ended: list[tuple[deque[Step], Step, Going, End]] = []
         with ThreadPoolExecutor(wide) as pool:  # each thread outlives its child, which dies with its thread

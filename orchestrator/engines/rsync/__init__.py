@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
@@ -17,7 +17,6 @@ from orchestrator.engines.contract.engine import (
     SkippedEntries,
     SystemCheckResult,
 )
-from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
@@ -27,6 +26,9 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
+
+if TYPE_CHECKING:
+    from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 
 
 class RsyncEngine:
@@ -82,12 +84,12 @@ class RsyncEngine:
 
         return plan.remove_points(job, names, reasons)
 
-    def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
+    def survey_restore(self, job: Job, wanted: "RestoreRequest", reader: Reader) -> "DestinationSurvey":
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.survey_restore(wanted, reader)
 
-    def plan_restore(self, job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
+    def plan_restore(self, job: Job, wanted: "RestoreRequest", seen: "DestinationSurvey", *, aside: str | None) -> Plan:
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_restore(job, wanted, seen, aside=aside)

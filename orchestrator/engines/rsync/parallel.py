@@ -10,7 +10,6 @@ links its paths as well. Directories are cut only where one is too heavy, or whe
 """
 
 import heapq
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -150,6 +149,8 @@ class _FolderTotals:
     __slots__ = ("above", "entries", "folders", "linked", "names", "path", "size", "sizes")
 
     def __init__(self, path: bytes) -> None:
+        from array import array  # most runs have no tree to split
+
         self.path = path
         self.above: _FolderTotals | None = None
         self.folders: list[_FolderTotals] = []

@@ -351,17 +351,13 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
 
 
 def _owner(marker: bytes, location: "Location") -> str:
-    import json
-
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.names import JOB_NAME
+    from orchestrator.engines.rsync.parse import parse_marker
 
-    try:
-        name = json.loads(marker)["job"]
-    except (ValueError, KeyError, TypeError):
-        name = ""
-    if isinstance(name, str) and JOB_NAME.fullmatch(name):
-        return name
+    found = parse_marker(marker)
+    if found is not None and JOB_NAME.fullmatch(found.job):
+        return found.job
     raise OrchestratorError(
         f"{location} does not say that it holds copies of poolferry",
         hint=f"name the directory in which {_MARKER} and points/ lie",

@@ -28,6 +28,7 @@ for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
+    "hostile/test_far_garbage",
     "engines/zfs/test_chaos",
     "engines/zfs/drill/test_drill",
     "engines/zfs/commands/test_scripts",

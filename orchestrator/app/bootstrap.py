@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import SET_ASIDE, KitReview
@@ -99,7 +100,8 @@ def unpack_files(archive: bytes) -> Files:
         return {}
     found, size = dict[str, bytes](), 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as read:
+        # "r:": ours are never compressed, and a small file may be the whole memory. A link in it is no file of its own.
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as read:
             for count, one in enumerate(read):
                 size += max(one.size, 0)
                 if count >= _MOST_FILES or size > _LARGEST:
@@ -108,9 +110,11 @@ def unpack_files(archive: bytes) -> Files:
                         hint="name the folder in which .poolferry lies, or another kit",
                     )
                 path = os.path.normpath(one.name)
-                if one.isreg() and not path.startswith(("/", "..")) and (file := read.extractfile(one)):
+                if not one.isreg() or one.sparse or path.startswith(("/", "..")):
+                    continue
+                if file := read.extractfile(one):
                     found[path] = file.read()
-    except (tarfile.TarError, EOFError, ValueError, KeyError, OSError, MemoryError) as error:
+    except (tarfile.TarError, EOFError, *NOT_READ) as error:
         raise OrchestratorError(f"what was read is no archive: {error}", hint="try again with -v") from error
     return found
 

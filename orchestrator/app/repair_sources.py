@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.find_copies import find_copies
+from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
@@ -101,7 +102,9 @@ class RepairSearch:
         command = lookup_command(host, manifests, self._paths)
         with compose.make_reader(job, compose.make_stop_request(None), self._frame.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
-        return parse_lookup(result.stdout, manifests, self._paths) if result.well else {}
+        if not result.well:
+            return {}
+        return understand("gzip", command, result.stdout, lambda text: parse_lookup(text, manifests, self._paths))
 
     def promised(self, path: bytes) -> ManifestEntry | None:
         """Return the damaged point's manifest entry of a file."""
@@ -122,7 +125,7 @@ class RepairSearch:
         command = sizes_command(source, [each.path for each in promised])
         with compose.make_reader(self._job, compose.make_stop_request(None), self._frame.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
-        there = parse_sizes(result.stdout)
+        there = understand("find", command, result.stdout, parse_sizes)
         yield from (each.path for each in promised if there.get(each.path) == (each.size, each.mtime_ns))
 
 

@@ -4,13 +4,14 @@ Each device is asked by itself: blkid ends at the first of several that it canno
 """
 
 import glob
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from orchestrator.disks.errors import explain
+from orchestrator.disks.run import understood
+from orchestrator.domain.answers import parse_json
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Effect, Pipeline, single_command
@@ -66,7 +67,7 @@ def list_devices(reader: Reader) -> tuple[BlockDevice, ...]:
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
         raise explain(pipeline_failure(tree_pipeline(), listed))
-    return parse_tree(listed.stdout)
+    return understood(tree_pipeline(), listed.stdout, parse_tree)
 
 
 def _to_be_read(device: BlockDevice, also: Sequence[str]) -> bool:
@@ -78,7 +79,8 @@ def _fresh(device: BlockDevice, reader: Reader) -> BlockDevice:
     """Return the device with what lies on it now. Why not by blkid alone: to it an unreadable device is a blank one."""
     probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
     if probed.well:
-        return with_probe(device, parse_probe(probed.stdout).get(device.path, {}))
+        told = understood(probe_pipeline(device.path), probed.stdout, parse_probe)
+        return with_probe(device, told.get(device.path, {}))
     found = signatures(device.path, device.size, reader)
     if found is None:
         return replace(device, answers=False)
@@ -88,7 +90,7 @@ def _fresh(device: BlockDevice, reader: Reader) -> BlockDevice:
 def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
     """Return the kinds of all that is on a device; none: it is blank. None: it cannot be read."""
     listed = reader.read(signatures_pipeline(path), timeout=_PATIENCE)
-    found = parse_signatures(listed.stdout) if listed.well else None
+    found = understood(signatures_pipeline(path), listed.stdout, parse_signatures) if listed.well else None
     if found != ():
         return found
     exits = {reader.read(each, timeout=_PATIENCE).exits[0] for each in empty_pipelines(path, size)}
@@ -99,14 +101,14 @@ def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
 
 def parse_signatures(text: bytes) -> tuple[str, ...]:
     """Parse wipefs's JSON: each kind once; of a blank device wipefs prints nothing at all."""
-    found = json.loads(text)["signatures"] if text.strip() else []
-    return tuple(dict.fromkeys(each["type"] for each in found))
+    found = parse_json(text)["signatures"] if text.strip() else []
+    return tuple(dict.fromkeys(str(each["type"]) for each in found))
 
 
 def parse_tree(text: bytes) -> tuple[BlockDevice, ...]:
     """Parse lsblk's JSON into devices. A partition takes a missing bus and serial from its disk."""
     found: dict[str, BlockDevice] = {}
-    for node in json.loads(text)["blockdevices"]:
+    for node in parse_json(text)["blockdevices"]:
         for device in _walk(node, None):
             found.setdefault(device.name, device)
     return tuple(found.values())

@@ -1,5 +1,6 @@
 """Error messages of mount, cryptsetup, dmsetup, zpool and the like, with their meaning and a hint."""
 
+from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
@@ -75,6 +76,8 @@ def explain(failure: PipelineFailed) -> OrchestratorError:
     program = failure.pipeline.stages[at].argv[0]
     if result.stopped is StopReason.STOPPED:
         return Stopped(f"{program} was asked to stop")
+    if result.stopped is StopReason.FLOODED:
+        return too_much(program, evidence)
     if result.stopped is not None:
         return Stalled(
             f"{program} did not end: the disk does not answer", evidence=evidence,

@@ -1,12 +1,11 @@
 """Disks with a filesystem: opened read-only to be recognized, then for copies, then released."""
 
-import json
-
 from orchestrator.disks import commands
 from orchestrator.disks.detect import parse_probe
 from orchestrator.disks.errors import explain
 from orchestrator.disks.marker import marker_text, parse_marker, read_file_pipeline, write_file_pipelines
-from orchestrator.disks.run import read_if_any, run_all, run_flush, try_run
+from orchestrator.disks.run import ask, read_if_any, run_all, run_flush, try_run
+from orchestrator.domain.answers import parse_json
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
@@ -62,7 +61,7 @@ def _opened(disk: Disk, device: BlockDevice, writer: Writer, *, read_only: bool)
     if disk.inside is None:
         return device.path
     run_all(writer, commands.unlock(device.path, disk.key_file or "", disk.name, read_only=read_only))
-    told = parse_probe(read_if_any(writer, commands.inside_pipeline(disk.name)) or b"")
+    told = ask(writer, commands.inside_pipeline(disk.name), parse_probe) or {}
     found = next(iter(told.values()), {}).get("UUID", "").lower()
     if found != disk.inside:
         try_run(writer, commands.lock(disk.name))
@@ -83,10 +82,9 @@ def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
 
 def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
     """Return whether the disk is mounted where copies go, and the error of its filesystem, if that ends all writing."""
-    found = read_if_any(reader, commands.mounted_pipeline(disk.name))
-    if found is None:
+    there = _mounted(disk, reader)
+    if there is None:
         return DiskUsability(attached=False)
-    (there,) = json.loads(found)["filesystems"]
     wanted = device.path if disk.inside is None else f"/dev/mapper/{commands.node(disk.name)}"
     writable = "rw" in there["options"].split(",")
     return DiskUsability(
@@ -94,8 +92,18 @@ def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
     )
 
 
+def _mounted(disk: Disk, reader: Reader) -> dict[str, str] | None:
+    """Return what findmnt tells of the disk's folder; None where nothing is mounted there. Raises: OrchestratorError."""
+    return ask(reader, commands.mounted_pipeline(disk.name), _parse_mount)
+
+
+def _parse_mount(text: bytes) -> dict[str, str]:
+    (there,) = parse_json(text)["filesystems"]
+    return {name: str(there[name]) for name in ("source", "fstype", "options", "maj:min")}
+
+
 def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) -> str:
-    kernel_name = (read_if_any(reader, commands.is_here(there["source"])) or b"").decode().strip()
+    kernel_name = (read_if_any(reader, commands.is_here(there["source"])) or b"").decode(errors="replace").strip()
     # Since Linux 6.12 an ext4 that lets nobody write any more still calls itself rw; but it counts the errors.
     counted = read_if_any(reader, commands.ext4_errors(kernel_name)) if there["fstype"] == "ext4" else None
     if writable and counted in (None, b"0\n"):
@@ -108,8 +116,7 @@ def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) 
 
 def detach(disk: Disk, writer: Writer) -> None:
     """Unmount and lock the disk; all is on the medium then. Raises: OrchestratorError, Busy among them."""
-    if (found := read_if_any(writer, commands.mounted_pipeline(disk.name))) is not None:
-        (there,) = json.loads(found)["filesystems"]
+    if (there := _mounted(disk, writer)) is not None:
         run_flush(writer, commands.unmount(disk.name), commands.io_counters(there["maj:min"]))
     if disk.inside is not None:
         run_all(writer, commands.lock(disk.name))
@@ -117,11 +124,10 @@ def detach(disk: Disk, writer: Writer) -> None:
 
 def tidy(disk: Disk, writer: Writer) -> None:
     """Remove what is left of an earlier visit, or of a disk that is gone. Raises: Busy when a present disk is in use."""
-    while (found := read_if_any(writer, commands.mounted_pipeline(disk.name))) is not None:
+    while (there := _mounted(disk, writer)) is not None:
         result = try_run(writer, commands.unmount(disk.name))
         if result.well:
             continue
-        (there,) = json.loads(found)["filesystems"]
         if read_if_any(writer, commands.is_here(there["source"])) is not None:
             raise explain(pipeline_failure(commands.unmount(disk.name), result))
         run_all(writer, commands.unmount_lazily(disk.name))

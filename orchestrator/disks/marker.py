@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from orchestrator.domain.answers import parse_count, parse_json
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.rotation import DiskMarker
 
@@ -22,8 +23,8 @@ def marker_text(marker: DiskMarker) -> str:
 def parse_marker(text: bytes) -> DiskMarker | None:
     """Parse the marker of a file; None when it is none."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except ValueError:
         return None
     return _marker(found) if isinstance(found, dict) else None
 
@@ -32,9 +33,10 @@ def parse_properties(text: bytes) -> DiskMarker | None:
     """Parse the marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None when it is none."""
     lines = (line.partition("\t") for line in text.decode("utf-8", "surrogateescape").splitlines())
     own = {name.removeprefix(PROPERTY): value for name, _, value in lines if name.startswith(PROPERTY)}
-    if own.get("generation", "").isdigit():
-        return _marker({**own, "generation": int(own["generation"])})
-    return None
+    try:
+        return _marker({**own, "generation": parse_count(own.get("generation", ""))})
+    except ValueError:
+        return None
 
 
 def _marker(found: Mapping[str, object]) -> DiskMarker | None:

@@ -9,7 +9,8 @@ import re
 from orchestrator.disks import commands
 from orchestrator.disks.errors import PoolHangs
 from orchestrator.disks.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
-from orchestrator.disks.run import read_if_any, read_output, run_all, run_flush, try_run
+from orchestrator.disks.run import ask, read_if_any, read_output, run_all, run_flush, try_run, understood
+from orchestrator.domain.answers import parse_count
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass
@@ -85,7 +86,7 @@ def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
     if disk.key_file is None or disk.inside is not None:
         return
     root = read_if_any(writer, commands.encryption_root(disk.name))
-    own = root is not None and root.decode().strip() == commands.node(disk.name)
+    own = root is not None and root.decode(errors="replace").strip() == commands.node(disk.name)
     run_all(writer, commands.load_keys(disk.name, disk.key_file, below=not own, try_only=try_only))
 
 
@@ -99,7 +100,8 @@ def _has_node(disk: Disk, reader: Reader) -> bool:
 
 def _make_node(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Create the mapped device that leads to the disk. Raises: OrchestratorError."""
-    sectors = int(read_output(writer, commands.sectors_pipeline(device.path)))
+    asked = commands.sectors_pipeline(device.path)
+    sectors = understood(asked, read_output(writer, asked), parse_count)
     run_all(writer, commands.make_node(device.path, sectors, _lowest(disk)))
 
 
@@ -128,7 +130,7 @@ def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
 def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
     """Return whether the pool is imported, and what OpenZFS reports of one that does not work."""
     del device
-    told = (read_if_any(reader, commands.pool_health(disk.name)) or b"").decode().split()
+    told = (read_if_any(reader, commands.pool_health(disk.name)) or b"").decode(errors="replace").split()
     if len(told) < 2 or told[1] == "ONLINE":
         return DiskUsability(attached=told[:1] == [_guid(disk)])
     return DiskUsability(
@@ -173,14 +175,14 @@ def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
 
 def _still_here(disk: Disk, writer: Writer) -> None:
     """Check that the disk is present. Raises: OrchestratorError where the disk below a writable pool is gone."""
-    table = parse_table(read_if_any(writer, commands.node_table(_lowest(disk))) or b"")
+    table = ask(writer, commands.node_table(_lowest(disk)), parse_table)
     if table is not None and read_if_any(writer, commands.number_is_here(table.device)) is None:
         raise OrchestratorError(f"disk {disk.name} was pulled out", hint="plug it in again")
 
 
 def _works(disk: Disk, reader: Reader) -> str:
     """Return the kernel's I/O statistics file of the disk below a pool; empty when it is unknown."""
-    table = parse_table(read_if_any(reader, commands.node_table(_lowest(disk))) or b"")
+    table = ask(reader, commands.node_table(_lowest(disk)), parse_table)
     return commands.io_counters(table.device) if table else ""
 
 
@@ -205,8 +207,10 @@ def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
 
     Why so strict: led to another disk, one pool would be written over another.
     """
-    sectors = int(read_output(writer, commands.sectors_pipeline(device.path)))
-    table = parse_table(read_output(writer, commands.node_table(_lowest(disk))))
+    asked = commands.sectors_pipeline(device.path)
+    sectors = understood(asked, read_output(writer, asked), parse_count)
+    asked = commands.node_table(_lowest(disk))
+    table = understood(asked, read_output(writer, asked), parse_table)
     if table is None or table.sectors != sectors:
         raise _not_the_same(
             disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"
@@ -219,7 +223,7 @@ def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     if not use(disk, device, writer).attached:
         told = read_if_any(writer, commands.pool_health(disk.name)) or b"nothing"
         raise OrchestratorError(
-            f"the pool of disk {disk.name} did not come back: it says {told.decode().strip()}",
+            f"the pool of disk {disk.name} did not come back: it says {told.decode(errors='replace').strip()}",
             hint="restart the machine with the disk unplugged, then plug it in again; other pools are not harmed",
         )
 

@@ -56,6 +56,6 @@ def why_still_busy(device: BlockDevice, reader: Reader) -> str:
     if not here.answers:
         return "it does not answer"
     told = read_if_any(reader, commands.in_flight(device.disk))
-    if told is not None and any(int(number) for number in told.split()):
+    if told is not None and any(number.strip(b"0") for number in told.split()):
         return "it still works"
     return ""

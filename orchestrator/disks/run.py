@@ -1,8 +1,10 @@
 """Execution of this package's commands, each with a time limit: a command that hangs on a lost disk is left behind."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from orchestrator.disks.errors import explain
+from orchestrator.domain.answers import understand
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
@@ -10,6 +12,7 @@ from orchestrator.process.executor import PipelineResult, Reader, StopReason, St
 from orchestrator.process.flow import TICK
 from orchestrator.process.terminate import PATIENT
 
+_Read = TypeVar("_Read")
 LOOK = Seconds(30)
 # What has not moved for so long does not end.
 STUCK = Seconds(120)
@@ -77,6 +80,18 @@ def read_output(reader: Reader, pipeline: Pipeline) -> bytes:
     if not result.well:
         raise explain(pipeline_failure(pipeline, result))
     return result.stdout
+
+
+def ask(reader: Reader, pipeline: Pipeline, parse: Callable[[bytes], _Read]) -> _Read | None:
+    """Return what a pipeline reports, understood; None when it fails. Raises: OrchestratorError."""
+    said = read_if_any(reader, pipeline)
+    return None if said is None else understood(pipeline, said, parse)
+
+
+def understood(pipeline: Pipeline, said: bytes, parse: Callable[[bytes], _Read]) -> _Read:
+    """Return what `parse` makes of an answer. Raises: UnreadableAnswer."""
+    last = pipeline.stages[-1]
+    return understand(last.argv[0], last, said, parse)
 
 
 def read_if_any(reader: Reader, pipeline: Pipeline) -> bytes | None:

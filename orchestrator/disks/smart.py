@@ -1,9 +1,9 @@
 """Health of a disk as smartctl reads it. Many USB bridges pass nothing on: no answer is neither good nor bad."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
@@ -31,11 +31,11 @@ def parse_health(text: bytes) -> str | None:
     Source: smartctl(8), and smartmontools 7.5, ataprint.cpp, nvmeprint.cpp and scsiprint.cpp.
     """
     try:
-        told = json.loads(text)
+        told = parse_json(text)
         status = told.get("smart_status", {})
         causes = "; ".join((*_attributes(told), *_warnings(status)))
         passed = status.get("passed")
-    except (ValueError, AttributeError, TypeError, KeyError):  # cut off, or of a version to come
+    except NOT_READ:  # cut off, or of a version to come
         return None
     if passed is False:
         return f"SMART says FAILED: {causes}" if causes else "SMART says FAILED"

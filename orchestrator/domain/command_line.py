@@ -7,15 +7,18 @@ import os
 import re
 import shlex
 
+from orchestrator.domain.names import UNSAFE_WORD
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Pipeline
 
-# Never a question: nobody sits at the keyboard. It stands first because ssh keeps the first value it sees.
-_FIRM = ("-oBatchMode=yes",)
+# Never a question: nobody sits at the keyboard. Nothing of this machine is lent to the host, which may be taken over one day:
+# neither the keys in our agent nor our display, nor a port that leads to us. It stands first because ssh keeps the first value
+# it sees: so neither ~/.ssh/config nor a job's own ssh-options can switch any of it on. A shared connection is no forwarding.
+_FIRM = ("-oBatchMode=yes", "-oForwardAgent=no", "-oForwardX11=no", "-oClearAllForwardings=yes")
 # A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
-# the job's own options, so that those win.
+# the job's own options, so that those win; but the last of -A and -a, and of -X and -x, wins: so those come here once more.
 _SSH_OPTIONS = (
-    "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x",
+    "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x", "-a",
 )  # fmt: skip
 _LOCALE = "LC_ALL=C.UTF-8"
 
@@ -73,8 +76,6 @@ def _rsync_word(word: str) -> str:
     return "'" + word.replace("'", "''") + "'" if set(word) & set(" '\"") else word
 
 
-# What a terminal or a log file would swallow or choke on: control characters, and bytes that are no UTF-8.
-_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"
 _SECRET = r"PASSWORD|PASSPHRASE|SECRET"
 
 
@@ -123,9 +124,9 @@ def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
 
 def quoted(word: str) -> str:
     r"""Quote a word for a shell as shlex does, with unprintable bytes as $'\xff', which bash, zsh and ksh read back."""
-    if word.isprintable() or not re.search(_UNPRINTABLE, word):
+    if word.isprintable() or not re.search(UNSAFE_WORD, word):
         return shlex.quote(word)
-    return "$'" + re.sub(_UNPRINTABLE, _escaped, word.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+    return "$'" + re.sub(UNSAFE_WORD, _escaped, word.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def _escaped(match: re.Match[str]) -> str:

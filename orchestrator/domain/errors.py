@@ -9,6 +9,7 @@ OrchestratorError
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
 │  ├─ BaseGone · TokenStale                                                       NOW
 │  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
+│     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
@@ -18,6 +19,7 @@ OrchestratorError
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import printable_word
 
 
 class RetryClass(StrEnum):
@@ -52,7 +54,8 @@ class ConfigMistake:
     expected: str
 
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        file = printable_word(self.file)  # a file's name may hold a line end, and this is one line
+        where = file if self.line is None else f"{file}:{self.line}"
         key = f"{self.key}: " if self.key else ""
         return f"{where}: {key}{self.what}" + (f", expected {self.expected}" if self.expected else "")
 
@@ -148,6 +151,10 @@ class Unexplained(OutsideError):
     """A failure with output that no rule explains yet."""
 
     retry = RetryClass.ONCE
+
+
+class UnreadableAnswer(Unexplained):
+    """An answer of a program that no parser understands: garbage, a flood, or a version that nobody knows yet."""
 
 
 class ProofFailed(OrchestratorError):

@@ -4,11 +4,21 @@ import re
 from datetime import UTC, datetime
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-POINT_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+POINT_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z")
 _POINT_FORMAT = "%Y-%m-%dT%H%M%SZ"
-# Compiled by re when first needed, which is not in every run; a backslash is all of it that is printable.
-_UNSAFE = r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"
-_ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4}))"
+# What a terminal, a log or a reader's eye would obey rather than show: control characters, line separators, and all of Unicode's
+# format characters (category Cf), of which some turn the direction of text or are not seen; and bytes that are no UTF-8.
+# Tab and newline are named apart. Compiled by re when first needed, which is not in every run; none of it is printable.
+# Source: Unicode 15.1, categories Cc, Cf, Zl and Zp, written out because a Python knows only the Unicode of its own year.
+_OBEYED = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e007f\udc80-\udcff"
+)
+UNSAFE_TEXT = f"[{_OBEYED}]"  # in a text of several lines
+UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in what must stay on its line
+_UNSAFE_NAME = rf"[\\\t\n{_OBEYED}]"
+_ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -26,9 +36,19 @@ def parse_point_name(name: str) -> datetime:
 
 
 def show_name(name: bytes | str) -> str:
-    r"""Return a printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u2028."""
+    r"""Return a printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u202e."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
-    return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE, _escape, text)
+    return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE_NAME, _escape, text)
+
+
+def make_printable(text: str) -> str:
+    r"""Return the text with all that a terminal would obey written out: \x1b, \xff, \u202e. Backslashes, tabs and line ends stay."""
+    return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
+
+
+def printable_word(text: str) -> str:
+    r"""Return the text on one line: as `make_printable`, and tabs and line ends written out as \t and \n."""
+    return text if text.isprintable() else re.sub(UNSAFE_WORD, _escape, text)
 
 
 def parse_name(text: str) -> bytes:
@@ -43,9 +63,18 @@ def _escape(match: re.Match[str]) -> str:
     if char in _SHORT:
         return _SHORT[char]
     code = ord(char)
+    return f"\\x{code:02x}" if code < 0x80 else _escape_wide(code)
+
+
+def _escape_text(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else _escape_wide(code)
+
+
+def _escape_wide(code: int) -> str:
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -54,4 +83,4 @@ def _unescape(match: re.Match[str]) -> str:
     if match[2]:
         code = int(match[2], 16)
         return chr(code) if code < 0x80 else chr(0xDC00 + code)
-    return chr(int(match[3], 16))
+    return chr(int(match[3] or match[4], 16))

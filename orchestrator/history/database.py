@@ -102,6 +102,8 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.Error):
             raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
+        if isinstance(error, UnicodeError):  # SQLite quotes what is damaged, and Python cannot read that
+            raise explain(name="SQLITE_CORRUPT", words=str(error), path=path) from error
         raise
     return connection
 

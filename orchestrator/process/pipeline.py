@@ -16,7 +16,6 @@ One running program of a pipeline: its last words, its exit, and signals to its 
 import contextlib
 import fcntl
 import os
-import re
 import select
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from enum import StrEnum
 from orchestrator.domain.command_line import command_line, ssh_argv
 from orchestrator.domain.errors import Evidence, OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import make_printable
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.process.meter import living_processes
 
@@ -125,8 +125,6 @@ def culprit(exits: tuple[int | None, ...]) -> int | None:
 
 
 MOST_BYTES = 8 << 10
-# Everything a terminal would obey rather than show, but tab and line ends; and bytes that are no UTF-8.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
 
 
 class StderrTail:
@@ -155,11 +153,7 @@ class StderrTail:
 def printable_text(said: bytes) -> str:
     r"""Convert any bytes to printable text: carriage returns end lines, bytes that are no UTF-8 show as \xff."""
     text = said.decode("utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSAFE.sub(_escaped, text).strip("\n")
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape"))
+    return make_printable(text).strip("\n")
 
 
 WIDE = 1 << 20

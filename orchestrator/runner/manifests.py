@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
+from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
@@ -59,6 +60,8 @@ def record_manifest(
             )  # fmt: skip
     except PipelineFailed as failure:
         raise engine.explain(failure) from failure
+    except NOT_READ as error:
+        raise unreadable("find", pipeline.stages[0], None, error) from error
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
@@ -203,4 +206,14 @@ def digests_there(
     if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
         raise engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
     with open(kept, "rb") as file:
-        yield from parse(file)
+        parsed = parse(file)
+        while (named := _next(parsed, pipeline)) is not None:
+            yield named
+
+
+def _next(parsed: Iterator[tuple[bytes, str]], pipeline: Pipeline) -> tuple[bytes, str] | None:
+    """The next digest; None at the end. Raises: UnreadableAnswer. Why by itself: what the caller raises is no answer."""
+    try:
+        return next(parsed, None)
+    except NOT_READ as error:
+        raise unreadable("the reading", pipeline.stages[-1], None, error) from error

@@ -28,6 +28,9 @@ ENTRY_TYPE_NAMES = {
     "f": "file", "d": "directory", "l": "symlink", "p": "pipe", "s": "socket", "b": "block device",
     "c": "character device", "D": "door",
 }  # fmt: skip
+LONGEST = 4 << 20  # bytes of one record or line; a path that programs can name has 4 KiB
+_NO_NAMES = (b"", b".", b"..")
+_AT_AN_END = (b"/", b".")
 _SPECIAL = re.compile(rb"[\\\n\t\r]")
 special = _SPECIAL.search  # what must be escaped in a name
 _ESCAPED = re.compile(rb"\\(.?)", re.DOTALL)
@@ -128,10 +131,20 @@ def parse_line(line: bytes) -> ManifestEntry:
     digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path, *rest = line.split(b"\t")
     if len(rest) != (kind == b"l") or kind not in ENTRY_TYPES:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
+    if b"\\" in path:
+        path = unescape(path)
+    # Most paths have none of these, and then nothing more is looked for.
+    if (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/") and leads_astray(path):
+        raise ValueError(f"a path that leads elsewhere: {path[:200]!r}")
     return new_entry(ManifestEntry, (
-        unescape(path) if b"\\" in path else path, ENTRY_TYPES[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
+        path, ENTRY_TYPES[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
         int(gid), int(nlink), int(inode), unescape(rest[0]) if rest else b"", digest.decode("ascii"),
     ))  # fmt: skip
+
+
+def leads_astray(path: bytes) -> bool:
+    """Return True for a path that is no way down from the root: absolute, or with `..`, `.` or nothing as a part of it."""
+    return path != b"" and any(part in _NO_NAMES for part in path.split(b"/"))
 
 
 def differences(promised: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
@@ -215,6 +228,8 @@ def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         pieces = (rest + chunk).split(b"\0")
         rest = pieces.pop()
+        if len(rest) > LONGEST:
+            raise ValueError(f"a record without an end: {rest[:200]!r}")
         yield from pieces
     if rest:
         raise ValueError(f"the output breaks off in the middle of a record: {rest[-200:]!r}")
@@ -242,7 +257,7 @@ def format_plain_line(record: bytes, digest: str) -> Line | None:
     """
     path, _, rest = record.partition(b"//")
     kind, size, mtime, others = rest.split(b"\t", 3)
-    if kind != b"f" or mtime[0] in b"-0" or special(path):
+    if kind != b"f" or mtime[:1] in b"-0" or special(path):
         return None
     line = b"%b\tf\t%b\t%b%b\t%b%b\n" % (digest.encode(), size, mtime[:-11], mtime[-10:-1], others, path)
     return path + b"//", int(size), line

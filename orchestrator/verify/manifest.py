@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import chain
 
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.verify.entry import Line, ManifestEntry, escape, line_of, parse_line, unescape
+from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import FORMAT, ManifestDamaged, packed_lines
 
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
+_LARGEST = (1 << 63) - 1  # bytes that history can hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class _LineCounter:
                 yield b"".join(batch)
                 batch = []
         self._entries += len(batch)
+        if self._bytes > _LARGEST:
+            raise ValueError("sizes that no disk holds")
         yield b"".join(batch)
 
 
@@ -117,7 +121,7 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, It
             job=told["job"], source=told["source"], point=told["point"], digest=told["digest"],
             created=datetime.fromisoformat(told["created"]).astimezone(UTC),
         )  # fmt: skip
-    except (ManifestDamaged, KeyError, ValueError) as error:
+    except (*NOT_READ, ManifestDamaged) as error:
         raise _failed(path, error) from error
     return header, _entries(path, chain(first, lines), prefix)
 
@@ -132,6 +136,8 @@ def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
                 continue
             name = line.split(b"\t", 10)[9]
             name = unescape(name) if b"\\" in name else name
+            if leads_astray(name):
+                raise ManifestDamaged(f"{path}: a path that leads elsewhere: {name[:200]!r}")
             key = name + b"//"
             if key <= last:
                 raise ManifestDamaged(f"{path}: entries out of order, or twice: {name!r}")
@@ -140,7 +146,7 @@ def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
                 yield name
             elif key.startswith(inside):
                 yield name[len(inside) :]
-    except (ValueError, IndexError) as error:
+    except NOT_READ as error:
         raise _failed(path, error) from error
 
 
@@ -158,7 +164,7 @@ def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[Manif
                 yield entry
             elif key.startswith(inside):
                 yield entry._replace(path=entry.path[len(inside) :])
-    except ValueError as error:
+    except NOT_READ as error:
         raise _failed(path, error) from error
 
 

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Iterator
 
 FORMAT = b"# poolferry manifest 1"
+_LONGEST = 4 << 20  # bytes of one line; a path that programs can name has 4 KiB
 _END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
 
 
@@ -45,6 +46,8 @@ def _unpacked(path: str) -> Iterator[bytes]:
         try:
             while packed := file.read(1 << 16):
                 *lines, rest = (rest + unpack.decompress(packed)).split(b"\n")
+                if len(rest) > _LONGEST:
+                    raise ManifestDamaged(f"{path}: the manifest is damaged: it has a line without an end")
                 yield from lines
         except zlib.error as error:
             raise ManifestDamaged(f"{path}: the manifest is damaged: {error}") from None

@@ -1,27 +1,13 @@
 """Instants, ages and tables as text, for people and in JSON. Instants are shown in the machine's own time zone."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from orchestrator.domain.names import make_printable
 from orchestrator.domain.units import show_duration
 
-# What a terminal would obey rather than show, but tab and line end; and bytes that are no UTF-8.
-_UNSAFE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]"  # none of it is printable
 _WRAPPED = 100
 _WEEK = 7  # the same weekday again would be ambiguous
-
-
-def make_printable(text: str) -> str:
-    r"""Escape everything that a terminal would obey: \x1b, \xff. Backslashes stay as they are."""
-    return text if text.isprintable() else re.sub(_UNSAFE, _escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def format_iso(instant: datetime | None) -> str | None:

@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import make_printable, show_name
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
 from orchestrator.planners.health import CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
-from orchestrator.views.format import (
-    format_ago,
-    format_brief,
-    format_iso,
-    format_table,
-    indent,
-    make_printable,
-    shorten,
-)
+from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
 if TYPE_CHECKING:  # few jobs are drilled, or rotate
     from orchestrator.domain.drill_result import DrillRecord

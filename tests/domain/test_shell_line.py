@@ -46,7 +46,9 @@ def test_a_pipeline_names_ssh_files_and_settings() -> None:
     send = Command(argv=("zfs", "send", "a@b"), effect=Effect.READS, environment=(("A", "x y"),))
     receive = Command(argv=("zfs", "receive", "c"), effect=Effect.WRITES, host=Host(name="box", port=22))
     line = pipeline_line(Pipeline(stages=(send, receive), reads="/in put", keeps="/out put"), ("-4",))
-    assert line.startswith("A='x y' zfs send a@b < '/in put' | ssh -oBatchMode=yes -4 ")
+    assert line.startswith(
+        "A='x y' zfs send a@b < '/in put' | ssh -oBatchMode=yes -oForwardAgent=no -oForwardX11=no -oClearAllForwardings=yes -4 "
+    )
     assert line.endswith(" -p 22 -- box 'env LC_ALL=C.UTF-8 zfs receive c' >> '/out put'")
 
 

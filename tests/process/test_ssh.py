@@ -40,6 +40,13 @@ def test_the_jobs_options_win_except_over_questions() -> None:
     assert (seen["connecttimeout"], seen["serveraliveinterval"], seen["batchmode"]) == ("60", "5", "yes")
 
 
+def test_nothing_of_this_machine_is_lent_to_a_host_whatever_the_jobs_options_say() -> None:
+    command = Command(argv=("true",), effect=Effect.READS, host=BOX)
+    seen = settings(ssh_argv(command, ("-A", "-X", "-oForwardAgent=yes", "-oForwardX11=yes", "-L8000:localhost:80")))
+    assert (seen["forwardagent"], seen["forwardx11"], seen["clearallforwardings"]) == ("no", "no", "yes")
+    assert "localforward" not in seen
+
+
 def test_a_host_is_never_an_option() -> None:
     argv = ssh_argv(Command(argv=("true",), effect=Effect.READS, host=Host(name="box")))
     assert argv[-3:-1] == ("--", "box")

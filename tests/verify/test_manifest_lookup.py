@@ -16,7 +16,7 @@ NAMES = [
     b"in/a",
     b"*",
     b"a*",
-    b".",
+    b"a.b",
     b"[a]",
     b"^a$",
     b"back\\slash",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.domain.names import make_printable
 from orchestrator.views import format as text
 from orchestrator.views.run_report import reason_lines
 
@@ -82,11 +83,14 @@ def test_an_age_after_now_is_no_age() -> None:
         (b"caf\xe9".decode("utf-8", "surrogateescape"), "caf\\xe9"),
         ("\x9b2J", "\\x9b2J"),
         ("\u2028", "\\u2028"),
+        ("gpj.\u202efdp", "gpj.\\u202efdp"),
+        ("a\u2066b\u200fc\ufeffd\u200be\xad", "a\\u2066b\\u200fc\\ufeffd\\u200be\\xad"),
+        ("\U000e0041", "\\U000e0041"),
         ("C:\\new", "C:\\new"),
     ],
 )
 def test_a_terminal_obeys_nothing(raw: str, shown: str) -> None:
-    assert text.make_printable(raw) == shown
+    assert make_printable(raw) == shown
 
 
 def test_a_table_lines_up_and_shows_no_escape() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 from orchestrator.domain.former_keys import with_former_keys
-from orchestrator.views.format import make_printable
+from orchestrator.domain.names import make_printable
 
 _GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}

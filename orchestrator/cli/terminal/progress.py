@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 from orchestrator.app.subscriber import ProgressOutput, count_bytes
 from orchestrator.cli.terminal import output as door
 from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
-from orchestrator.views.format import make_printable
+from orchestrator.domain.names import make_printable
 from orchestrator.views.run_report import step_line
 
 if TYPE_CHECKING:

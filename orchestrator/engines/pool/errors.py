@@ -2,6 +2,7 @@
 
 import re
 
+from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     OrchestratorError,
     OutsideError,
@@ -74,8 +75,8 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
             why = "zpool or zfs did not answer: the pool may have lost its disks, or one of them hangs"
             return Stalled(why, evidence=evidence, hint="look at `zpool status` there, and at the kernel's messages")
         case StopReason.FLOODED:
-            why = "so many files have lost data that the list of them is longer than we hold in memory"
-            return OutsideError(why, evidence=evidence, hint="see `zpool status -v` there; restore from a copy")
+            hint = "see `zpool status -v` there: of very many files that lost data the list is as long; restore from a copy"
+            return too_much("zpool", evidence, hint)
         case reason if reason is not None:
             return Stopped("the run was asked to stop")
     said = "\n".join(evidence.last_words)

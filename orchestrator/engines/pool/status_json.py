@@ -1,10 +1,10 @@
 """The parser of `zpool status -j --json-int`, available since OpenZFS 2.3 → a Status."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
 from orchestrator.engines.pool.status_text import HEADINGS, UnreadableStatus
 
@@ -21,10 +21,10 @@ _STATES = {"FINISHED": "finished", "SCANNING": "running", "CANCELED": "canceled"
 def parse_status(text: str) -> tuple[PoolStatus, int | None]:
     """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
     try:
-        told = json.loads(text)
+        told = parse_json(text)
         (pool,) = told["pools"].values()
         return _status(pool), _in_memory(pool)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except NOT_READ as error:
         raise UnreadableStatus(f"`zpool status -j` is not as it was in any version that is known: {error!r}") from error
 
 

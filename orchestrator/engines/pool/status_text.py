@@ -21,6 +21,7 @@ _PARTS = (
     "checkpoint",
     "comment",
 )
+_LONGEST = 4096  # characters of one part; on millions the patterns would never end
 _HEAD = re.compile(rf"^ {{0,3}}({'|'.join(_PARTS)}): ?(.*)$")
 _LEFT = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d) to go")
 _DONE = re.compile(r"([\d.]+)% done")
@@ -30,8 +31,8 @@ _CORE = re.compile(r"DDT entries (\d+), size .* on disk, (\S+) in core")
 _GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-\d+")
 
 
-class UnreadableStatus(Exception):
-    """An output that fits no known version."""
+class UnreadableStatus(ValueError):
+    """An answer that is not as any version is known to give it."""
 
 
 def parse_status(text: str) -> tuple[PoolStatus, int | None]:
@@ -82,12 +83,13 @@ def _errors(lines: list[str]) -> tuple[int, tuple[str, ...]]:
 
 def _scan(lines: list[str]) -> PoolScan | None:
     """Parse the lines of the scan. Times are in UTC, as the survey requests it."""
-    text = _joined(lines)
+    text = _joined(lines)[:_LONGEST]
     kind = "resilver" if text.startswith("resilver") else "scrub" if text.startswith("scrub") else ""
     if not kind:
         return None
     dates = [
-        datetime.strptime(date, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC) for date in _DATE.findall("\n".join(lines))
+        datetime.strptime(date, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+        for date in _DATE.findall("\n".join(lines)[:_LONGEST])
     ]
     first = dates[0] if dates else None
     if ended := _ENDED.match(text):
@@ -152,5 +154,5 @@ def _device(rows: list[tuple[int, list[str]]], at: int, role: str) -> tuple[Vdev
 
 def _in_memory(dedup: str) -> int | None:
     """Return the bytes of dedup tables in memory: entries times bytes per entry. None: there is no table."""
-    told = _CORE.search(dedup)
+    told = _CORE.search(dedup[:_LONGEST])
     return int(told[1]) * parse_size(told[2]) if told else None

@@ -1,6 +1,9 @@
 """The survey of a pool, in one command."""
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, SourceMissing
+from functools import partial
+
+from orchestrator.domain.answers import understand
+from orchestrator.domain.errors import NotNow, ProofFailed, SourceMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -9,7 +12,6 @@ from orchestrator.engines.pool import commands, parse
 from orchestrator.engines.pool.errors import explain
 from orchestrator.engines.pool.model import PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import options_of
-from orchestrator.engines.pool.status_text import UnreadableStatus
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
@@ -31,11 +33,8 @@ def survey(job: Job, reader: Reader) -> PoolSurvey:
 
 def survey_pool(root: Location, reader: Reader) -> PoolSurvey:
     """Return the present state of the pool. Raises: OrchestratorError."""
-    try:
-        return parse.parse_survey(_run(reader, commands.survey_command(root)), root)
-    except (UnreadableStatus, ValueError, IndexError) as error:
-        hint = "send the output of `zpool status` and `zpool version` to those who make poolferry"
-        raise OrchestratorError(f"what zpool told of {root} could not be read: {error}", hint=hint) from error
+    command = commands.survey_command(root)
+    return understand("zpool", command, _run(reader, command), partial(parse.parse_survey, root=root))
 
 
 def _run(reader: Reader, command: Command) -> bytes:

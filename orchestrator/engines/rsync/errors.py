@@ -8,6 +8,7 @@ names in quotes are passed over: a picture may well be called "IMG (28).jpg" or 
 import re
 from collections.abc import Iterable
 
+from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     HostUnreachable,
     NotNow,
@@ -163,6 +164,11 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     result, evidence = broken.result, broken.evidence
     if result.stopped is StopReason.STALLED:
         return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, hint=_GOES_ON)
+    if result.stopped is StopReason.TIMED_OUT:
+        why = f"{evidence.host or 'this machine'} did not answer in time"
+        return Stalled(why, evidence=evidence, hint="look at its disks and its load; the next attempt looks again")
+    if result.stopped is StopReason.FLOODED:
+        return too_much("rsync's host", evidence)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
     code, said = exit_code(broken), "\n".join(evidence.last_words)

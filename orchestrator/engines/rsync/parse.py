@@ -6,17 +6,17 @@ so decoding loses nothing (41 of 41 hostile names came back, with rsync 3.5.0, i
 The meter of a copying rsync's output, and the comparison of its final statistics with the files on the target.
 """
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
+from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
 from orchestrator.domain.changes import Changes, FolderChanges
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.names import POINT_NAME, parse_point_name
+from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
@@ -34,16 +34,19 @@ from orchestrator.engines.rsync.model import (
 )
 
 _MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
-_OCTAL = rb"\\#(\d{3})"
-_PROGRESS = rb"[\r\n]\s*(\d+)\s+\d+%\s"
+_OCTAL = rb"\\#([0-3][0-7]{2})"  # what is no byte, is no escape of rsync's
+_PROGRESS = rb"[\r\n]\s*(\d{1,18})\s+\d+%\s"  # longer numbers are of no disk
 _RECENT = 4096
-_COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (\d+)"
-_REGULAR = rb"(?m)^Number of files: \d+ \((?:reg: (\d+))?"
+_HEADS = (b"d", b"a", b"n", b"ap", b"np")  # a folder; absent, or no folder; with a folder above it
+_COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (\d{1,18})(?!\d)"
+_REGULAR = rb"(?m)^Number of files: \d{1,18} \((?:reg: (\d{1,18})(?!\d))?"
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _AT_ONCE = 1000  # lines
 _EXAMPLES = 20
 _CLOSING = 100  # lines; the closing account has under 20
+_MOST_OTHERS = 1_000_000  # of a tree full of pipes and sockets each is told in a line of its own
+_MOST_FOLDERS = 1_000_000
 
 
 def parse_name(text: bytes) -> bytes:
@@ -74,6 +77,18 @@ def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         digest, _, name = line.rstrip(b"\n").lstrip(b"\\").partition(b"  ")
         path = _SUM_ESCAPE.sub(lambda match: _SUM_MEANS[match[0]], name) if escaped else name
         yield path.removeprefix(b"./"), f"sha256:{digest.decode()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetMarker:
+    """The marker that a target holds: whose copies they are."""
+
+    job: str
+    coarse: bool
+
+
+_FORMAT = 1
+_UNREADABLE = TargetMarker(job=f"(unreadable {MARKER})", coarse=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +131,15 @@ class DryRunReader:
         self.changed_names: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
+        self._others = 0
 
     def feed(self, line: bytes) -> None:
         """Read one line of the survey's output."""
         if not line.startswith(b"pf:"):
             self._tail.append(line)
+            self._others += 1
+            if self._others > _MOST_OTHERS:
+                raise ValueError("lines without end that are none of a dry run")
             return
         item, _, name = line[3:].split(b"|", 2)
         if item.startswith(b"*deleting"):
@@ -145,6 +164,8 @@ class DryRunReader:
         top, slash, _ = name.partition(b"/")
         if slash:
             self.folders.setdefault(top, [0, 0])[which] += 1
+            if len(self.folders) > _MOST_FOLDERS:
+                raise ValueError("more folders at the top of a tree than can be told apart")
 
     def changes(self) -> Changes | None:
         """Return the counts, None when rsync's final statistics are missing."""
@@ -173,6 +194,8 @@ def parse_source(text: bytes) -> SourceSurvey:
     """Parse the output of look_at_source_command."""
     head, _, rest = text.partition(b"\0")
     words = head.split()
+    if words[:1] not in ([b"a"], [b"f"], [b"d"]):
+        raise ValueError("the look at the source does not say what is there")
     if words[0] != b"d":
         return SourceSurvey(exists=words[0] == b"f", directory=False, device=0, mounted=False, empty=False)
     own, owner, mode, parent = int(words[1]), int(words[2]), words[3], int(words[4])
@@ -207,23 +230,25 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     In a mirror everything but our own folder is the source's, whatever its name.
     """
     records = text.split(b"\0")
-    if not records[0].startswith(b"d"):
+    if records[0] not in _HEADS or len(records) < 2:
+        raise ValueError("the look at the target does not say what is there")
+    if records[0] != b"d":
         return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), space=_free_space(records[-1]))
-    space, marker = _free_space(records[1]), _marker(records[2])
+    space, marker = _free_space(records[1]), parse_marker(records[2])
     seen = [_entry(record) for record in records[3:] if record]
     told = {where: name for where, _, name in seen if where in "uhlm"}
     modes = {name: mode for where, mode, name in seen if where == "k" and not (mirror and name == "points")}
     root_mode, root_owner = next(((mode, int(name)) for where, mode, name in seen if where == "g"), ("700", 0))
     names = [(where, kind, name) for where, kind, name in seen if not (mirror and where == "p")]
-    points = {name for where, kind, name in names if where == "p" and kind == "d" and POINT_NAME.fullmatch(name)}
+    points = {name for where, kind, name in names if where == "p" and kind == "d" and _is_point(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
     ours = {OURS} if mirror else {"points", "latest", OURS}
     return TargetSurvey(
         exists=True,
         parent=True,
         mounted=told["h"] != told["u"],
-        owner=str(marker["job"]) if "job" in marker else None,
-        coarse=bool(marker.get("coarse")),
+        owner=marker.job if marker else None,
+        coarse=marker is not None and marker.coarse,
         points=tuple(_point(root, name, files) for name in sorted(points)),
         damaged=(),
         work=("o", "d", "work") in names,
@@ -255,7 +280,7 @@ def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ..
 
 def _free_space(text: bytes) -> tuple[int | None, int | None]:
     """Return free bytes and free inodes; None where unknown, or where the filesystem counts no inodes."""
-    words = [int(word) for word in text.split()]
+    words = [parse_count(word) for word in text.split()]
     if len(words) != 4:
         return None, None
     blocks, size, inodes, free = words
@@ -269,17 +294,36 @@ def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None]
     )  # fmt: skip
 
 
-def _marker(text: bytes) -> dict[str, object]:
+def parse_marker(text: bytes) -> TargetMarker | None:
+    """The marker of a target; None where there is none. Raises: OrchestratorError for one of a newer poolferry."""
+    if not text.strip():
+        return None
     try:
-        value = json.loads(text) if text.strip() else {}
-    except ValueError:
-        return {"job": f"(unreadable {MARKER})"}
-    return value if isinstance(value, dict) else {}
+        value = parse_json(text)
+        job, written = value["job"], value.get("format", _FORMAT)
+    except NOT_READ:
+        return _UNREADABLE
+    if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int:
+        return _UNREADABLE
+    if written > _FORMAT:
+        raise OrchestratorError(
+            f"{MARKER} says that a newer poolferry wrote these copies (format {written}; this one knows {_FORMAT})",
+            hint="update poolferry on this machine; nothing was changed there",
+        )
+    return TargetMarker(job=job, coarse=bool(value.get("coarse")))
 
 
 def _entry(record: bytes) -> tuple[str, str, str]:
     where, kind, name = record.split(b" ", 2)
     return where.decode(), kind.decode(), name.decode("utf-8", "surrogateescape")
+
+
+def _is_point(name: str) -> bool:
+    """Whether a name is a point's; a month 13 is none."""
+    try:
+        return bool(parse_point_name(name))
+    except ValueError:
+        return False
 
 
 def _point(root: Location, name: str, files: set[str]) -> RestorePoint:
@@ -307,24 +351,27 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
 def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:
     """Parse (size, path) of each record of half_copied_command."""
     records = (record.split(b" ", 1) for record in text.split(b"\0") if record)
-    return tuple((int(size), path) for size, path in records)
+    return tuple((parse_count(size), path) for size, path in records)
 
 
-def parse_sizes(text: bytes) -> tuple[int | None, ...]:
-    """Parse the output of sizes_command, in the order of the request."""
-    return tuple(None if line == b"-" else int(line) for line in text.split())
+def parse_sizes(text: bytes, count: int) -> tuple[int | None, ...]:
+    """Parse the output of sizes_command, in the order of the request. Raises: ValueError, also for more or fewer than `count`."""
+    sizes = tuple(None if line == b"-" else parse_count(line) for line in text.split())
+    if len(sizes) != count:
+        raise ValueError(f"{len(sizes)} sizes, and {count} were asked for")
+    return sizes
 
 
 def parse_program(text: bytes) -> RsyncProgram | None:
     """Parse `rsync --version --version`, in JSON (since 3.2.7) or text; None when it is not rsync's output."""
     begin = text.find(b"{")
     if begin >= 0 and b'"version"' in text:
-        value = json.loads(text[begin : text.rfind(b"}") + 1])
+        value = parse_json(text[begin : text.rfind(b"}") + 1])
         return RsyncProgram(
-            version=_version(value["version"]),
+            version=_version(str(value["version"])),
             protocol=int(str(value.get("protocol", "0")).split(".")[0]),
-            checksums=tuple(value.get("checksum_list", ())),
-            compressions=tuple(value.get("compress_list", ())),
+            checksums=tuple(map(str, value.get("checksum_list", ()))),
+            compressions=tuple(map(str, value.get("compress_list", ()))),
         )
     match = re.search(rb"rsync\s+version\s+v?(\S+)\s+protocol version (\d+)", text)
     if not match:

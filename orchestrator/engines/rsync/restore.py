@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 
+from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.mounts import MountPoint, leads_to_mount, outermost_paths
@@ -15,7 +17,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import RESTORE_MARKER
-from orchestrator.engines.rsync.survey import command_runner
+from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
 
 _SHOWN = 5
@@ -24,11 +26,15 @@ _SHOWN = 5
 def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     run = command_runner(reader)
-    kind = run(script_commands.restore_source_command(_below(wanted))).decode().strip()
-    seen = _look(wanted.to, kind, wanted.path, run(script_commands.survey_destination_command(wanted.to)))
+    kind = ask(run, script_commands.restore_source_command(_below(wanted)), lambda text: text.decode().strip())
+
+    def look(to: Location) -> DestinationSurvey:
+        parser = partial(_look, to, kind, wanted.path)
+        return ask(run, script_commands.survey_destination_command(to), parser)
+
+    seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
-        inside = wanted.to / _text(wanted.path.rpartition(b"/")[2])
-        return _look(inside, kind, wanted.path, run(script_commands.survey_destination_command(inside)))
+        return look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
@@ -36,7 +42,7 @@ def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSur
     kind, marker, entries, real, mounts, *examples = (*text.split(b"\0"), *(b"",) * 5)[: max(6, text.count(b"\0") + 1)]
     return DestinationSurvey(
         kind=kind.decode(),
-        entries=int(entries or 0),
+        entries=parse_count(entries or b"0"),
         examples=tuple(name for name in examples if name),
         unfinished=_unfinished(marker, show_name(path)),
         wanted=wanted,
@@ -77,18 +83,18 @@ def _with_mounts(wanted: RestoreRequest, seen: DestinationSurvey, run: Callable[
 def _filling(marker: bytes) -> tuple[bytes, ...]:
     """Return the mounts that an interrupted restore copied files into."""
     try:
-        return tuple(os.fsencode(name) for name in json.loads(marker)["filling"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return tuple(os.fsencode(name) for name in parse_json(marker)["filling"])
+    except NOT_READ:
         return ()
 
 
 def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
     """Return job and point of an unfinished restore; with the path added when it is for another part of a point."""
     try:
-        value = json.loads(marker) if marker.strip() else {}
+        value = parse_json(marker) if marker.strip() else {}
         part = value.get("path", "")
-        return (value["job"], value["point"] + (f" --path {part!r}" if part != path else "")) if value else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return (str(value["job"]), value["point"] + (f" --path {part!r}" if part != path else "")) if value else None
+    except NOT_READ:
         return ("(unreadable marker)", "?")
 
 

@@ -5,9 +5,11 @@ The space that a copy needed and the free space of its target, as far as the sur
 
 import re
 from collections.abc import Callable
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
@@ -16,7 +18,7 @@ from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.units import show_count, show_size
+from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
@@ -86,6 +88,12 @@ _RESERVED = re.compile(rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encod
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find counts in these
 _HOLE = 64 << 10  # less may be a filesystem that packs small files
+PROGRAM = "rsync's host"
+_PATIENCE = Seconds(
+    3600
+)  # a look at a large tree on a busy disk; a host that says nothing at all must not hold the run for ever
+_LONGEST_PATH = 32 << 10  # bytes; rsync itself ends at 4 KiB
+_MOST_ENTRIES = 200_000_000  # 6 GB of memory
 
 
 def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
@@ -94,7 +102,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     here, there = survey_programs(job, run)
     source_text, target_text = _look_at_both(job, reader)
     target = _target_survey(job, run, target_text)
-    source = parse.parse_source(source_text)
+    source = understand(PROGRAM, script_commands.survey_source_command(job.source), source_text, parse.parse_source)
     options = options_of(job)
     newest = _newest(job, target, mirror=not options.points)
     parallel_copies: ParallelCopies | Refusal | None = None
@@ -124,7 +132,9 @@ def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     if source.host is None and root.host is None:
         both = reader.read(Pipeline(stages=(script_commands.survey_both_command(source, root),)))
         if both.well:
-            return parse.split_surveys(both.stdout)
+            return understand(
+                PROGRAM, script_commands.survey_both_command(source, root), both.stdout, parse.split_surveys
+            )
     return _side_by_side(  # also where both failed: each by itself tells what is wrong
         lambda: run(script_commands.survey_source_command(source)),
         lambda: run(script_commands.survey_target_command(root)),
@@ -157,8 +167,8 @@ def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[RsyncPro
     host = job.source.host or job.target.location.host
     if host is None:
         return None, None
-    here = parse.parse_program(run(commands.rsync_version_command(None)))
-    there = parse.parse_program(run(commands.rsync_version_command(host)))
+    here = ask(run, commands.rsync_version_command(None), parse.parse_program)
+    there = ask(run, commands.rsync_version_command(host), parse.parse_program)
     return here, there
 
 
@@ -167,7 +177,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     root = job.target.location
     text = command_runner(reader)(script_commands.survey_target_command(root))
     points = options_of(job).points
-    seen = parse.parse_target(text, root, mirror=not points)
+    seen = _parsed_target(text, root, mirror=not points)
     if points:
         return seen.points
     if seen.mirrored is None:
@@ -193,7 +203,7 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
     """Return the state of the target, with partial files and damaged entries when there are any."""
     root = job.target.location
     points = options_of(job).points
-    seen = parse.parse_target(text, root, mirror=not points)
+    seen = _parsed_target(text, root, mirror=not points)
     if OURS in seen.open and points:
         seen = replace(seen, work=False)  # the plan closes our folders, and begins the work tree anew
     half = _survey_half_copied(job, run) if seen.work and points else ()
@@ -202,9 +212,17 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
         note = root / MIRROR_DAMAGED if _mirror_damaged(text) else None
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
-    lines = run(script_commands.show_file_command(note)).decode("utf-8", "surrogateescape").splitlines() if note else ()
-    damaged = tuple(parse_name(line) for line in lines)
+    damaged = ask(run, script_commands.show_file_command(note), _parse_names) if note else ()
     return replace(seen, half=half, damaged=damaged)
+
+
+def _parsed_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
+    parser = partial(parse.parse_target, root=root, mirror=mirror)
+    return understand(PROGRAM, script_commands.survey_target_command(root), text, parser)
+
+
+def _parse_names(text: bytes) -> tuple[bytes, ...]:
+    return tuple(parse_name(line) for line in text.decode("utf-8", "surrogateescape").splitlines())
 
 
 def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[PartialFile, ...]:
@@ -213,12 +231,12 @@ def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[Part
     A temporary's name says which file it was; a file of the source that merely is named alike is none.
     """
     root = job.target.location
-    found = parse.parse_partial_files(run(script_commands.partial_files_command(root / WORK)))
+    found = ask(run, script_commands.partial_files_command(root / WORK), parse.parse_partial_files)
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()
     request = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
-    sizes = parse.parse_sizes(run(script_commands.sizes_command(job.source, request)))
+    sizes = ask(run, script_commands.sizes_command(job.source, request), partial(parse.parse_sizes, count=len(request)))
     own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
     return tuple(
         PartialFile(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
@@ -255,6 +273,8 @@ def _survey_changes(
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
             for line in lines:
                 look.feed(line)
+    except NOT_READ as error:
+        raise unreadable(PROGRAM, command, line, error) from error
     except PipelineFailed as failed:
         from orchestrator.engines.rsync.errors import EXIT_PARTIAL, exit_code, explain, is_partial
 
@@ -279,14 +299,19 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
-            for record in records:
+            for count, record in enumerate(records):
                 path, _, rest = record.partition(b"//")
                 if found := _RESERVED.search(path):
                     reserved[path[: found.end()]] = None
                     continue
                 kind, size, links, inode, blocks = rest.split(b"\t")
+                if len(path) > _LONGEST_PATH or count > _MOST_ENTRIES:
+                    raise ValueError("a path or a tree larger than rsync could copy")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
                 holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
+        check_count(listed.totals()[1])
+    except NOT_READ as error:
+        raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
             raise explain(failed) from failed
@@ -301,10 +326,15 @@ def _first_copy(listed: "TreeSplitter") -> Changes:
     )
 
 
+def ask(run: Callable[[Command], bytes], command: Command, parser: Callable[[bytes], _One]) -> _One:
+    """What a command answers, understood. Raises: OrchestratorError."""
+    return understand(PROGRAM, command, run(command), parser)
+
+
 def command_runner(reader: Reader) -> Callable[[Command], bytes]:
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))
-        result = reader.read(pipeline)
+        result = reader.read(pipeline, timeout=_PATIENCE)
         if not result.well:
             from orchestrator.engines.rsync.errors import explain
 

@@ -1,6 +1,7 @@
 """The checks of `check --system` for an rsync job: programs, versions with known bugs, source, target, free space."""
 
 from collections.abc import Callable
+from functools import partial
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
@@ -12,7 +13,7 @@ from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.survey import command_runner
+from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
 
 # Source: rsync's NEWS. Distributions mend old versions without renaming them, so this is advice and no refusal.
@@ -50,7 +51,7 @@ def _program(
     programs: list[RsyncProgram] = []
 
     def look() -> SystemCheckResult:
-        program = parse.parse_program(run(commands.rsync_version_command(host)))
+        program = ask(run, commands.rsync_version_command(host), parse.parse_program)
         if program is None:
             return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it rsync?")
         programs.append(program)
@@ -75,7 +76,7 @@ def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:
 
 def _source(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
     subject = f"source {job.source}"
-    seen = parse.parse_source(run(script_commands.survey_source_command(job.source, whole=True)))
+    seen = ask(run, script_commands.survey_source_command(job.source, whole=True), parse.parse_source)
     if not seen.directory:
         return SystemCheckResult(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:
@@ -87,7 +88,8 @@ def _source(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
 
 def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
     root = job.target.location
-    seen = parse.parse_target(run(script_commands.survey_target_command(root)), root, mirror=not options_of(job).points)
+    parser = partial(parse.parse_target, root=root, mirror=not options_of(job).points)
+    seen = ask(run, script_commands.survey_target_command(root), parser)
     subject = f"target {root}"
     if not seen.exists:
         return SystemCheckResult(

@@ -6,6 +6,7 @@ words decide, and our own script's two codes.
 
 import re
 
+from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     HostUnreachable,
     OrchestratorError,
@@ -116,6 +117,8 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     result, evidence = broken.result, broken.evidence
     if result.stopped in (StopReason.STALLED, StopReason.TIMED_OUT):
         return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, hint=_TRY)
+    if result.stopped is StopReason.FLOODED:
+        return too_much("sanoid", evidence)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
     said = "\n".join(evidence.last_words)

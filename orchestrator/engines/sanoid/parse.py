@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from orchestrator.domain.place import Location
 from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
 
+_LONGEST = 4096  # characters; a snapshot's name has 255, and on a line of millions these patterns would never end
 _NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(INTERVALS)})")
 _VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")
 _TAKING = re.compile(r"taking (?:dst )?snapshot (.+?@\S+)(?: \(zfs recursive\))?")
@@ -18,7 +19,7 @@ _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
 
 def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
     """Parse the source: the time, names up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
-    head, empty, snapshots = text.decode().partition("\n\n")
+    head, empty, snapshots = text.decode("utf-8", "surrogateescape").partition("\n\n")
     if not empty:
         raise ValueError("the look at the source broke off")
     clock, *datasets = head.splitlines()
@@ -50,6 +51,8 @@ def parse_output(text: str) -> SanoidReport:
     whys: dict[str, str] = {}
     deferred = False
     for line in text.splitlines():
+        if len(line) > _LONGEST:
+            continue
         if match := _TAKING.fullmatch(line):
             taken[match[1]] = None
         elif match := _PRUNING.fullmatch(line):

@@ -1,9 +1,12 @@
 """The survey of the source: its datasets, and sanoid's own snapshots of its root, in one command."""
 
 from collections.abc import Callable
+from functools import partial
 
+from orchestrator.domain.answers import understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline
+from orchestrator.domain.units import Seconds
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.errors import explain
 from orchestrator.engines.sanoid.model import SanoidSurvey
@@ -11,12 +14,13 @@ from orchestrator.engines.sanoid.options import is_recursive
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
+_PATIENCE = Seconds(600)  # a listing of very many snapshots on a busy disk; a pool without its disks never answers
+
 
 def survey(job: Job, reader: Reader) -> SanoidSurvey:
     """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read."""
-    return parse.parse_survey(
-        command_runner(reader)(commands.survey_command(job.source, downward=is_recursive(job))), job.source
-    )
+    command = commands.survey_command(job.source, downward=is_recursive(job))
+    return understand("zfs", command, command_runner(reader)(command), partial(parse.parse_survey, root=job.source))
 
 
 def command_runner(reader: Reader) -> Callable[[Command], bytes]:
@@ -24,7 +28,7 @@ def command_runner(reader: Reader) -> Callable[[Command], bytes]:
 
     def run(command: Command) -> bytes:
         pipeline = Pipeline(stages=(command,))
-        result = reader.read(pipeline)
+        result = reader.read(pipeline, timeout=_PATIENCE)
         if not result.well:
             raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
         return result.stdout

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect
@@ -35,7 +36,10 @@ def _tried(subject: str, look: Callable[[str], SystemCheckResult | None]) -> Sys
 
 
 def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
-    version = parse.parse_version(run(commands.version_command(job.source.host)).decode(errors="replace"))
+    command = commands.version_command(job.source.host)
+    version = understand(
+        "sanoid", command, run(command), lambda text: parse.parse_version(text.decode(errors="replace"))
+    )
     if version is None:
         return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it sanoid?")
     return SystemCheckResult(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")

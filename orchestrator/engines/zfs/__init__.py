@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.errors import OrchestratorError
@@ -314,14 +315,17 @@ class ZfsEngine:
 
     def survey_pins(self, jobs: tuple[Job, ...], reader: Callable[[Job], Reader]) -> Any:
         from orchestrator.engines.zfs.holds import survey as pinned
-        from orchestrator.engines.zfs.survey.survey import run_read_command
+        from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
 
         seen, unseen = list[pinned.PoolPins](), list[tuple[Location, str]]()
         for pool, job in pinned.pools_of_jobs(jobs).items():
             try:
-                told = run_read_command(reader(job), pinned.holds_command(pool)).stdout.splitlines()
-                seen.append(pinned.parse_holds(told, pool, job))
-            except (OrchestratorError, ValueError) as error:
+                command = pinned.holds_command(pool)
+                told = run_read_command(reader(job), command)
+                seen.append(
+                    parse_result(command, told, partial(pinned.parse_holds, told.stdout.splitlines(), pool, job))
+                )
+            except OrchestratorError as error:
                 unseen.append((pool, str(error)))
                 continue
             if pool.path not in seen[-1].pools.values():

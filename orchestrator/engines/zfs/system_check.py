@@ -12,7 +12,7 @@ from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.survey import parse
 from orchestrator.engines.zfs.survey.parse import ABSENT, DelegatedRights, SideListing
-from orchestrator.engines.zfs.survey.survey import HEALTHY, run_read_command
+from orchestrator.engines.zfs.survey.survey import HEALTHY, parse_result, run_read_command
 from orchestrator.process.executor import Reader
 
 _LEAST = (2, 1)
@@ -44,7 +44,8 @@ def _side(found: list[SystemCheckResult], job: Job, root: Location, reader: Read
         command = commands.survey_command(
             root, target=target, recursive=False, sudo=options_of(job).sudo, above=False, created=False
         )
-        look = parse.parse_survey(run_read_command(reader, command).stdout.split(b"\n"))
+        result = run_read_command(reader, command)
+        look = parse_result(command, result, lambda: parse.parse_survey(result.stdout.split(b"\n")))
         found += [
             _version(look, root),
             _mbuffer(look, root, job),
@@ -56,8 +57,6 @@ def _side(found: list[SystemCheckResult], job: Job, root: Location, reader: Read
         return look.version
     except OrchestratorError as error:
         found.append(SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"))
-    except parse.UnreadableListing as error:
-        found.append(SystemCheckResult(good=False, subject=subject, text=str(error)))
     return ()
 
 

@@ -5,8 +5,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orchestrator.domain.answers import parse_count
 from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Pipeline, Plan, Step
 from orchestrator.engines.contract.ask import implements
@@ -125,9 +126,14 @@ def compare_files(
 
 def _pieces(file: str) -> Iterator[SampleFile]:
     with open(file, "rb") as kept:
-        for record in split_records(iter(lambda: kept.read(_PIECE), b"")):
-            size, _, path = record.partition(b"\t")
-            yield SampleFile(path=path, size=int(size))
+        try:
+            for record in split_records(iter(lambda: kept.read(_PIECE), b"")):
+                size, _, path = record.partition(b"\t")
+                yield SampleFile(path=path, size=parse_count(size))
+        except ValueError as error:
+            raise ProofFailed(
+                f"the list of what came back cannot be read: {error}", hint="run the drill again"
+            ) from error
 
 
 def _names(file: str, paths: list[bytes]) -> str:

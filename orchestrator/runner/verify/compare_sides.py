@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -141,7 +142,7 @@ class _ComparisonTally:
             for finding, at_source in compare_sides(source, target):
                 path = pair.name + (b"/" + finding.path if finding.path else b"")
                 (self._source.add if at_source else self._add)(replace(finding, path=path))
-        except ValueError as error:
+        except NOT_READ as error:
             raise ProofFailed(f"the listings of {show_name(pair.name)} cannot be understood: {error}") from error
         self._entries += target.entries
         self._files += target.files

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
@@ -222,6 +223,8 @@ def _listed(
             yield sorted_records(records, folder=notes)
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
+    except NOT_READ as error:
+        raise unreadable("find", command, None, error) from error
 
 
 def _tolerance(work: TreeVerification) -> Tolerance:

@@ -16,6 +16,7 @@ from orchestrator.domain.errors import (
     Stalled,
     Stopped,
     Unexplained,
+    UnreadableAnswer,
 )
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
@@ -75,7 +76,7 @@ def test_a_pool_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("output", [b"", b"1795187460\n2.3.2\n=list\n", sample("sound-2.3").replace(b"=end", b"")])
 def test_half_an_answer_is_never_taken_for_a_whole_one(output: bytes) -> None:
-    with pytest.raises(OrchestratorError, match="could not be read"):
+    with pytest.raises(OrchestratorError, match="cannot be read"):
         ENGINE.survey(job(), ASKED, reader(output))
 
 
@@ -137,7 +138,9 @@ def test_what_fails_says_why(words: str, code: int, kind: type[OutsideError]) ->
 def test_what_was_ended() -> None:
     assert isinstance(ENGINE.explain(failed(stopped=StopReason.TIMED_OUT)), Stalled)
     assert isinstance(ENGINE.explain(failed(stopped=StopReason.STOPPED)), Stopped)
-    assert "lost data" in ENGINE.explain(failed(stopped=StopReason.FLOODED)).why
+    flooded = ENGINE.explain(failed(stopped=StopReason.FLOODED))
+    assert isinstance(flooded, UnreadableAnswer)
+    assert "lost data" in flooded.hint
 
 
 def test_it_copies_nothing_and_says_what_does_instead() -> None:

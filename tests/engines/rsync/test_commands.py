@@ -30,7 +30,8 @@ from orchestrator.engines.rsync.model import RsyncProgram, RsyncSurvey
 from tests.engines.rsync.builders import EMPTY, HOST, NEW, ROOT, THERE, job, mirror, point, program, world
 
 SOURCE_THERE = Location(path="/srv/photos", host=HOST)
-SSH = "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x"
+FIRM = "-oBatchMode=yes -oForwardAgent=no -oForwardX11=no -oClearAllForwardings=yes"
+SSH = f"ssh {FIRM} -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x -a"
 FAR = world(here=NEW, there=NEW)
 
 
@@ -240,7 +241,7 @@ def test_another_user_port_and_address() -> None:
     told = replace(job(target=Location(path="/b", host=six)), pipe=PipeOptions(ssh_options=("-i", "/k e y")))
     argv = copy(told, FAR).argv
     assert argv[argv.index("-e") + 1].split() == [
-        "ssh", "-oBatchMode=yes", "-i", "'/k", "e", "y'", *SSH.split()[2:], "-p", "2222",
+        "ssh", *FIRM.split(), "-i", "'/k", "e", "y'", *SSH.split()[5:], "-p", "2222",
     ]  # fmt: skip
     assert argv[-1] == "[fe80::1]:/b/.poolferry/work/"
     assert copy(job(source=Location(path="/")), world()).argv[-2] == "/"

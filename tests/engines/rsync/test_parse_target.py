@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.parse import parse_partial_files, parse_program, parse_sizes, parse_source, parse_target
 from tests.engines.rsync.builders import NAME, OLD, ROOT
@@ -89,10 +90,29 @@ def test_a_target_that_is_no_folder(text: bytes, exists: bool, parent: bool, for
 
 @pytest.mark.parametrize(
     ("marker", "owner"),
-    [("", None), ("{}", None), ("[1]", None), ('{"job": "x"}', "x"), ("{", "(unreadable .poolferry/target.json)")],
+    [
+        ("", None),
+        ('{"job": "x"}', "x"),
+        ('{"format": 1, "job": "x", "coarse": false}', "x"),
+        *(
+            (text, "(unreadable .poolferry/target.json)")
+            for text in ("{", "{}", "[1]", "[" * 200_000, '{"job": "a\\nb"}')
+        ),
+    ],
 )
 def test_markers(marker: str, owner: str | None) -> None:
     assert parse_target(target(marker=marker), ROOT, mirror=False).owner == owner
+
+
+def test_the_marker_of_a_newer_poolferry_is_refused() -> None:
+    with pytest.raises(OrchestratorError, match="newer poolferry wrote these copies") as caught:
+        parse_target(target(marker='{"format": 2, "job": "x"}'), ROOT, mirror=False)
+    assert caught.value.hint.startswith("update poolferry")
+
+
+def test_a_folder_with_the_name_of_no_day_is_no_point() -> None:
+    text = target() + b"p d 2024-13-45T000000Z\0p d \xd9\xa2024-01-01T000000Z\0"
+    assert len(parse_target(text, ROOT, mirror=False).points) == len(parse_target(target(), ROOT, mirror=False).points)
 
 
 def test_a_room_that_is_not_told_is_unknown() -> None:
@@ -105,8 +125,8 @@ def test_a_room_that_is_not_told_is_unknown() -> None:
 
 def test_small_answers() -> None:
     assert parse_partial_files(b"12 a b\x003 \n\x00") == ((12, b"a b"), (3, b"\n"))
-    assert parse_sizes(b"12\n-\n0\n") == (12, None, 0)
-    assert parse_sizes(b"") == ()
+    assert parse_sizes(b"12\n-\n0\n", 3) == (12, None, 0)
+    assert parse_sizes(b"", 0) == ()
 
 
 V_31 = b"""rsync  version 3.1.3  protocol version 31

@@ -21,7 +21,7 @@ from orchestrator.engines.zfs.commands.commands import command_host
 from orchestrator.engines.zfs.model import DatasetType, SideSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.restore.plan import cut_to_point, make_restore_job
-from orchestrator.engines.zfs.survey.survey import run_read_command, survey
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, survey
 from orchestrator.process.executor import Reader
 
 PLACE = "poolferry-try"
@@ -116,9 +116,9 @@ def survey_scratch(job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
     command = commands.script_command(
         _LIST, place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
     )
-    return tuple(
-        parse_scratch(run_read_command(reader, command).stdout.decode("utf-8", "surrogateescape").splitlines(), place)
-    )
+    result = run_read_command(reader, command)
+    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    return parse_result(command, result, lambda: tuple(parse_scratch(lines, place)))
 
 
 def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[ScratchClone]:

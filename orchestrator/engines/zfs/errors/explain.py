@@ -8,11 +8,11 @@ read together, the one to blame first. Names in quotes are passed over: a snapsh
 import re
 from collections.abc import Iterator
 
+from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     Evidence,
     NotNow,
     OrchestratorError,
-    OutsideError,
     PermissionDenied,
     Stalled,
     Stopped,
@@ -80,8 +80,7 @@ def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
         why = "zfs did not answer in time"
         return Stalled(why, evidence=evidence, hint=f"{pool}the next attempt looks again")
     if reason is StopReason.FLOODED:
-        why = "a listing was longer than we hold in memory"
-        return OutsideError(why, evidence=evidence, hint="name a dataset further down as `source`, in several jobs")
+        return too_much("zfs", evidence, "of very many datasets: name one further down as `source`, in several jobs")
     return Stopped("the run was asked to stop")
 
 

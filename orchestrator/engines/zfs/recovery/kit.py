@@ -70,8 +70,7 @@ def survey_kit(job: Job, now: datetime, reader: Reader) -> KitContents:
     """Return the recovery kit of this moment. Raises: OrchestratorError."""
     command = kit_command(job.source)
     result = run_read_command(reader, command)
-    found = parse_result(command, result, lambda: parse_kit_survey(result.stdout))
-    return make_kit(job, now, found)
+    return parse_result(command, result, lambda: make_kit(job, now, parse_kit_survey(result.stdout)))
 
 
 def kit_command(root: Location) -> Command:

@@ -74,7 +74,7 @@ def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
 
     Raises: OrchestratorError.
     """
-    then = json.loads(kit)
+    then = json.loads(kit)  # our own history's
     if not then.get("users") and not then.get("groups"):
         return ()
     return owners.owner_warnings(

@@ -153,13 +153,7 @@ def _look(world: ZfsSurvey, reader: Reader) -> TargetSpace:
 
 def parse_space(text: bytes, near: str) -> TargetSpace:
     """Parse properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
-    try:
-        return _target_space(text.decode("utf-8", "surrogateescape").splitlines(), near)
-    except LookupError as error:
-        raise parse.UnreadableListing("a look at the target's room told too little") from error
-
-
-def _target_space(lines: Iterable[str], near: str) -> TargetSpace:
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
     told: dict[str, str] = {}
     names: dict[str, tuple[int, datetime]] = {}
     newest: dict[str, tuple[int, str]] = {}
@@ -190,20 +184,24 @@ def _packs(world: ZfsSurvey, reader: Reader) -> Mapping[str, bool]:
     command = commands.compression_command(root)
     result = run_read_command(reader, command, patience=_PATIENCE)
     lines = (line.split("\t") for line in result.stdout.decode("utf-8", "surrogateescape").splitlines())
-    return {name[len(root.path) + 1 :]: value != "off" for name, value in lines}
+    return parse_result(command, result, lambda: {name[len(root.path) + 1 :]: value != "off" for name, value in lines})
 
 
 def _frees(world: ZfsSurvey, names: Sequence[str], reader: Reader) -> int | None:
     """Return the bytes that destroying these snapshots of the copy would free; None where zfs refuses that."""
+    command = commands.dry_destroy_command(world.target.root, names)
     try:
-        told = run_read_command(
-            reader, commands.dry_destroy_command(world.target.root, names), patience=_PATIENCE
-        ).stdout.decode()
+        result = run_read_command(reader, command, patience=_PATIENCE)
     except Stopped:
         raise
     except OrchestratorError:
         return None
-    found = [line.split("\t")[1] for line in told.splitlines() if line.startswith("reclaim\t")]
+    return parse_result(command, result, partial(_parse_frees, result.stdout))
+
+
+def _parse_frees(text: bytes) -> int | None:
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    found = [line.split("\t")[1] for line in lines if line.startswith("reclaim\t")]
     return int(found[0]) if found else None
 
 

@@ -1,5 +1,6 @@
 """The bases of the next copy into a pool that is not connected: what the source's bookmarks record for it."""
 
+from orchestrator.domain.answers import understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.rotation import IncrementBase
@@ -27,7 +28,7 @@ def survey_bases(job: Job, pool_guid: int, reader: Reader) -> tuple[IncrementBas
     listed = reader.read(pipeline)
     if not listed.well:
         raise explain(pipeline_failure(pipeline, listed))
-    return parse_bases(listed.stdout, job, pool_guid)
+    return understand("zfs", pipeline.stages[0], listed.stdout, lambda text: parse_bases(text, job, pool_guid))
 
 
 def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[IncrementBase, ...]:

@@ -63,7 +63,7 @@ def mountpoint_without_altroot(mountpoint: str, altroot: str) -> str:
 
 def parse_version(text: str) -> tuple[int, ...]:
     """Parse the numbers of a version such as "2.3.9-0+deb13u1"; () where there are none."""
-    match = _VERSION.search(text)
+    match = _VERSION.search(text[:100])
     return tuple(int(part) for part in match.groups() if part) if match else ()
 
 

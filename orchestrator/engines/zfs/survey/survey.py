@@ -4,7 +4,8 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TypeVar
 
-from orchestrator.domain.errors import BaseGone, Evidence, OutsideError, Unexplained
+from orchestrator.domain.answers import understand
+from orchestrator.domain.errors import BaseGone, Evidence, OutsideError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -25,7 +26,7 @@ from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 PATIENCE = Seconds(600)  # a listing of a million snapshots on a busy disk; a dead pool never answers
-LIMIT = 1 << 30
+LIMIT = 256 << 20  # two million snapshots
 ASIDE = "aside"
 HEALTHY = ("ONLINE", "DEGRADED")
 
@@ -110,8 +111,10 @@ class _Surveyor:
 
     def receiving(self, root: Location) -> dict[str, int]:
         """Return the datasets that receive there now, with the pid of the process."""
-        result = run_read_command(self._reader, commands.receiving_command(root.host))
-        return parse.parse_receiving(result.stdout.decode("utf-8", "surrogateescape").splitlines(), root.path)
+        command = commands.receiving_command(root.host)
+        result = run_read_command(self._reader, command)
+        lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+        return parse_result(command, result, lambda: parse.parse_receiving(lines, root.path))
 
 
 def _judge(look: SideListing, root: Location, command: Command, result: PipelineResult) -> None:
@@ -144,15 +147,8 @@ def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PA
 
 
 def parse_result(command: Command, result: PipelineResult, read: Callable[[], _One]) -> _One:
-    """Return what `read` parses. Raises: Unexplained for what is no listing: it is never treated as an empty one."""
-    try:
-        return read()
-    except ValueError as error:
-        raise Unexplained(
-            f"what zfs printed cannot be read: {error}",
-            evidence=_evidence(command, result),
-            hint="run the command by hand: `poolferry show RUN` holds it",
-        ) from error
+    """Return what `read` parses. Raises: UnreadableAnswer for what is no listing: it is never treated as an empty one."""
+    return understand("zfs", command, result.stdout, lambda _: read())
 
 
 def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:

@@ -3,6 +3,7 @@
 Why not a scrub: one that does not end before the pool is exported begins anew (openzfs #9393).
 """
 
+from orchestrator.domain.answers import understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.readable_stream import ReadableDataset
@@ -27,7 +28,7 @@ def survey_readable_datasets(job: Job, reader: Reader) -> tuple[ReadableDataset,
     listed = reader.read(pipeline)
     if not listed.well:
         raise explain(pipeline_failure(pipeline, listed))
-    return parse_readable_datasets(listed.stdout, job)
+    return understand("zfs", pipeline.stages[0], listed.stdout, lambda text: parse_readable_datasets(text, job))
 
 
 def parse_readable_datasets(text: bytes, job: Job) -> tuple[ReadableDataset, ...]:

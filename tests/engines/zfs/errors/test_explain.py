@@ -17,6 +17,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
     Unexplained,
+    UnreadableAnswer,
 )
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.contract.ask import implements
@@ -221,7 +222,7 @@ def test_a_name_in_quotes_means_nothing(name: str) -> None:
     ("reason", "kind", "says"),
     [
         (StopReason.STALLED, Stalled, "nothing moved"), (StopReason.TIMED_OUT, Stalled, "zfs did not answer"),
-        (StopReason.FLOODED, OutsideError, "a listing was longer"), (StopReason.STOPPED, Stopped, "the run was asked"),
+        (StopReason.FLOODED, UnreadableAnswer, "zfs on root@backup said more than an answer may hold"), (StopReason.STOPPED, Stopped, "the run was asked"),
         (StopReason.LET_GO, Stopped, "the run was asked"),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from orchestrator.domain.errors import (
     PermissionDenied,
     ProgramMissing,
     ProofFailed,
-    Unexplained,
+    UnreadableAnswer,
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
@@ -180,9 +180,9 @@ SAID = "cannot open 'tank/photos': {}\n"
         (NOWHERE.replace("vault\t9\toff", f"{SOURCE.path}\t9\toff"), BaseGone, "changed under the look"),
         (HEAD.replace("ONLINE", "SUSPENDED"), OutsideError, "the pool tank is suspended"),
         (HEAD.replace("ONLINE", "UNAVAIL"), OutsideError, "the pool tank is unavail"),
-        ("", Unexplained, "cannot be read: the look ended before"),
-        (HERE.replace("\tguid\t5", "\tguid\t-"), Unexplained, "cannot be read: zfs told too little"),
-        (HERE.replace("\tguid\t5", "\tguid\tx"), Unexplained, "cannot be read"),
+        ("", UnreadableAnswer, "cannot be read: the look ended before"),
+        (HERE.replace("\tguid\t5", "\tguid\t-"), UnreadableAnswer, "cannot be read: zfs told too little"),
+        (HERE.replace("\tguid\t5", "\tguid\tx"), UnreadableAnswer, "cannot be read"),
         (scripted_result(exits=(1,), words=SAID.format("permission denied")), PermissionDenied, "this user may not"),
         (
             scripted_result(exits=(1,), words=SAID.format("pool I/O is currently suspended")),
@@ -305,9 +305,9 @@ def test_a_listing_that_fails_proves_nothing() -> None:
 
 @pytest.mark.parametrize("listed", ["nonsense\n", f"{COPY.path}@s1\tx\t4\n"])
 def test_a_listing_that_cannot_be_read_proves_nothing(listed: str) -> None:
-    with pytest.raises(Unexplained, match="cannot be read"):
+    with pytest.raises(UnreadableAnswer, match="cannot be read"):
         confirm(proof("", 1), listed=listed)
-    with pytest.raises(Unexplained, match="cannot be read"):
+    with pytest.raises(UnreadableAnswer, match="cannot be read"):
         survey_points(job(), ScriptedExecutor([(lambda _: True, scripted_result(listed.replace("\t4", "").encode()))]))
 
 

@@ -1,0 +1,98 @@
+"""Answers of programs and words of others' files are data: a parser understands them, or they end in one error of our tree.
+
+Why one place: a host that was taken over may answer anything, and what a parser makes of that is nobody's to foresee.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from orchestrator.domain.errors import Evidence, UnreadableAnswer
+from orchestrator.domain.names import printable_word
+from orchestrator.domain.plan import Command
+
+_Read = TypeVar("_Read")
+# What a parser raises for words that are not as its program says them. RecursionError: lists in lists; OverflowError: years and sizes
+# that no clock or disk has.
+NOT_READ = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+_SHOWN = 200
+_SMALL = 4 << 20  # bytes; what is smaller takes little memory, whatever it is split into
+_MOST = ((b"\n", 4_000_000), (b"\0", 4_000_000), (b"\t", 32_000_000), (b" ", 32_000_000))
+_MOST_JSON = 16 << 20  # bytes; as objects they take twenty times as much
+_LARGEST = 1 << 63
+
+
+def understand(program: str, command: Command, said: bytes, parse: Callable[[bytes], _Read]) -> _Read:
+    """Return what `parse` makes of an answer. Raises: UnreadableAnswer with the host and the beginning of what was said."""
+    try:
+        if len(said) > _SMALL:
+            _check_size(said)
+        return parse(said)
+    except (*NOT_READ, OSError) as error:  # OSError: a year that the C library does not know; a parser opens nothing
+        raise unreadable(program, command, said, error) from error
+
+
+def unreadable(program: str, command: Command, said: bytes | None, error: Exception) -> UnreadableAnswer:
+    """Build the error for an answer that its parser does not understand. `said` None: it is too much to be told."""
+    where = f" on {command.host}" if command.host else ""
+    begins = printable_word((said or b"")[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))[:_SHOWN]
+    return UnreadableAnswer(
+        f"what {program}{where} answered cannot be read: {_reason(error)}"
+        + (f'; it begins with "{begins}"' if begins else "; it said nothing" if said is not None else ""),
+        evidence=Evidence(
+            lines=(str(command),), exits=(0,), last_words=("",), host=str(command.host) if command.host else None
+        ),
+        hint=(
+            f"`ssh {command.host.name} true` must print nothing: mend the login scripts there; else "
+            if command.host
+            else ""
+        )
+        + "run the command by hand: `poolferry show RUN` holds it",
+    )
+
+
+def too_much(program: str, evidence: Evidence, hint: str = "") -> UnreadableAnswer:
+    """Build the error for an answer that was ended because it did not fit into memory."""
+    where = f" on {evidence.host}" if evidence.host else ""
+    return UnreadableAnswer(
+        f"{program}{where} said more than an answer may hold, so it was ended",
+        evidence=evidence,
+        hint=hint or "run the command by hand: `poolferry show RUN` holds it; nothing that it said was used",
+    )
+
+
+def _reason(error: Exception) -> str:
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    return printable_word(f"{kind}{error}"[: 4 * _SHOWN])[:_SHOWN]
+
+
+def _check_size(said: bytes) -> None:
+    """Refuse (ValueError) what would take many times its own size once it is split."""
+    for mark, most in _MOST:
+        if said.count(mark) > most:
+            raise ValueError(f"more than {most} parts in one answer")
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Parse JSON of others. Raises: ValueError, also for lists in lists without end, and for more than 16 MiB."""
+    import json  # most runs read none
+
+    if len(text) > _MOST_JSON:
+        raise ValueError("more JSON than any answer holds")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deep") from None
+
+
+def parse_count(text: bytes | str) -> int:
+    """Parse a number that a file's size, a time or a database can hold. Raises: ValueError."""
+    if len(text) > 20:
+        raise ValueError(f"not a number of this world: {text[:_SHOWN]!r}")
+    return check_count(int(text))
+
+
+def check_count(number: int) -> int:
+    """Return a number that a file's size, a time or a database can hold. Raises: ValueError for another one."""
+    if not -_LARGEST <= number < _LARGEST:
+        raise ValueError(f"not a number of this world: {number}")
+    return number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator.app.session import Session, open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.subscriber import unheard
-from orchestrator.domain.drill_result import DrillRunResult
+from orchestrator.domain.drill import DrillRunResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, VerifyJobResult
 

@@ -12,7 +12,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from orchestrator.domain.drill_result import DrillRecord
+    from orchestrator.domain.drill import DrillRecord
     from orchestrator.domain.job import Job
     from orchestrator.domain.kit import KitContents
     from orchestrator.history.values import PointRecord, RunDetails, RunRecord

@@ -8,7 +8,7 @@ from orchestrator import compose
 from orchestrator.app.session import open_session, stop_on_signals
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.holds import PinInspector, PinReport
 
 if TYPE_CHECKING:

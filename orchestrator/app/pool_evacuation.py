@@ -13,8 +13,7 @@ from orchestrator.domain.evacuation import DatasetCopy, PoolContents, PoolEvacua
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Refusal
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.pools import PoolRebuilder
 from orchestrator.engines.registry import engine_names, load_engine
 from orchestrator.planners.evacuation import (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.drill_result import DrillRunResult
+    from orchestrator.domain.drill import DrillRunResult
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
 

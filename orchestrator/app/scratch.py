@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import implements
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import RunReport
-    from orchestrator.domain.scratch import ScratchClone
     from orchestrator.domain.units import Seconds
+    from orchestrator.engines.contract.drills import ScratchClone
 
 
 def try_point(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from orchestrator import compose
 from orchestrator.domain.due import DueRun
+from orchestrator.domain.events import ProcessActivity
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import show_duration
-from orchestrator.domain.vitals import ProcessActivity
 from orchestrator.planners.watchdog import shows_activity, silence_limit
 from orchestrator.process.executor import PipelineResult, Writer
 from orchestrator.process.stop import StopRequest

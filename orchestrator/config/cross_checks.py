@@ -15,8 +15,7 @@ from orchestrator.config.parse_job import (
     show_location,
 )
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.network import is_public
-from orchestrator.domain.place import Location, Place
+from orchestrator.domain.place import Location, Place, is_public
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet

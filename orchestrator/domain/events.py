@@ -1,4 +1,9 @@
-"""Events that a run reports while it goes on: for the progress bar, the log and the history."""
+"""Events that a run reports while it goes on: for the progress bar, the log and the history.
+
+Signs of life of a run: processor time and bytes moved of each of its processes.
+
+Pure.
+"""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
@@ -37,3 +42,12 @@ class TransferProgress:
 
 
 RunEvent = RunStarted | RunMessage | StepStarted | TransferProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessActivity:
+    """Activity of one process. `moved`: bytes read and written in its life; None: unknown, as another user runs it."""
+
+    pid: int
+    processor_s: float
+    moved: int | None

@@ -1,13 +1,22 @@
-"""Locations of data: a path or a dataset, here or on a host reached by ssh."""
+"""Locations of data: a path or a dataset, here or on a host reached by ssh.
+
+Mount points below a folder into which files are restored.
+
+Recognition of public and private network addresses.
+
+Pure.
+"""
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds
 
-if TYPE_CHECKING:  # most places are none
+if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
+
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
@@ -103,3 +112,51 @@ class Place:
     def rotates(self) -> bool:
         """Return True when the place is a rotation set."""
         return self.rotation is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountPoint:
+    """One mount point. `path`: below the folder; `full`: files lie there; `wanted`: the point has entries below it."""
+
+    path: bytes
+    full: bool
+    wanted: bool
+
+
+def outermost_paths(paths: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the paths that lie below no other one, in order."""
+    last = b""
+    for path in sorted(set(paths), key=lambda each: each + b"/"):
+        if not last or not path.startswith(last + b"/"):
+            last = path
+            yield path
+
+
+def leads_to_mount(path: bytes, mounts: Sequence[bytes]) -> bool:
+    """Return True when a path is a mount point, or lies above one."""
+    return any(each == path or each.startswith(path + b"/") for each in mounts)
+
+
+# Source: RFC 1918, RFC 1122 (loopback), RFC 3927 and 4291 (link-local), RFC 4193 (unique local).
+_OWN = (
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "::1/128",
+    "fe80::/10",
+    "fc00::/7",
+)
+
+
+def is_public(address: str) -> bool | None:
+    """Return True when an address is public; None for what is no address, such as a name."""
+    import ipaddress  # few jobs ask
+
+    try:
+        told = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    told = getattr(told, "ipv4_mapped", None) or told
+    return not any(told in ipaddress.ip_network(network) for network in _OWN if (":" in network) == (told.version == 6))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 
-from orchestrator.domain.drill_result import DrillResult
+from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import DrillRules
 from orchestrator.domain.run import Outcome

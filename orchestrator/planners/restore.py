@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.mounts import MountPoint
 from orchestrator.domain.names import point_name, show_name
+from orchestrator.domain.place import MountPoint
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
 

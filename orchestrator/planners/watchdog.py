@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from orchestrator.domain.events import ProcessActivity
 from orchestrator.domain.job import Job
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.vitals import ProcessActivity
 
 LEAST = Seconds(30 * 60)
 _BESIDES = 5 * 60

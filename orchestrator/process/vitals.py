@@ -2,7 +2,7 @@
 
 import os
 
-from orchestrator.domain.vitals import ProcessActivity
+from orchestrator.domain.events import ProcessActivity
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

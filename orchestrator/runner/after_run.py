@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.plan import Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import PointRemover
+from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.locks import points_being_read

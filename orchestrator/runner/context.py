@@ -8,8 +8,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import RunEvent
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest

@@ -17,9 +17,8 @@ from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import ChangeReporter, SizeEstimator
-from orchestrator.engines.contract.engine import Engine, RunRequest
+from orchestrator.engines.contract.engine import Engine, RunRequest, implements
 from orchestrator.planners.guard import decide_guard
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure

@@ -6,9 +6,8 @@ from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import ChangeReporter, Copier
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
 from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground, with_sizes

@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.kit import KitContents
-from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder, run_small

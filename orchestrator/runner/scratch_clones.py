@@ -9,11 +9,9 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunReport, RunType
-from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.drills import ScratchCloner
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.drills import ScratchClone, ScratchCloner
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext

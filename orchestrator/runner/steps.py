@@ -30,9 +30,8 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
-from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries
+from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 

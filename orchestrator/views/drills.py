@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.drill_result import DrillRecord, DrillResult, DrillRunResult
+from orchestrator.domain.drill import DrillRecord, DrillResult, DrillRunResult
 from orchestrator.domain.job import DrillRules
 from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Outcome

@@ -7,8 +7,8 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import SET_ASIDE, KitReview
 from orchestrator.domain.names import JOB_NAME
-from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.contract.drills import ScratchClone
 from orchestrator.history.values import RunRecord
 from orchestrator.views.format import format_iso
 

@@ -12,7 +12,7 @@ from orchestrator.history.values import AttemptRecord, PointRecord, RunDetails, 
 from orchestrator.views.format import format_clock, format_iso, format_table, indent, shorten
 
 if TYPE_CHECKING:  # few runs are drills
-    from orchestrator.domain.drill_result import DrillRecord
+    from orchestrator.domain.drill import DrillRecord
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:

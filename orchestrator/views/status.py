@@ -14,7 +14,7 @@ from orchestrator.views.drills import last_drill_value, newest_drill_line
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
 if TYPE_CHECKING:  # few jobs are drilled, or rotate
-    from orchestrator.domain.drill_result import DrillRecord
+    from orchestrator.domain.drill import DrillRecord
     from orchestrator.views.disks import SetReport
 
 _COLOURS = {

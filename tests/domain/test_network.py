@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.domain.network import is_public
+from orchestrator.domain.place import is_public
 
 
 @pytest.mark.parametrize(

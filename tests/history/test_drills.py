@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from orchestrator.domain.drill_result import DrillResult, UserCheckResult
+from orchestrator.domain.drill import DrillResult, UserCheckResult
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.history.store import History, open_history
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.drill_result import DrillResult
+from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.job import DrillRules
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes, Seconds

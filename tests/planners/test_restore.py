@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.mounts import MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.names import point_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.planners.restore import (

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.domain.events import ProcessActivity
 from orchestrator.domain.job import JobHooks, PipeOptions, RetryRules
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.vitals import ProcessActivity
 from orchestrator.planners.watchdog import shows_activity, silence_limit
 from tests.planners.two_years import job
 

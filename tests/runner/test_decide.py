@@ -9,9 +9,8 @@ import pytest
 from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import GuardLimits, Job, KeepRules, parse_limit
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import ChangeReporter
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.registry import load_engine
 from orchestrator.engines.rsync.model import RsyncSurvey, SourceSurvey
 from orchestrator.runner.decide import (

@@ -14,8 +14,8 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.contract.drills import ScratchClone
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions

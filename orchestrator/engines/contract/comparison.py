@@ -1,14 +1,28 @@
-"""Engines whose copies are verified by comparing both sides, or by reading a stream; and what repairs them."""
+"""Engines whose copies are verified by comparing both sides, or by reading a stream; and what repairs them.
+
+Datasets of a copy that are read again by a send whose output is discarded.
+
+Pure.
+"""
 
 from typing import Any, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Refusal, Step
+from orchestrator.domain.plan import Pipeline, Refusal, Step
 from orchestrator.domain.point import Finding
-from orchestrator.domain.readable_stream import ReadableDataset
+from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadableDataset:
+    """One dataset of a copy, the pipelines that read it completely, and its size."""
+
+    name: str
+    size: Bytes
+    reads: tuple[Pipeline, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

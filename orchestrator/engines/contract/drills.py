@@ -1,17 +1,36 @@
-"""Engines whose copies can be tried: restore tests of datasets, and scratch clones."""
+"""Engines whose copies can be tried: restore tests of datasets, and scratch clones.
+
+Scratch copies: clones of a restore point that may be written, tested and dropped.
+
+Pure.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+from orchestrator.domain.drill import DrillDataset, DrillPlan
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.scratch import ScratchClone
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchClone:
+    """One scratch copy. `of`: its restore point; `until`: when it may expire by itself; `used`: bytes written to it."""
+
+    name: str
+    at: Location
+    job: str
+    of: str
+    until: datetime | None
+    used: int
+    mountpoint: str
 
 
 class DatasetDriller(Protocol):

@@ -1,8 +1,15 @@
-"""The core that every engine has: looking, deciding, confirming and explaining; and what a run hands to it."""
+"""The core that every engine has: looking, deciding, confirming and explaining; and what a run hands to it.
+
+Whether an engine implements a protocol of the contract.
+
+Why not isinstance with runtime_checkable: it imports `inspect` on Python 3.12 and later, which a plain run has no time for.
+
+Pure.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
@@ -12,6 +19,9 @@ from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +131,11 @@ class Engine(Protocol):
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         """Return the error for a failure: what happened, what it means, what to do."""
         ...
+
+
+P = TypeVar("P")
+
+
+def implements(engine: object, protocol: type[P]) -> "TypeIs[P]":
+    """Return True when the engine has each method that the protocol names."""
+    return all(hasattr(engine, name) for name in vars(protocol) if not name.startswith("_"))

@@ -5,8 +5,7 @@ from typing import Any, Protocol
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.mounts import MountPoint
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Location, MountPoint
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.comparison import ComparisonPlan

@@ -8,9 +8,8 @@ from functools import partial
 from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.mounts import MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.plan import Command, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules, VerifyRules, config_key
 from orchestrator.domain.place import Location
-from orchestrator.engines.contract.ask import implements
+from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.snapshots import DatasetSection
 from orchestrator.engines.sanoid.model import INTERVALS, SanoidRules
 

@@ -30,13 +30,13 @@ from orchestrator.process.pipeline import PipelineFailed
 
 if TYPE_CHECKING:
     from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
-    from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+    from orchestrator.domain.drill import DrillDataset, DrillPlan
     from orchestrator.domain.evacuation import KitFacts, PoolContents
     from orchestrator.domain.kit import KitContents
     from orchestrator.domain.plan import Command, Pipeline
-    from orchestrator.domain.readable_stream import ReadableDataset
     from orchestrator.domain.rotation import IncrementBase
-    from orchestrator.domain.scratch import ScratchClone
+    from orchestrator.engines.contract.comparison import ReadableDataset
+    from orchestrator.engines.contract.drills import ScratchClone
 
 
 class ZfsEngine:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from orchestrator.domain.drill_plan import DrillPlan
+from orchestrator.domain.drill import DrillPlan
 from orchestrator.domain.errors import HostUnreachable, ProofFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal

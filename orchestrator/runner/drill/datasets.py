@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.domain.answers import parse_count
-from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+from orchestrator.domain.drill import DrillDataset, DrillPlan
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Pipeline, Plan, Step
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.drills import DatasetDriller
+from orchestrator.engines.contract.engine import implements
 from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest

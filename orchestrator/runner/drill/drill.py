@@ -7,7 +7,7 @@ meanwhile, and the window in which the job may work; all of that belongs to the 
 import contextlib
 import os
 
-from orchestrator.domain.drill_result import DrillRunResult
+from orchestrator.domain.drill import DrillRunResult
 from orchestrator.domain.errors import (
     HostUnreachable,
     NotNow,

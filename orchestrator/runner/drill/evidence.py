@@ -1,6 +1,6 @@
 """The data collected during a restore test: the evidence at its end, whatever its outcome."""
 
-from orchestrator.domain.drill_result import DrillResult, UserCheckResult
+from orchestrator.domain.drill import DrillResult, UserCheckResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal

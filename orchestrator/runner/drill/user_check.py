@@ -2,7 +2,7 @@
 
 import os
 
-from orchestrator.domain.drill_result import UserCheckResult
+from orchestrator.domain.drill import UserCheckResult
 from orchestrator.domain.errors import Stopped
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import Outcome, RunReport

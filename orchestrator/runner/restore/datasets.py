@@ -12,8 +12,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer

@@ -12,8 +12,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect, ManifestRecording, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.engines.contract.restore import DatasetRestorer, RestoreRequest
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer

@@ -14,9 +14,8 @@ from orchestrator.domain.plan import Pipeline, Refusal, Step
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.comparison import ComparisonPlan, CopyComparer, RepairPlanner, SnapshotPair
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor

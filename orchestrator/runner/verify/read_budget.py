@@ -15,11 +15,10 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
-from orchestrator.domain.readable_stream import ReadableDataset
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size
-from orchestrator.engines.contract.ask import implements
-from orchestrator.engines.contract.comparison import StreamReader
+from orchestrator.engines.contract.comparison import ReadableDataset, StreamReader
+from orchestrator.engines.contract.engine import implements
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext

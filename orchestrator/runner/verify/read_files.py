@@ -11,9 +11,8 @@ from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.mounts import leads_to_mount
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Location, leads_to_mount
 from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.process.executor import PipelineFailed, Writer

@@ -10,8 +10,8 @@ from orchestrator.domain.plan import Refusal, TreeVerification
 from orchestrator.domain.point import RestorePoint, Verdict, VerificationResult, VerifyJobResult
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import show_count, show_duration, show_size
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.comparison import CopyComparer
+from orchestrator.engines.contract.engine import implements
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due

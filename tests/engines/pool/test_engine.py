@@ -21,7 +21,6 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import (
     ChangeReporter,
     Confirmer,
@@ -30,7 +29,7 @@ from orchestrator.engines.contract.copies import (
     PointRemover,
     SizeEstimator,
 )
-from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.engines.contract.restore import FileRestorer
 from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.engines.pool import ENGINE

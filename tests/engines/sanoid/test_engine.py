@@ -10,7 +10,6 @@ from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import (
     ChangeReporter,
     Confirmer,
@@ -19,7 +18,7 @@ from orchestrator.engines.contract.copies import (
     PointRemover,
     SizeEstimator,
 )
-from orchestrator.engines.contract.engine import Engine
+from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.engines.contract.restore import FileRestorer
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.engines.registry import load_engine

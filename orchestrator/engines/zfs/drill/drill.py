@@ -7,7 +7,7 @@ encrypted and has no key here is tried as it lies: its raw stream is read, or re
 import os
 from collections.abc import Iterator, Mapping
 
-from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+from orchestrator.domain.drill import DrillDataset, DrillPlan
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step

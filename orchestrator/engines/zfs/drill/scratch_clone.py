@@ -13,8 +13,8 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.scratch import ScratchClone
 from orchestrator.domain.units import show_count
+from orchestrator.engines.contract.drills import ScratchClone
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import command_host

@@ -1,23 +1,50 @@
-"""The decision on one dataset: nothing, the actions of its dataset plan in order, or a refusal."""
+"""The decision on one dataset: nothing, the actions of its dataset plan in order, or a refusal.
+
+The check whether a clone's copy can be a clone too: the target must hold the origin's snapshot by then.
+
+Pure.
+"""
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import AbortReceive, Action, Dataset, ResumedSend, Rollback, SendFlags
+from orchestrator.engines.zfs.model import AbortReceive, Action, Dataset, ResumedSend, Rollback, SendFlags, Snapshot
 from orchestrator.engines.zfs.plan import divergence
-from orchestrator.engines.zfs.plan.clones import find_clone_origin
 from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot, find_common_snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import (
     DatasetPlan,
     DatasetPlans,
     EncryptionInheritance,
+    brings_snapshot,
     encryption_below,
     inheritance_below,
 )
+from orchestrator.engines.zfs.plan.divergence import refuse_waiting
 from orchestrator.engines.zfs.plan.increments import choose_snapshots, plan_sends
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
+
+
+def find_clone_origin(
+    case: PlanContext, name: str, done: DatasetPlans, origin: str | None
+) -> tuple[Snapshot, SendFlags] | Refusal | None:
+    """Return the origin's snapshot and the flags of its chain; None: the target will not hold the snapshot by then."""
+    found = case.origin(name)
+    if origin is None or found is None:
+        return None
+    dataset_plan, snapshot = done[origin], found[1]
+    if not dataset_plan.moved and case.target_holds(origin, snapshot.guid):
+        datasets = case.world.source.datasets[origin], case.world.target.datasets[origin]
+        flags = frozen_flags(case, origin, *datasets)
+        return flags if isinstance(flags, Refusal) else (snapshot, flags)
+    if dataset_plan.flags and any(brings_snapshot(action, snapshot) for action in dataset_plan.actions):
+        return snapshot, dataset_plan.flags
+    if dataset_plan.refusal:
+        names = case.source_name(name), case.source_name(origin)
+        why = f"{names[0]} waits for its origin {names[1]}: sent without it, it would take its room twice"
+        return refuse_waiting(why, dataset_plan.refusal)
+    return None
 
 
 def decide_dataset(case: PlanContext, name: str, done: DatasetPlans, origin: str | None) -> DatasetPlan:

@@ -5,8 +5,7 @@ from datetime import datetime
 from itertools import count
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.network import is_public
-from orchestrator.domain.place import Host
+from orchestrator.domain.place import Host, is_public
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import MbufferConnection, SideSurvey, SshAddresses, ZfsSurvey
 

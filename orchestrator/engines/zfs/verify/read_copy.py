@@ -6,8 +6,8 @@ Why not a scrub: one that does not end before the pool is exported begins anew (
 from orchestrator.domain.answers import understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
-from orchestrator.domain.readable_stream import ReadableDataset
 from orchestrator.domain.units import Bytes
+from orchestrator.engines.contract.comparison import ReadableDataset
 from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure

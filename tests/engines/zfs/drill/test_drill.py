@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.drill_plan import DrillDataset, DrillPlan
+from orchestrator.domain.drill import DrillDataset, DrillPlan
 from orchestrator.domain.job import DrillRules, Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step

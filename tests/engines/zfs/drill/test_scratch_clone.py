@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.scratch import ScratchClone
+from orchestrator.engines.contract.drills import ScratchClone
 from orchestrator.engines.zfs.drill import scratch_clone as trying
 from orchestrator.engines.zfs.model import DatasetType, SideSurvey
 from tests.engines.zfs.sides import COPY, NOW, A, B, dataset, job, side

@@ -20,8 +20,8 @@ from orchestrator.domain.errors import (
     UnreadableAnswer,
 )
 from orchestrator.domain.plan import Command, Effect, Pipeline
-from orchestrator.engines.contract.ask import implements
 from orchestrator.engines.contract.copies import PartialCopier
+from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.errors.explain import explain, redact
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason, pipeline_failure

@@ -1,16 +1,18 @@
 """The configuration looked at: all mistakes of all files, what each job means, and what of the machine is not as it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
+from orchestrator.domain.names import show_name
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.views.check import CheckedJob, ConfigCheck
 
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
+    from orchestrator.domain.errors import ConfigMistake
     from orchestrator.domain.job import Job
 
 
@@ -53,9 +55,35 @@ def _everything(settings: Settings) -> "Configuration":
         compose.read_machine_config(settings.where, [job.name for job in known.jobs] if known else None)
     except DeclarationError as error:
         mistakes += error.mistakes
+    if known is not None:
+        mistakes += _unusable_programs(settings, known)
     if known is None or mistakes:
         raise DeclarationError(tuple(mistakes))
     return known
+
+
+def _unusable_programs(settings: Settings, known: "Configuration") -> Iterator["ConfigMistake"]:
+    """Yield a mistake for each hook and check-command of a job that cannot be run."""
+    from orchestrator.config.locate import locate_keys
+    from orchestrator.domain.errors import ConfigMistake
+    from orchestrator.process.programs import explain_unusable, find_program
+
+    folders = compose.hook_folders(settings.where)
+    for job in known.jobs:
+        hooks = [(("hooks", event), argv[0], folders) for event, commands in job.hooks.calls for argv in commands]
+        checks = [(("drill", "check-command"), job.drill.check_command[0], ())] if job.drill.check_command else []
+        for key, program, searched in (*hooks, *checks):
+            what, expected = explain_unusable(find_program(program, searched))
+            if what:
+                with open(job.file, encoding="utf-8") as file:
+                    line = locate_keys(file.read()).of(key)
+                yield ConfigMistake(
+                    file=show_name(job.file),
+                    line=line,
+                    key=".".join(key),
+                    what=show_name(what),
+                    expected=show_name(expected),
+                )
 
 
 def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:

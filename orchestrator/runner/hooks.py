@@ -10,6 +10,7 @@ from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value
 from orchestrator.process.executor import PipelineResult, StopReason, Writer
+from orchestrator.process.programs import explain_unusable, find_program
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.run_recorder import RunRecorder
 
@@ -35,7 +36,7 @@ def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None
             why = (
                 f"took longer than {journal.job.hooks.timeout:g} s"
                 if result.stopped is StopReason.STOPPED
-                else f"ended with {code}"
+                else _explain_code(code, find_program(argv[0], journal.tools.hook_folders))
             )
             text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
             if event == "before":
@@ -53,7 +54,7 @@ def _call(
     with open(stdin, "w", encoding="utf-8") as file:
         json.dump(with_former_keys(told), file)
     command = Command(
-        argv=(_find_hook(argv[0], tools.hook_folders), *argv[1:]),
+        argv=(find_program(argv[0], tools.hook_folders), *argv[1:]),
         effect=Effect.WRITES,
         environment=(*tools.hook_environment, *_environment(told)),
     )
@@ -73,12 +74,10 @@ def _call(
     return result, bytes(said)
 
 
-def _find_hook(program: str, folders: tuple[str, ...]) -> str:
-    """Return the program's path: a bare name is searched in the configured hooks, the shipped ones, then PATH."""
-    if "/" in program:
-        return program
-    candidates = (f"{folder}/{program}" for folder in folders)
-    return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), program)
+def _explain_code(code: int | None, path: str) -> str:
+    """Return how a hook ended; a shell says 126 and 127 for a program that could not be started."""
+    problem = explain_unusable(path)[0] if code in (126, 127) else ""
+    return f"could not be started: {problem}" if problem else f"ended with {code}"
 
 
 def _hook_facts(event: str, journal: RunRecorder, report: RunReport | None) -> dict[str, Any]:

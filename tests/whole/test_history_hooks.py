@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.whole.house import House, strays
 
 
@@ -118,3 +120,26 @@ def test_only_the_end_of_much_output_is_kept(house: House) -> None:
     (kept,) = called(house, run)
     assert kept["output"].endswith("the end\n")
     assert 30_000 < len(kept["output"]) <= 64 << 10
+
+
+@pytest.mark.parametrize("kind", ["missing", "not executable"])
+def test_a_hook_that_cannot_run_is_a_mistake(house: House, kind: str) -> None:
+    house.write("one", "content")
+    broken = house.folder / "broken"
+    if kind == "not executable":
+        broken.write_text("#!/bin/sh\n")
+    house.job(hooks={"done": [str(broken)]})
+    checked = house.call("check")
+    assert checked.code == 2
+    (mistake,) = checked["mistakes"]
+    assert mistake["key"] == "hooks.done"
+    assert "done" in Path(mistake["file"]).read_text().splitlines()[mistake["line"] - 1]
+    assert str(broken) in mistake["what"]
+    run = house.run()
+    assert run.outcome == "done", run
+    (call,) = called(house, run)
+    assert call["exit"] in (126, 127)
+    assert f"could not be started: {broken}" in json.dumps(house.call("show", str(run["run"])).value)
+    broken.write_text("#!/bin/sh\n")
+    broken.chmod(0o755)
+    assert house.call("check").code == 0

@@ -43,6 +43,9 @@ class Evidence:
     host: str | None = None
 
 
+_LONGEST_WHY = 4000  # characters
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMistake:
     """One error in a configuration file. `line` None: it concerns the whole file."""
@@ -66,6 +69,8 @@ class OrchestratorError(Exception):
     retry = RetryClass.ASK_A_HUMAN
 
     def __init__(self, why: str, *, hint: str = "") -> None:
+        # Words of programs, disks and hosts come in here, which may send megabytes; the evidence has its own limits.
+        why = why if len(why) <= _LONGEST_WHY else why[: _LONGEST_WHY - 1] + "…"
         super().__init__(why)
         self.why = why
         self.hint = hint
@@ -77,7 +82,9 @@ class DeclarationError(OrchestratorError):
     retry = RetryClass.NEVER
 
     def __init__(self, mistakes: tuple[ConfigMistake, ...]) -> None:
-        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        super().__init__("")
+        self.why = "\n".join(str(mistake) for mistake in mistakes)
+        self.args = (self.why,)
         self.mistakes = mistakes
 
 

@@ -294,10 +294,16 @@ def mutate(sample: bytes, seed: int) -> bytes:
     return bytes(made[:500_000])
 
 
-def answers(target: Target) -> st.SearchStrategy[bytes]:
-    # By number: an example is told as it is, and a database in full would be a megabyte of text.
-    number = st.integers(0, len(target.samples) - 1)
-    damaged = st.builds(lambda at, seed: mutate(target.samples[at], seed), number, st.integers(0, 1 << 32))
+@dataclass(frozen=True)
+class Damaged:
+    """A sample with faults in it, by number: an example is shown as it is, and a database in full is a megabyte of text."""
+
+    sample: int
+    seed: int
+
+
+def answers(target: Target) -> st.SearchStrategy[bytes | Damaged]:
+    damaged = st.builds(Damaged, st.integers(0, len(target.samples) - 1), st.integers(0, 1 << 32))
     alike = st.lists(st.sampled_from(WORDS), max_size=12).map(b"".join)
     return damaged | damaged | alike | st.binary(max_size=200)
 
@@ -324,8 +330,8 @@ def fuzz(target: Target, examples: int) -> None:
 
     @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(answers(target))
-    def heard(said: bytes) -> None:
-        hear(target, said)
+    def heard(said: bytes | Damaged) -> None:
+        hear(target, said if isinstance(said, bytes) else mutate(target.samples[said.sample], said.seed))
 
     heard()
     assert grown(before) < MOST_MEMORY

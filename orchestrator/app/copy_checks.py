@@ -65,7 +65,7 @@ def verify_jobs(
     content: bool = False,
     hears: Hears = unheard,
 ) -> VerifyEnds:
-    """Read copies of these jobs again, without a name of all, and compare every file with what was promised.
+    """Read copies of these jobs again, without a name of all, and compare every file with the manifest.
 
     `hears`: is told of each job's damage where good bytes of it are. Raises: WrongRequest.
     """

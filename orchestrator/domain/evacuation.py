@@ -71,7 +71,7 @@ class DatasetCopy:
 
     `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
     `why`. `files`: of a job of files by dataset, why what it copied is not all of it; empty: it is. `point`: in which.
-    `known_at`: the source as it was then is proved there, as history knows; `told`: the guids that it had, as history knows.
+    `known_at`: the source as it was then is verified there, as history knows; `told`: the guids that it had, as history knows.
     `disk`: the removable disk that it is on; `where`: the host, or where that disk is, as somebody noted it.
     """
 

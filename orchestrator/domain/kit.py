@@ -11,7 +11,7 @@ SET_ASIDE = ".not-trusted"  # what a file of a kit that is not believed yet ends
 class KitContents:
     """One recovery kit. `content`: all known facts as JSON; `layout`: the pool layout, to compare with older kits.
 
-    `recovery`: the page that tells what to do; `guids`: a line for each snapshot, name and guid.
+    `recovery`: the page that says what to do; `guids`: a line for each snapshot, name and guid.
     """
 
     content: str

@@ -126,7 +126,7 @@ class Step:
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None
-    makes: str | None = None  # the restore point that exists once this step is proved
+    makes: str | None = None  # the restore point that exists once this step is verified
     taken: datetime | None = None  # when the source was as that point is, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output tells progress, and what it moved

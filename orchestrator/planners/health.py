@@ -5,7 +5,7 @@ for it yet:
 
 * late, while a run goes on that began less than half of late-after ago (but an hour at least), or in the first hour
   after the machine was off or asleep: then what was missed is being made up for.
-* failing, when one single run has failed and the newest proved copy is younger than half of late-after: another run
+* failing, when one single run has failed and the newest verified copy is younger than half of late-after: another run
   comes before anything is late. A second failure in a row ends this. Where no late-after is told, where nothing is
   proved yet, where a copy was read again and found broken, and for what was refused nothing passes by itself.
 
@@ -38,7 +38,7 @@ class HealthInput:
     """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
     A failure that nothing has made good yet comes before it, and then `since` tells how the newest one ended instead.
-    `proved`: when a proved copy was last as the source was; a run that finds nothing to do renews it.
+    `proved`: when a verified copy was last as the source was; a run that finds nothing to do renews it.
     `failures`: runs that ended badly since the last one that ended well. `running`: when the run that goes on began.
     `awake`: since when the machine is back, if it was off or asleep lately. `paused`: why and until when; empty: not.
     `broken`: a copy was read again, and is not as it was promised. `copies` False: the job works on its source alone, and
@@ -60,12 +60,12 @@ class HealthInput:
     @property
     def newest(self) -> str:
         """Return the name of what the age measures: the newest verified copy, or the last good run."""
-        return "the newest proved copy" if self.copies else "the last good run"
+        return "the newest verified copy" if self.copies else "the last good run"
 
     @property
     def none(self) -> str:
         """Return the phrase for a missing verified copy or good run."""
-        return "no proved copy" if self.copies else "no good run"
+        return "no verified copy" if self.copies else "no good run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@
 * The same cause is told once: numbers in the reason do not make another, nor does a failing copy that becomes late
   thereby. Another cause within the same trouble is told too, up to four in all.
 * While the trouble lasts it is told again after 1 day, then after 3, then every 7.
-* Its end is told when a proved copy is there again. Waiting is no end.
+* Its end is told when a verified copy is there again. Waiting is no end.
 * What comes and goes (the third trouble within 7 days) has ended only when it has been well for 2 days.
 * A paused job is silent, unless the channel asks for paused; its trouble goes on when it is resumed.
 """

@@ -41,7 +41,7 @@ def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemC
         "sanoid", command, run(command), lambda text: parse.parse_version(text.decode(errors="replace"))
     )
     if version is None:
-        return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it sanoid?")
+        return SystemCheckResult(good=False, subject=subject, text="does not print its version; is it sanoid?")
     return SystemCheckResult(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")
 
 

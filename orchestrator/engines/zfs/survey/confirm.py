@@ -31,8 +31,8 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
-            f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
-            hint="run again: it looks again and decides anew; does something else write or take snapshots there?",
+            f"{show_count(len(failed), 'copy', 'copies')} not as expected: {'; '.join(failed[:_NAMED])}{more}",
+            hint="run again: it will plan again and retry; does something else write or take snapshots there?",
         )
 
 

@@ -54,7 +54,7 @@ def test_public_addresses_need_consent(*, pulls: bool) -> None:
 
 def test_what_mbuffer_cannot_do_is_refused() -> None:
     assert 'ssh-options = ["-4"]' in refused(SshAddresses(here="fd00::1", there="fd00::2"))
-    assert "does not tell by which address" in refused(None)
+    assert "does not say by which address" in refused(None)
     assert "not installed on root@backup" in refused(mbuffer=(True, False))
     assert "not installed on this machine" in refused(mbuffer=(False, True))
 

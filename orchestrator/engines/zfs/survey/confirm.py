@@ -110,7 +110,7 @@ def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
 
 def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience: Seconds) -> Sequence[int | None]:
     senders = [sender for step in steps if (sender := sending_command(step)) is not None]
-    where = commands.CommandHost(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
+    where = commands.CommandHost(host=host, sudo=any(map(commands.runs_with_sudo, senders)))
     command = commands.send_sizes_command(senders, where)
     result = run_read_command(reader, command, patience=patience)
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()

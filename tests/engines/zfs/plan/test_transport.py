@@ -91,8 +91,7 @@ def made(*, pulls: bool, **pipe: Any) -> Pipeline:
 
 def values(pipeline: Pipeline, stage: int) -> list[str]:
     """What a script gets, without the port, which is another one in each look."""
-    argv = list(pipeline.stages[stage].argv)
-    return [word.rpartition(":")[0] or word for word in argv[argv.index("sh", 1) + 1 :]][:9]
+    return [word.rpartition(":")[0] or word for word in pipeline.stages[stage].argv[4:]][:9]
 
 
 def test_a_push_word_for_word() -> None:

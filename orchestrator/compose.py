@@ -79,12 +79,12 @@ class EngineSections(Mapping[str, "EngineSection"]):
         return EngineSection(
             name=found.name,
             options=found.options,
-            datasets=found.wants_datasets,
+            datasets=found.needs_datasets,
             check=found.mistakes,
             lands=found.lands,
             stays=found.stays,
             without=found.without,
-            rules=_rules if found.wants_datasets else None,
+            rules=_rules if found.needs_datasets else None,
         )
 
     def __iter__(self) -> Iterator[str]:

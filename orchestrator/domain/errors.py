@@ -39,7 +39,7 @@ class Evidence:
 
     lines: tuple[str, ...]
     exits: tuple[int | None, ...]
-    last_words: tuple[str, ...]
+    last_output: tuple[str, ...]
     host: str | None = None
 
 

@@ -120,9 +120,9 @@ class TreeVerification:
 class Step:
     """One complete step: its commands, its reason, and its expected effect."""
 
-    does: str
+    action: str
     why: str
-    lane: str  # steps of one lane run in order; lanes side by side, in the order of first mention where names differ
+    worker: str  # steps of one lane run in order; lanes side by side, in the order of first mention where names differ
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None

@@ -95,7 +95,7 @@ class Engine(Protocol):
 
     name: str
     options: type
-    wants_datasets: bool
+    needs_datasets: bool
     stays: bool  # works on the source alone, so its jobs name no target
     without: tuple[str, ...]  # sections of a job file, and keys as "pipe.transport", that mean nothing to it
     guards: tuple[str, ...]  # what of its own may pass once, by --allow

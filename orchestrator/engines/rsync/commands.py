@@ -272,9 +272,11 @@ def choose_compression(preference: str, here: RsyncProgram, there: RsyncProgram)
     """
     if preference == "none":
         return []
-    wishes = ("lz4", "zstd", "zlibx") if preference == "auto" else ("zlibx",) if preference == "zlib" else (preference,)
+    requests = (
+        ("lz4", "zstd", "zlibx") if preference == "auto" else ("zlibx",) if preference == "zlib" else (preference,)
+    )
     if min(here.version, there.version) >= (3, 2):
-        chosen = next((name for name in wishes if name in here.compressions and name in there.compressions), None)
+        chosen = next((name for name in requests if name in here.compressions and name in there.compressions), None)
         return (
             []
             if chosen is None

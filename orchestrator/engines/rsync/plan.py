@@ -157,9 +157,9 @@ def _whole(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | No
     command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
     return (
         Step(
-            does=f"copy {job.source}",
+            action=f"copy {job.source}",
             why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
-            lane="main",
+            worker="main",
             work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
             expected=_expected(world),
             copies=True,
@@ -185,9 +185,9 @@ def _parallel_copy(
     names = f"{request.notes}/lane-{number}"
     command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
     return Step(
-        does=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
+        action=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
         why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
-        lane=f"lane {number}",
+        worker=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
         expected=Bytes(parallel_copy.size),
         copies=True,
@@ -201,9 +201,9 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
     names = f"{request.notes}/damaged"
     return (
         Step(
-            does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
+            action=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
             why="a reading found their copies damaged; they are never linked into a new point",
-            lane="main",
+            worker="main",
             work=Pipeline(
                 stages=(commands.recopy_command(job, work, world, names),), keeps=f"{request.notes}/moved-repair"
             ),
@@ -241,9 +241,9 @@ def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | No
 
 def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
     return Step(
-        does="write the manifest",
+        action="write the manifest",
         why="each entry with its digest, so that the copy can be verified by itself",
-        lane="main",
+        worker="main",
         work=recording,
         expected=None,
         proof=proof,
@@ -271,9 +271,9 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
     """Return the stages that copy over the mirror itself; lost source files are deleted only with consent."""
     command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
-        does=f"mirror {job.source}",
+        action=f"mirror {job.source}",
         why="the mirror differs from the source" if world.target.owner else "the first copy",
-        lane="main",
+        worker="main",
         work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
         expected=_expected(world),
         copies=True,
@@ -317,8 +317,8 @@ def _expected(world: RsyncSurvey) -> Bytes | None:
     return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
 
 
-def _small(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
+def _small(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None)
 
 
 def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:

@@ -126,7 +126,7 @@ class AttachedDisk:
         self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
         self._fresh = True
-        self._device, self._dock, self._health = device, visit_context, health
+        self._device, self._visit, self._health = device, visit_context, health
         self._known = _remember(disk, device, marker, visit_context)
         book = visit_context.history.disks
         self._number = book.begin_visit(self._known.disk, visit_context.clock())
@@ -150,14 +150,14 @@ class AttachedDisk:
         """Read copies of the jobs again until the budget is used up: first the job whose last turn is the oldest."""
         if any(report.outcome is Outcome.INTERRUPTED for report in self.reports):
             return
-        views, left = self._dock.history.views, int(budget)
+        views, left = self._visit.history.views, int(budget)
         turns = {job.name: views.memory(job.name).get(f"{READ_TURN} {self.disk.name}", "") for job in jobs}
         for job in sorted(jobs, key=lambda job: turns[job.name]):
             done = self._with(job, partial(read, budget=Bytes(left)))
             if done is None:
                 return
             self.readings.append(done.report)
-            self._dock.history.remember(job.name, f"{READ_TURN} {self.disk.name}", self._dock.clock().isoformat())
+            self._visit.history.remember(job.name, f"{READ_TURN} {self.disk.name}", self._visit.clock().isoformat())
             left -= done.read
             if left <= 0 or done.report.outcome is Outcome.INTERRUPTED:
                 return
@@ -168,7 +168,7 @@ class AttachedDisk:
         placed = job_on_disk(job, self.disk, self._device.name)
         try:
             self._look_again()
-            medium.prepare(self.disk, placed.target.location.path, self._dock.writer)
+            medium.prepare(self.disk, placed.target.location.path, self._visit.writer)
         except OrchestratorError as error:
             self.failure = error
             return None
@@ -179,10 +179,10 @@ class AttachedDisk:
         if self._fresh:
             self._fresh = False
             return
-        there = _present(self._device, self._dock)
+        there = _present(self._device, self._visit)
         if there is None:
             raise OrchestratorError(f"disk {self.disk.name} was pulled out", hint="plug it in again")
-        use = medium.use(self.disk, there, self._dock.writer)
+        use = medium.use(self.disk, there, self._visit.writer)
         if use.ails:
             raise OrchestratorError(use.ails, hint=_check(self._device))
         if not use.attached:
@@ -199,13 +199,13 @@ class AttachedDisk:
     def leave(self) -> None:
         """End the visit of a disk that stays attached: a person wants to inspect it."""
         with self._held:
-            self._dock.history.disks.visit_ended(
+            self._visit.history.disks.visit_ended(
                 self._number, jobs=[], outcome=ATTACHED, why="by hand", released=None, safe=False
             )
 
     def _ends(self, *, power_off: bool) -> VisitResult:
         ended = self._released(power_off=power_off)
-        visit_context, book = self._dock, self._dock.history.disks
+        visit_context, book = self._visit, self._visit.history.disks
         book.visit_ended(
             self._number, jobs=[report.job for report in self.reports], outcome=ended.ending, why=ended.why,
             released=visit_context.clock() if ended.safe else None, safe=ended.safe,
@@ -216,8 +216,8 @@ class AttachedDisk:
         return ended
 
     def _released(self, *, power_off: bool) -> VisitResult:
-        name, writer = self.disk.name, self._dock.writer
-        if _present(self._device, self._dock) is None:
+        name, writer = self.disk.name, self._visit.writer
+        if _present(self._device, self._visit) is None:
             return self._pulled_out()
         try:
             ails = medium.use(self.disk, self._device, writer).ails
@@ -225,7 +225,7 @@ class AttachedDisk:
             hangs = asleep.socket_of(self._device.disk)
             released = release_disk(self._device, writer, power_off=power_off)
         except OrchestratorError as error:
-            if _present(self._device, self._dock) is None:
+            if _present(self._device, self._visit) is None:
                 return self._hanging() if isinstance(error, PoolHangs) else self._pulled_out()
             ending = VisitOutcome.BUSY if isinstance(error, DiskBusy) else VisitOutcome.FAILED
             return self._ended(ending, f"disk {name} cannot be let go: {error.why}", error.hint)
@@ -235,7 +235,7 @@ class AttachedDisk:
                 f"disk {name} is not quiet: {released.hinders}",
                 f"wait, then: poolferry disks eject {name}",
             )
-        if hangs is not None and _present(self._device, self._dock) is None:
+        if hangs is not None and _present(self._device, self._visit) is None:
             asleep.note_asleep(self.disk, hangs)
         if ails:
             return self._ended(
@@ -246,11 +246,11 @@ class AttachedDisk:
     def _pulled_out(self) -> VisitResult:
         """Remove what was above the unplugged disk, as far as the kernel allows it; the next visit tries again."""
         with suppress(OrchestratorError):
-            medium.abandon(self.disk, self._dock.writer)
+            medium.abandon(self.disk, self._visit.writer)
         why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
         hint = "plug it in again: the copy continues where it was cut"
         try:
-            waits = medium.is_still_imported(self.disk, self._dock.writer)
+            waits = medium.is_still_imported(self.disk, self._visit.writer)
         except Stalled:
             return self._hanging()
         if not waits:

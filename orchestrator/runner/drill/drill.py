@@ -36,7 +36,7 @@ from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, descr
 
 def due_drill(job: Job, tools: RunContext) -> str:
     """ "whole", "sample", or "": what the job's [drill] owes at its place now."""
-    if not job.drill.asked:
+    if not job.drill.requested:
         return ""
     known = tools.history.drills.of(job.name)
     past = [PastDrill(at=each.at, drilled=each.drilled) for each in known if each.drilled.place == job.target.name]
@@ -99,7 +99,7 @@ def _put_off(evidence: DrillEvidence, error: OrchestratorError) -> RunReport | N
 
     Why not for a stream of datasets that breaks off: a copy that cannot be sent does so too.
     """
-    journal, datasets = evidence.journal, evidence.journal.tools.engine.wants_datasets
+    journal, datasets = evidence.journal, evidence.journal.tools.engine.needs_datasets
     hosts = [journal.job.target.location.host, journal.job.source.host if datasets else None]
     host = next(filter(None, hosts), None)  # which one it is, where both have one, stands in the evidence
     if host is None or evidence.differences:
@@ -120,7 +120,7 @@ def _drill(evidence: DrillEvidence) -> RunReport:
     job, tools = evidence.journal.job, evidence.journal.tools
     notes = f"{tools.state}/notes/drill-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    if tools.engine.wants_datasets:
+    if tools.engine.needs_datasets:
         from orchestrator.runner.drill.dataset_drill import drill_dataset_copies
 
         return drill_dataset_copies(evidence, notes)

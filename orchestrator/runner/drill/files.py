@@ -60,8 +60,8 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
     if not taken:
         why = f"point {point.name} holds no file that could be restored and verified"
         return Refusal(why=why, evidence=(), hint="look what the source holds")
-    promised = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
-    return FileSample(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)
+    expected = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
+    return FileSample(point=point, manifest=expected, pieces=taken, of_files=files, of_bytes=size, whole=whole)
 
 
 def _piece(entry: ManifestEntry) -> tuple[SampleFile, ...]:

@@ -108,7 +108,7 @@ def _read(stage: tuple[SnapshotPair, ...], executor: StepExecutor, tally: "_Comp
 def output_file(step: Step) -> str:
     """Return the local file that collects a step's output."""
     if not isinstance(step.work, Pipeline) or step.work.keeps is None:
-        raise TypeError(f"a listing that is kept nowhere: {step.does}")
+        raise TypeError(f"a listing that is kept nowhere: {step.action}")
     return step.work.keeps
 
 

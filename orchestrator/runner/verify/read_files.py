@@ -86,13 +86,13 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
     """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
     header, entries = read_manifest(manifest)
-    promised = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
-    if not promised:
+    expected = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
+    if not expected:
         raise ProofFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
-    write_manifest(f"{notes}/one.gz", header, promised)
+    write_manifest(f"{notes}/one.gz", header, expected)
     return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
 
 
@@ -171,13 +171,13 @@ def _there(
 ) -> VerificationResult:
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
-    promised = partial(read_manifest, manifest, prefix=work.prefix)
-    algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
+    expected = partial(read_manifest, manifest, prefix=work.prefix)
+    algorithms = sorted({entry.digest.partition(":")[0] for entry in expected()[1] if ":" in entry.digest})
     digests: list[Iterator[tuple[bytes, str]]] = []
     for algorithm in algorithms:
         names = f"{notes}/names-{algorithm}"
         with open(names, "wb") as file:
-            file.writelines(entry.path + b"\0" for entry in promised()[1] if entry.digest.startswith(algorithm + ":"))
+            file.writelines(entry.path + b"\0" for entry in expected()[1] if entry.digest.startswith(algorithm + ":"))
         digests.append(
             sorted_moves(
                 digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
@@ -187,7 +187,7 @@ def _there(
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
         counted = _EntryCounter(map(parse_listing, records))
-        findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
+        findings = compare(expected()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes

@@ -25,7 +25,7 @@ def values(step: Step) -> tuple[str, ...]:
 
 def test_a_partial_file_goes_on_from_its_end() -> None:
     copy, name = going_on(half("a/b\n", 10 * MIB, 40 * MIB))
-    assert (copy.does, copy.why, copy.expected) == ("go on with a/b\\n", "10.0 MiB of 40.0 MiB are there", 30 * MIB)
+    assert (copy.action, copy.why, copy.expected) == ("go on with a/b\\n", "10.0 MiB of 40.0 MiB are there", 30 * MIB)
     assert copy.needs == (("/notes/moved-on-0", b"pf:>f|0|0||\\#141\\#057\\#142\\#012\n"),)
     assert isinstance(copy.work, Pipeline)
     assert copy.work.stages[0].argv[-2:] == (
@@ -37,7 +37,7 @@ def test_a_partial_file_goes_on_from_its_end() -> None:
 
 def test_an_orphan_is_salvaged_first() -> None:
     salvage, copy, name = going_on(half("a/b", 1 * MIB, 4 * MIB, orphan=True))
-    assert (salvage.does, copy.does, name.does) == ("salvage a/b", "go on with a/b", "name a/b")
+    assert (salvage.action, copy.action, name.action) == ("salvage a/b", "go on with a/b", "name a/b")
     assert values(salvage) == (TREE.path, "a", "b", ".b.AbCdEf", "")
     salvage, *_ = going_on(half("top", 1, 2, orphan=True))
     assert values(salvage) == (TREE.path, "", "top", ".top.AbCdEf", "")
@@ -61,13 +61,13 @@ def test_an_orphan_that_looks_whole_is_salvaged_and_shortened_at_once() -> None:
 
 def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
     cut = (half("gone", 5, None), half("x", 5, 10), half("empty", 5, 0), half("y", 5, 10))
-    assert [step.does for step in going_on(*cut)] == ["go on with x", "name x", "go on with y", "name y"]
+    assert [step.action for step in going_on(*cut)] == ["go on with x", "name x", "go on with y", "name y"]
     assert [step.needs[0][0] for step in going_on(*cut) if step.needs] == ["/notes/moved-on-1", "/notes/moved-on-3"]
 
 
 def test_points_are_removed_for_a_reason() -> None:
     (step,) = plan.remove_points(job(), (OLD, NAME), ("older than 7 days", "too many"))
-    assert (step.does, step.effect) == ("remove 2 points", Effect.DESTROYS)
+    assert (step.action, step.effect) == ("remove 2 points", Effect.DESTROYS)
     assert step.why == f"{OLD}: older than 7 days; {NAME}: too many"
     assert step.removes == f"{OLD} {NAME}"
     assert values(step) == (ROOT.path, OLD, NAME)

@@ -9,7 +9,7 @@ from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Schedule
 from orchestrator.domain.window import TimeWindow
 
-BY_STOP_AT = "(stop-at)"  # in the reason of a run that its stop-at ended: such a run is over until the next scheduled time
+BY_STOP_AT = "(stop-at)"  # in the reason of a run that its stop-at ended: it is over until the next scheduled time
 
 
 class Calendar(Protocol):

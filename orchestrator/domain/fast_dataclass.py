@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["MISSING", "Field", "dataclass", "field", "fields", "replace"]
 
-_OFTEN = 500  # values of one class: a run with nothing to do makes 130 of all, a survey of datasets one for each snapshot
+_OFTEN = 500  # values of one class: a run with nothing to do makes 130 of all, a dataset survey one per snapshot
 
 
 class _FastValue:

@@ -32,8 +32,7 @@ class DryRun:
 
 
 def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozenset()) -> DryRun:
-    """Survey and decide, as a run would. `allowed`: guards that are switched off. Raises: DeclarationError, OrchestratorError.
-    """
+    """Survey and decide, as a run would. `allowed`: guards that are off. Raises: DeclarationError, OrchestratorError."""
     known = settings.configuration()
     job = known.job(name)
     if job.target.rotates:

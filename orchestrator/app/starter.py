@@ -12,8 +12,7 @@ SANOID_CONF = "/etc/sanoid/sanoid.conf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarterFiles:
-    """Files written into a folder. `existing`: those that are there already and stay unchanged; `following`: the next commands.
-    """
+    """Files written into a folder. `existing`: those that are there already, unchanged; `following`: the next commands."""
 
     folder: str
     written: tuple[str, ...]

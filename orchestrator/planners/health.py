@@ -80,8 +80,7 @@ class CopyHealth:
 
 
 def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | None) -> CopyHealth:
-    """Return a job's state; paused outranks late, and late the last run's outcome. `late_after` None: never late.
-    """
+    """Return a job's state; paused outranks late, late outranks the last run's outcome. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
     if facts.paused:
         return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)

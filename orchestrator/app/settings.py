@@ -59,5 +59,4 @@ class Settings:
 
 
 class WrongRequest(Exception):
-    """A request for something that does not exist or that contradicts itself; nothing was done. The message names the problem.
-    """
+    """A request for something that does not exist or contradicts itself; nothing was done. The message names the problem."""

@@ -117,7 +117,7 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
     if late_after is None:
         return ""
     limit = f"late-after is {show_duration(late_after)}"
-    if age is not None and age < -late_after:  # a clock was wrong; otherwise such a copy would hide every failure until then
+    if age is not None and age < -late_after:  # a clock was wrong; such a copy would hide failures until then
         return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
         return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""

@@ -24,7 +24,7 @@ class ReadableDataset:
 class SnapshotPair:
     """One snapshot to list on both sides. `name`: the name that findings use for it.
 
-    Each step keeps its output in a local file: NUL-terminated records as `verify.listing` reads them, and between them
+    Each step keeps its output in a local file: NUL-terminated records as `verify.entry` reads them, and between them
     `path//=algorithm:digest` for files, `//!reason` for a path that could not be read; `//~` marks a complete listing.
     """
 

@@ -1,6 +1,6 @@
-"""The one loader of the scripts that lie in `scripts/` folders of the package, and the one place that makes them commands.
+"""The only loader of the scripts in the package's `scripts/` folders; it builds the commands that run them.
 
-A script is sent as it is, with its own name as `$0`, so that a plan can show `publish.sh /backup/photos …`.
+A script is sent unchanged, with its own name as `$0`, so that a plan can show `publish.sh /backup/photos …`.
 """
 
 import functools
@@ -20,5 +20,5 @@ def script(space: str, name: str) -> str:
 
 
 def script_command(space: str, name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
-    """Build the command that runs a script with these values as its arguments. `before`: text that it needs in front."""
+    """Build the command that runs a script with these values as its arguments. `before`: text that must come before it."""
     return Command(argv=("sh", "-c", before + script(space, name), name, *values), effect=effect, host=host)

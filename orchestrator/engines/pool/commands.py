@@ -36,10 +36,10 @@ printf "=end\\n"
 def survey_command(root: Location) -> Command:
     """Build the command that prints all data that a health check needs: one call, so one login.
 
-    `zpool status`: -D tells of dedup tables, -P whole names of devices, -p whole numbers, -s answers that came late, -v
-    which files lost data. Never -x: it calls a pool healthy that has lost a device. As JSON from OpenZFS 2.3 on.
-    `zpool list -Hp` and `zfs get -Hp` are made for programs in every version.
-    What sends, receives or copies is found by its arguments and its directory, whoever started it.
+    `zpool status`: -D shows dedup tables, -P full names of devices, -p exact numbers, -s slow answers, -v files that lost data.
+    Never -x: it calls a pool healthy that has lost a device. As JSON from OpenZFS 2.3 on. `zpool list -Hp` and `zfs get -Hp`
+    are made for programs in every version. Running sends, receives and copies are found by their arguments and directory,
+    started by anyone.
     """
     return _script(_LOOK, root.path, effect=Effect.READS, host=root.host)
 

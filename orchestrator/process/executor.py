@@ -84,8 +84,8 @@ class Reader:
     def records(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
         """Return an iterator of output records in constant memory; use it in a `with`, or read it to the end.
 
-        Raises: Broken at the end when any stage failed, so an empty answer is never a failure. Refuses: a pipeline that does
-        more than read (Forbidden).
+        Raises: PipelineFailed at the end when any stage failed, so an empty answer is never a failure. Refuses: a pipeline that
+        does more than read (Forbidden).
         """
         only_reads(pipeline)
         return Records(self._records(pipeline, separator))

@@ -425,7 +425,7 @@ class RunningPipeline:
 
 
 def start_pipeline(pipeline: Pipeline, fittings: StartOptions) -> RunningPipeline:
-    """Start every stage, or none. Raises: NotStarted.
+    """Start every stage, or none. Raises: PipelineNotStarted.
 
     Call it from a thread that lives as long as the pipeline: children get a signal to end when that thread ends.
     """

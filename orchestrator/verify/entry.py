@@ -239,7 +239,7 @@ def parse_listing(record: bytes) -> ManifestEntry:
     seconds, nanos = mtime[:-11], mtime[-10:-1]  # find writes ten decimals, the last is 0
     mtime_ns = int(seconds) * 1_000_000_000 + int(
         nanos
-    )  # also before 1970: find prints -2.5 for second -2 plus half a second
+    )  # before 1970 too: find prints -2.5 for second -2 plus half a second
     if kind not in ENTRY_TYPES:
         raise ValueError(f"an entry of unknown kind: {record!r}")
     plain = kind == b"f"

@@ -204,7 +204,7 @@ def explain_missing_disk(job: "Job") -> "NotNow":
 
     why = f"the copies of {job.name} lie on the disks of the set {job.target.name}"
     return NotNow(
-        why, hint="poolferry points tells on which; poolferry disks attach DISK, then name the place with --from"
+        why, hint="poolferry points shows on which disk; poolferry disks attach DISK, then name the place with --from"
     )
 
 

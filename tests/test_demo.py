@@ -24,6 +24,6 @@ def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "goes on: an interrupted copy lies in the target" in done.stdout
+    assert "resumes: an interrupted copy lies in the target" in done.stdout
     assert "no difference between what was lost and what came back" in done.stdout
     assert "Where to look next" in done.stdout

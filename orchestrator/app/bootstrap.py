@@ -175,7 +175,7 @@ def refuse_overwriting(where: compose.Directories) -> Refusal | None:
     return Refusal(
         why="this machine has a configuration or a history of its own; nothing is written over it",
         evidence=held[:5],
-        hint="tell --aside: what is there is renamed and kept; or name other directories by --config and --state",
+        hint="use --aside: what is there is renamed and kept; or name other directories by --config and --state",
     )
 
 

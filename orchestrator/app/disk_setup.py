@@ -111,7 +111,7 @@ def _require_fit(known: "Configuration", rotation: str, content: str) -> None:
         if (content == "zfs") is not datasets:
             wanted = "zfs" if datasets else "ext4, xfs or btrfs"
             raise WrongRequest(
-                f"job {job.name} copies to the set {rotation}, and its engine {job.engine} wants --content {wanted}"
+                f"job {job.name} copies to the set {rotation}, and its engine {job.engine} needs --content {wanted}"
             )
 
 

@@ -12,7 +12,7 @@ from orchestrator.planners.notifications import CopyStatus
 from orchestrator.planners.rotation import SetHealth, SetMember, choose_disk, describe_request, judge_set
 from orchestrator.runner.disk.state import jobs_of_set, survey_set_members
 
-SLOW = "another port or cable may be faster; `poolferry disks show` tells how its visits went"
+SLOW = "another port or cable may be faster; `poolferry disks show` lists its visits"
 
 
 def survey_members(
@@ -61,7 +61,7 @@ def _set_status(
     bad: Collection[str],
 ) -> CopyStatus:
     """Return a set's state. Why passing: a cause is reported once, and a late job reports it by its own limit."""
-    passing = "its job tells it" if health.late and any(job.name in bad for job in jobs) else ""
+    passing = "its job reports it" if health.late and any(job.name in bad for job in jobs) else ""
     return CopyStatus(
         job=jobs[0].name, target=f"set {rotation.name}", called=f"the set {rotation.name}", whole=True, run=run, passing=passing,
         state=JobState.LATE if health.late else JobState.UP if health.newest else JobState.NEW, why=health.late or "a fresh copy is there",

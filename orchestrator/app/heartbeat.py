@@ -56,7 +56,7 @@ class StartPing:
             try:
                 send_message(channel, self._message, self._means)
             except DeliveryFailed as error:
-                self._say(f"the start was not told to {channel.name}: {error}")
+                self._say(f"the start could not be sent to {channel.name}: {error}")
 
 
 def _of(machine: "MachineConfig", job: "Job") -> tuple[PingChannel, ...]:

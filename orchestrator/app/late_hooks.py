@@ -23,7 +23,7 @@ def call_late_hooks(
     for notice in late:
         story = history.views.run(notice.seen.run) if notice.seen.run is not None else None
         if story is None:
-            say(f"{notice.seen.job} is late, but no run of it has ended: its hooks have nothing to be told of")
+            say(f"{notice.seen.job} is late, but no run of it has ended: there is nothing to report to its hooks")
             continue
         _call(where, known[notice.seen.job], notice, story.run, history, say)
 

@@ -70,11 +70,11 @@ def _run_request(settings: "Settings") -> RunRequest:
 
 def _survey_base(job: Job, chain: NextBase) -> TargetNextBase:
     if not chain.datasets:
-        why = "it holds nothing of it yet"
+        why = "it has no copy of it yet"
     elif chain.held == chain.datasets:
-        why = f"goes on from @{chain.base}" if chain.base else "goes on from what both hold"
+        why = f"continues from @{chain.base}" if chain.base else "continues from the newest common snapshot"
     else:
-        why = f"{chain.held} of {chain.datasets} datasets go on; the others hold no snapshot in common"
+        why = f"{chain.held} of {chain.datasets} datasets continue; the others hold no snapshot in common"
     return TargetNextBase(job=job.name, target=job.target.name, base=chain.base, seen=True, why=why)
 
 
@@ -85,9 +85,9 @@ def _recorded_base(
     back = [name for name in names if name in here]
     base = back[-1] if back else None
     if base is not None:
-        why = f"not looked at ({failure}); as history knows it, it goes on from @{base}"
+        why = f"not looked at ({failure}); as history knows it, it continues from @{base}"
     elif names:
-        why = f"not looked at ({failure}); of the {len(names)} points that history knows there, none came back"
+        why = f"not looked at ({failure}); none of the {len(names)} points that history knows there was restored"
     else:
         why = f"not looked at ({failure}); history knows no point there"
     return TargetNextBase(job=job.name, target=place, base=base, seen=False, why=why)

@@ -63,7 +63,7 @@ def _next(
         return NextRun(at=None, due=since, words="when resumed")
     rests = pause.until if pause is not None and pause.until is not None and now < pause.until else None
     if due_run and rests is None:
-        return NextRun(at=None, due=since, words=f"owed since {format_brief(since, now=now).removeprefix('today ')}")
+        return NextRun(at=None, due=since, words=f"due since {format_brief(since, now=now).removeprefix('today ')}")
     at = (
         rests if due_run or (rests and scheduled_at and scheduled_at < rests) else scheduled_at
     )  # runs that become due in a pause begin at its end

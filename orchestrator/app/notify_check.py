@@ -30,7 +30,7 @@ def _of(channel: Channel, means: SenderContext, brought: Mapping[str, str]) -> I
         if told and (key.endswith("_file") or told.startswith("@")):
             yield _secret(subject, told.removeprefix("@"), means, brought)
     if isinstance(channel, MailChannel) and channel.smtp is None and shutil.which("sendmail", path=_path()) is None:
-        hint = "install a mail system, or tell smtp = HOST:PORT"
+        hint = "install a mail system, or set smtp = HOST:PORT"
         yield SystemCheckResult(good=False, subject=subject, text=f"this machine has no sendmail: {hint}")
     if isinstance(channel, AppriseChannel) and find_spec("apprise") is None:
         yield SystemCheckResult(

@@ -54,7 +54,8 @@ def hold_daemon_lock(state: str) -> Iterator[None]:
         except BlockingIOError:
             who = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise NotNow(
-                f"another daemon, process {who}, lives with {state}", hint="one is enough; end it first, or use --state"
+                f"another daemon, process {who}, already uses {state}",
+                hint="one is enough; end it first, or use --state",
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

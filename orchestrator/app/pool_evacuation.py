@@ -72,7 +72,7 @@ def find_rebuilder() -> PoolRebuilder:
     """Return the engine that can describe pools. Raises: TypeError."""
     found = next((one for name in engine_names() if implements(one := load_engine(name), PoolRebuilder)), None)
     if found is None:
-        raise TypeError("no engine makes pools anew")
+        raise TypeError("no engine creates pools")
     return found
 
 
@@ -136,7 +136,7 @@ def survey_pool(settings: "Settings", name: str) -> PoolContents:
 def _engine(job: Job) -> PoolRebuilder:
     found = load_engine(job.engine)
     if not implements(found, PoolRebuilder):
-        raise TypeError(f"the engine {job.engine} makes no pools anew")
+        raise TypeError(f"the engine {job.engine} creates no pools")
     return found
 
 
@@ -199,7 +199,7 @@ class _CopySurveyor:
             return
         found, home = _engine(job), list[Guids]()
         for one, copy in self._places(job):
-            held, why = None, copy.why or "its pool is not imported, or holds nothing of it"
+            held, why = None, copy.why or "its pool is not imported, or has no copy of it"
             try:
                 with self._reader(one) as reader:
                     held = found.survey_copy_guids(one, self._asked(), reader) or None
@@ -235,7 +235,7 @@ class _CopySurveyor:
                 yield one, replace(copy, why=copy.why or error.why)
                 continue
             if not point:
-                yield one, replace(copy, why=copy.why or why or "it holds no point of it")
+                yield one, replace(copy, why=copy.why or why or "it has no restore point of it")
                 continue
             files = {name: less or why for name, less in touched.items()}
             yield one, replace(copy, held={}, files=files, point=point, why="")

@@ -90,14 +90,14 @@ class _Rebuild:
         if here.pool.guid is not None and not rebuilding.is_new_pool(here, known, told):
             return self._old(here)
         if not told:
-            self._step(1, "is all of it elsewhere", "nobody knows", ["no kit tells how the pool was made"])
+            self._step(1, "check that all of it is elsewhere", "unknown", ["no kit says how the pool was made"])
             return Outcome.REFUSED
         if self._desk is not None and known is None:
             tops = {one.top_guid for one in told.values()} - {None}
             self._desk.history.rebuilds.keep(
                 self._name, top_guid=min(filter(None, tops), default=None), lost=self._lose, kits=kits, now=compose.now()
             )  # fmt: skip
-        self._step(1, "is all of it elsewhere", "it is gone already, and came to be known from its kits")
+        self._step(1, "check that all of it is elsewhere", "it is gone already, and came to be known from its kits")
         if here.pool.guid is None:
             return self._to_make(rebuilding.commands_to_create(self._name, told, there=False))
         return self._bring_back(here, kits, told)
@@ -113,9 +113,9 @@ class _Rebuild:
             lines = evacuation_lines(leaving)
             for each in refusals:  # the lines of the datasets show the data that would be lost
                 lines += [each.why, *(() if each is lost else each.evidence), f"what to do: {each.hint}"]
-            self._step(1, "is all of it elsewhere", "no", lines)
+            self._step(1, "check that all of it is elsewhere", "no", lines)
             return Outcome.REFUSED
-        self._step(1, "is all of it elsewhere", "yes", evacuation_lines(leaving))
+        self._step(1, "check that all of it is elsewhere", "yes", evacuation_lines(leaving))
         kits = self._remember(here)
         return self._to_make(
             rebuilding.commands_to_create(self._name, rebuilding.read_kit_facts(self._name, kits), there=True)
@@ -132,15 +132,15 @@ class _Rebuild:
         return kits
 
     def _to_make(self, lines: Sequence[str]) -> Outcome:
-        after = "then say the same command again; put in other disks where you want them (ls -l /dev/disk/by-id)"
-        self._step(2, "destroy it, and make it anew", "your turn", [*lines, after])
+        after = "then run the same command again; put in other disks where you want them (ls -l /dev/disk/by-id)"
+        self._step(2, "destroy it, and create it again", "your turn", [*lines, after])
         self._next = tuple(lines)
         return Outcome.DONE if self._desk is None else Outcome.WAITING
 
     # After the pool is destroyed.
 
     def _bring_back(self, here: EvacuationSurvey, kits: dict[str, str], told: dict[str, KitFacts]) -> Outcome:
-        self._step(2, "destroy it, and make it anew", "done")
+        self._step(2, "destroy it, and create it again", "done")
         if lines := rebuilding.missing_dataset_lines(here, told):
             return self._to_make(lines)
         code, found = self._parts(here, told)
@@ -195,7 +195,7 @@ class _Rebuild:
         found = find_next_bases(self._frame, Location(path=self._name))
         self._links = found
         anew = [
-            f"{job.name} to {job.target.name}: its copies lay here; poolferry run {job.name} sends them anew"
+            f"{job.name} to {job.target.name}: its copies lay here; poolferry run {job.name} sends them again in full"
             for job in here.homes
         ]
         self._anew = tuple(job.name for job in here.homes)

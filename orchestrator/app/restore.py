@@ -131,7 +131,7 @@ def _links(settings: Settings, job: "Job", restore_request: "RestoreOptions") ->
 
 def _job(settings: Settings, request: RestoreCommand) -> "Job":
     if (request.job is None) is (request.origin is None):
-        raise WrongRequest("tell either a job or --from")
+        raise WrongRequest("use either a job or --from")
     if request.job is not None:
         return settings.configuration().job(request.job)
     return compose.job_from_target(_place("--from", str(request.origin)), log=settings.log)
@@ -153,7 +153,7 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     if to is None:
         raise WrongRequest("Missing option '--to'.")
     if request.point and request.at:
-        raise WrongRequest("tell either --point or --at")
+        raise WrongRequest("use either --point or --at")
     datasets = not job.target.location.path.startswith("/")
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(

@@ -34,7 +34,7 @@ class RunObservers:
             return compose.read_machine_config(self._where)
         except DeclarationError as error:
             for mistake in error.mistakes:
-                self._say(f"{mistake} (nobody is told of this run)")
+                self._say(f"{mistake} (no notice is sent for this run)")
         from orchestrator.domain.machine import MachineConfig
 
         return MachineConfig()

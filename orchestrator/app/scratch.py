@@ -21,7 +21,7 @@ def try_point(
     from orchestrator.runner import scratch_clones as trying
 
     if point and at:
-        raise WrongRequest("tell either --point or --at")
+        raise WrongRequest("use either --point or --at")
     job = settings.configuration().job(name)
     trial = trying.ScratchRequest(below=path.strip("/"), point=point, at=at, keep=keep)
     with open_session(settings) as session:

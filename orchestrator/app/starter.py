@@ -83,7 +83,7 @@ def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str, *, stdin:
     if conf is None and os.path.exists(SANOID_CONF):
         conf = SANOID_CONF
     if conf is None and not crontabs:
-        raise WrongRequest(f"nothing to read: tell --crontab or --sanoid-conf (there is no {SANOID_CONF})")
+        raise WrongRequest(f"nothing to read: use --crontab or --sanoid-conf (there is no {SANOID_CONF})")
     read = [("crontab" if path == "-" else path, _text(path, stdin)) for path in crontabs]
     try:
         found = import_all(read, (conf, _text(conf, stdin)) if conf else None)

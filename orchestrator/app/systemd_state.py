@@ -117,13 +117,13 @@ def _of_text(name: str, unit: SystemdUnit, here: Installation) -> Iterator[Syste
     program = called[1].strip('"').replace("$$", "$") if called else here.program
     texts = unit_texts({name: here.shipped[name]}, program=program, config=here.config, state=here.state)
     if called and not os.access(program, os.X_OK):
-        yield _bad(f"{name} calls {program}, which is not there: {_SETUP} it anew")
+        yield _bad(f"{name} calls {program}, which is not there: {_SETUP} it again")
     elif called and os.path.realpath(program) != os.path.realpath(here.program):
-        yield _hm(f"{name} calls {program}, and this is {here.program}: {_SETUP} it anew if this one is meant")
+        yield _hm(f"{name} calls {program}, and this is {here.program}: {_SETUP} it again if this one is meant")
     if unit.text != texts[name]:
         why = "it is of another version or other directories, or was edited"
         yield _hm(
-            f"{name} is not as this version writes it ({why}): {_SETUP} it anew; your own lines belong into {name}.d/"
+            f"{name} is not as this version writes it ({why}): {_SETUP} it again; your own lines belong into {name}.d/"
         )
     if unit.stale:
         yield _hm(f"{name} was changed since systemd read it: systemctl daemon-reload")

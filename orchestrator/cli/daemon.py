@@ -9,7 +9,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.command("daemon", cls=CliCommand, section="set-up", short_help="The clock: run jobs at their time.")
 @pass_terminal
 def daemon(terminal: Terminal) -> int:
-    """Run jobs at their time, one into each place, until SIGTERM; SIGHUP reads the configuration anew."""
+    """Run jobs at their time, one into each place, until SIGTERM; SIGHUP reloads the configuration."""
     from orchestrator.daemon.loop import Daemon
 
     return Daemon(terminal.where, terminal.say).live()

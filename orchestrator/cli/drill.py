@@ -17,7 +17,7 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="the same files as the drill with this seed")
 @pass_terminal
 def drill(terminal: Terminal, job: Sequence[str], *, whole: bool, prove: bool, seed: int | None) -> int:
-    """Restore a sample of a job's newest point into scratch, compare it with what was promised, and remove it again.
+    """Restore a sample of a job's newest point into scratch, compare it with the manifest, and remove it again.
 
     A drill that fails ends with 1, and status is failing until one ends well. --prove shows that a drill can fail.
     """

@@ -32,7 +32,7 @@ _FILE = click.Path(dir_okay=False, exists=True, allow_dash=True)
 def import_syncoid(terminal: Terminal, conf: str | None, crontabs: Sequence[str], folder: str) -> int:
     """Write job files and places for the syncoid lines of crontabs and the rules of sanoid.conf.
 
-    Overwrites nothing, and tells of each line what it became and what of it could not be carried over.
+    Overwrites nothing, and lists for each line what it became and what could not be carried over.
     """
     from orchestrator.app.starter import import_syncoid
 

@@ -11,7 +11,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--to", metavar="FOLDER", type=click.Path(file_okay=False), help="write the kit's files there")
 @pass_terminal
 def kit(terminal: Terminal, job: str, to: str | None) -> int:
-    """The recovery kit of a job's source: its pool's layout, properties, snapshots, and the page that tells what to do.
+    """The recovery kit of a job's source: its pool's layout, properties, snapshots, and the page that says what to do.
 
     Runs renew it once a day and carry it beside the copy, into the dataset poolferry-kit.
     """

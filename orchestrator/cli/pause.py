@@ -14,7 +14,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--why", default="", metavar="TEXT", help="what to remember")
 @pass_terminal
 def pause(terminal: Terminal, job: Sequence[str], span: str | None, why: str) -> int:
-    """Begin no run of these jobs; what goes on goes on, and what comes due is made up for by one run afterwards."""
+    """Begin no run of these jobs; what runs goes on, and one run afterwards makes up for what comes due."""
     from orchestrator.app.local_clock import local_calendar
     from orchestrator.app.schedule_report import pause_jobs
     from orchestrator.views.format import format_iso

@@ -8,13 +8,16 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
 @click.command(
-    "pins", cls=CliCommand, section="looking closer", short_help="Holds and bookmarks of ours, and who wants them."
+    "pins",
+    cls=CliCommand,
+    section="looking closer",
+    short_help="Holds and bookmarks of ours, and which job needs them.",
 )
 @click.option("--job", metavar="JOB", shell_complete=complete_job_name, help="only the pools of this job")
-@click.option("--let-go", is_flag=True, help="release and drop those that nobody wants any more")
+@click.option("--let-go", is_flag=True, help="release and drop those that no job needs any more")
 @pass_terminal
 def pins(terminal: Terminal, job: str | None, *, let_go: bool) -> int:
-    """Every hold and bookmark of ours: for which pool, why, what room it takes, and whether a job still wants it.
+    """Every hold and bookmark of ours: for which pool, why, how much space it keeps, and whether a job still needs it.
 
     Without --let-go it shows what that would do, and does nothing.
     """

@@ -12,7 +12,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @pass_terminal
 def resume(terminal: Terminal, job: Sequence[str]) -> int:
-    """Let jobs run again that were told to rest."""
+    """Let paused jobs run again."""
     from orchestrator.app.schedule_report import resume_jobs
 
     rested = resume_jobs(terminal, job)

@@ -1,4 +1,4 @@
-"""`poolferry run`: copy, prove, record."""
+"""`poolferry run`: copy, verify, record."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ from orchestrator.cli.terminal.screen import Terminal
 @ALLOW
 @ASIDE
 @click.option(
-    "--owed", is_flag=True, help="only what is owed now by the jobs' own schedules; for a timer, without the daemon"
+    "--owed", is_flag=True, help="only what is due now by the jobs' own schedules; for a timer, without the daemon"
 )
 @click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
 @pass_terminal
 def run(terminal: Terminal, job: Sequence[str], allow: Sequence[str], aside: bool, owed: bool, why: str | None) -> int:
-    """Run jobs, one after the other: copy, prove, record."""
+    """Run jobs, one after the other: copy, verify, record."""
     if not job and not owed:
         raise click.UsageError("Missing argument 'JOB...'.")
     from orchestrator.app.dry_run import allowed_guards

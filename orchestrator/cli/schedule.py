@@ -9,11 +9,11 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("schedule", cls=CliCommand, section="every day", short_help="When each job runs, and what is owed.")
+@click.command("schedule", cls=CliCommand, section="every day", short_help="When each job runs, and what is due.")
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def schedule(terminal: Terminal, job: Sequence[str]) -> int:
-    """What each schedule means, its next three runs in local time, what is owed now, and why it waits."""
+    """What each schedule means, its next three runs in local time, what is due now, and why it waits."""
     from orchestrator.app.schedule_report import survey_schedule
     from orchestrator.views.schedule import schedule_lines, schedule_value
 

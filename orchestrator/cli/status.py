@@ -16,7 +16,7 @@ _LATE = 4
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def status(terminal: Terminal, job: Sequence[str]) -> int:
-    """How each job stands: the age of its newest proved copy against its limit, and its next run in local time."""
+    """Show the state of each job: the age of its newest verified copy against its limit, and its next run in local time."""
     from orchestrator.app.job_status import survey_jobs
     from orchestrator.views.status import overview_lines, overview_value
 

@@ -11,11 +11,11 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @click.command("verify", cls=CliCommand, section="restore", short_help="Read copies again and compare.")
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @POINT
-@click.option("--source", is_flag=True, help="read the source too: tells damage there from changes")
+@click.option("--source", is_flag=True, help="read the source too: distinguishes damage there from changes")
 @click.option("--content", is_flag=True, help="of datasets too, read every file on both sides, not only guids")
 @pass_terminal
 def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source: bool, content: bool) -> int:
-    """Read copies again and compare every file with what was promised; of all jobs without a name.
+    """Read copies again and compare every file with the manifest; of all jobs without a name.
 
     Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
     """

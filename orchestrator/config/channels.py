@@ -87,4 +87,4 @@ def _judge_mail(toml_file: TomlFile, at: Path, mail: MailChannel, written: Table
     if mail.smtp is None:
         for key in ("security", "user", "password-file"):
             if key in written:
-                toml_file.say((*at, key), "is for a mail server, and none is told", 'it beside smtp = "HOST:PORT"')
+                toml_file.say((*at, key), "is for a mail server, and none is given", 'it beside smtp = "HOST:PORT"')

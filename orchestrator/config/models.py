@@ -127,19 +127,22 @@ class JobKeys:
         'run when this happens; "attach": the target was plugged in', default=None, choices=("attach",)
     )
     late_after: Seconds | None = config_key(
-        "the job is late when its newest proved copy is older than this", default=None, parse=parse_span, example="26h"
+        "the job is late when its newest verified copy is older than this",
+        default=None,
+        parse=parse_span,
+        example="26h",
     )
     after: tuple[str, ...] = config_key(
         "run only when these jobs have ended well", default=(), example='["mail-store"]'
     )
     stop_at: time | None = config_key(
-        "stop a run at this local time; the next one goes on from there",
+        "stop a run at this local time; the next one continues from there",
         default=None,
         parse=parse_clock,
         example="06:30",
     )
     window: TimeWindow | None = config_key(
-        "the daemon begins runs only in this span of each day, and stops them at its end; the next span goes on from there",
+        "the daemon begins runs only in this span of each day, and stops them at its end; the next span continues from there",
         default=None, parse=parse_window, example="22:00-06:00",
     )  # fmt: skip
     min_interval: Seconds | None = config_key(

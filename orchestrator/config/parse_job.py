@@ -212,11 +212,11 @@ def _judge_schedule(toml_file: TomlFile) -> None:
     """Check the schedule keys. Why the later ones are wrong: the first in the file counts as the intended one."""
     first, *more = [key for key in toml_file.table if key in SCHEDULE_KEYS] or [""]
     for key in more:
-        toml_file.say((key,), f'"{first}" tells already when to run', "only one of schedule, every, daily and on")
+        toml_file.say((key,), f'"{first}" already says when to run', "only one of schedule, every, daily and on")
     if "min-interval" in toml_file.table and "on" not in toml_file.table:
         toml_file.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
     if "window" in toml_file.table and "stop-at" in toml_file.table:
-        toml_file.say(("stop-at",), '"window" tells already when runs stop', "only one of window and stop-at")
+        toml_file.say(("stop-at",), '"window" already says when runs stop', "only one of window and stop-at")
 
 
 def _table(toml_file: TomlFile, name: str) -> Table:

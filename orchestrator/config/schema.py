@@ -92,7 +92,7 @@ def machine_schema() -> Schema:
             **{name: _table(model, _first_line(model)) for name, model in MACHINE.items()},
             "notice": {
                 "type": "object",
-                "description": "Through which channels people are told, by name, each as [notice.NAME].",
+                "description": "The channels for notices, by name, each as [notice.NAME].",
                 "propertyNames": {"pattern": f"^{JOB_NAME.pattern}$"},
                 "additionalProperties": {"oneOf": [_channel(kind) for kind in CHANNEL_TYPES]},
             },

@@ -100,7 +100,7 @@ class DiskKeys:
     days: tuple[str, ...] = config_key(
         'with expect = "weekday": the days on which it is asked for', default=(), choices=WEEKDAYS, example='["monday"]'
     )
-    note: str | None = config_key("what tells it from others for people", default=None, example="blue sticker")
+    note: str | None = config_key("a mark by which people know it", default=None, example="blue sticker")
 
 
 SECTIONS: dict[str, type[Any]] = {"set": SetKeys, "disk": DiskKeys}

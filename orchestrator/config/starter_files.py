@@ -5,7 +5,7 @@ from urllib.parse import quote_from_bytes
 
 _TARGETS = """\
 # The places that copies go to. A job names one of them as its target; each place belongs to one job.
-# "poolferry check" tells every mistake in these files, with file and line.
+# "poolferry check" lists every mistake in these files, with file and line.
 
 [place.home-copies]
 # A directory that holds the copies and nothing else, best on another disk. On another machine:
@@ -26,7 +26,7 @@ schedule = "30 2 * * *"       # five fields as cron reads them: each night at 02
 # every = "6h"
 # on = "attach"               # when the target is plugged in
 
-late-after = "26h"            # "poolferry status" says late when the newest proved copy is older
+late-after = "26h"            # "poolferry status" says late when the newest verified copy is older
 # after = ["another-job"]     # only when these have ended well
 # stop-at = "06:30"           # stop then; the next run goes on from there
 

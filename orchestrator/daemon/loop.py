@@ -101,7 +101,7 @@ class Daemon:
             self._say(mistake)
         number = show_count(len(self._kept.mistakes), "mistake")
         if self._kept.mistakes:
-            self._say(f"the configuration has {number}: the last one without goes on; send SIGHUP once it is mended")
+            self._say(f"the configuration has {number}: the last good one stays in use; send SIGHUP once it is mended")
         else:
             jobs = show_count(len(self._kept.configuration.jobs), "job")
             self._say(f"read {self._where.config}: {jobs}, {self._kept.machine.clock.parallel} at once at most")
@@ -159,9 +159,9 @@ class Daemon:
             absences=self._presence.absences,
         )  # fmt: skip
         for over in seen.over:
-            self._say(f"{over.job}: owes nothing more: {over.why}")
+            self._say(f"{over.job}: is no longer due: {over.why}")
         for due_run in seen.fresh:
-            self._say(f"{due_run.job}: owes a run: {due_run.why}")
+            self._say(f"{due_run.job}: a run is due: {due_run.why}")
         if seen.over or seen.fresh:
             self._memory.forget()
         self._seen = seen
@@ -201,15 +201,13 @@ class Daemon:
 
     def _heal(self) -> None:
         for run in self._history.heal(compose.is_process_alive, compose.now()):
-            self._say(f"run {run} had died without an end; it is recorded as interrupted")
+            self._say(f"run {run} was killed or crashed; it is recorded as interrupted")
 
     # What others are told
 
     def _tell(self, seen: DueCheckResult, now: datetime, *, changed: bool) -> None:
         names = ", ".join(self._running) or "nothing"
-        waits = (
-            f"; {show_count(len(seen.turn.waiting), 'owed run waits', 'owed runs wait')}" if seen.turn.waiting else ""
-        )
+        waits = f"; {show_count(len(seen.turn.waiting), 'due run waits', 'due runs wait')}" if seen.turn.waiting else ""
         if changed or self._soon is None or self._soon[0] <= now or now < self._looked:
             slots = [
                 (scheduled_at, job.name)

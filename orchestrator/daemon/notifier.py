@@ -83,7 +83,7 @@ class Notifier:
 
                 write_metrics(self._where, kept.configuration.jobs, kept.machine, now, say=self._say)
         except (OrchestratorError, OSError) as error:
-            self._say(f"what changed could not be told: {error}")
+            self._say(f"notices of what changed could not be sent: {error}")
 
 
 def _has_receivers(kept: "LoadedConfig") -> bool:

@@ -5,7 +5,7 @@ from orchestrator.domain.rotation import LUKS_NODE_SUFFIX, MOUNT_ROOT, POOL_PREF
 
 # What comes from a disk that was away gains nobody rights here: no programs, no device nodes, no links that lead away.
 _SAFE = "nosuid,nodev,noexec,nosymfollow"
-# Not even the journal is replayed before the marker is proved.
+# Not even the journal is replayed before the marker is verified.
 _UNTOUCHED = {"ext4": "ro,noload", "xfs": "ro,norecovery", "btrfs": "ro,rescue=nologreplay"}
 
 

@@ -41,7 +41,7 @@ class PoolTooNew(OutsideError):
 
 
 # DEVICE: whoever says it puts in the disk's own.
-_CHECK = "`e2fsck -f DEVICE` tells the damage and asks before it repairs any of it; then plug the disk in again; `smartctl -a DEVICE` tells its health"
+_CHECK = "`e2fsck -f DEVICE` shows the damage and asks before it repairs; then plug the disk in again; `smartctl -a DEVICE` shows its health"
 _TABLE = (
     FailureRow(program="cryptsetup", words=r"No key available", error=DiskLocked, why="the key does not open the disk",
           hint="look at key-file in targets.toml; poolferry disks scan tries again"),
@@ -59,7 +59,7 @@ _TABLE = (
           hint="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
     FailureRow(program="zpool", words=r"previously in use from another system", error=DiskDamaged,
           why="the pool was not let go by the machine that used it last", hint="plug it in there and eject it; or poolferry disks readopt"),
-    FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no room left",
+    FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no space left",
           hint="let [keep] remove more points, or enroll a larger disk"),
     FailureRow(words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
           why="only root may do this", hint="run poolferry as root, or through its service"),

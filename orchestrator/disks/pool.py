@@ -243,7 +243,7 @@ def _label(disk: Disk, device: BlockDevice, writer: Writer) -> bytes:
 
 def _not_the_same(disk: Disk, why: str) -> OrchestratorError:
     return OrchestratorError(
-        f"a pool of disk {disk.name} that lost its disk is still held, and this is not proved to be the disk: {why}",
+        f"a pool of disk {disk.name} that lost its disk is still held, and this disk could not be identified as that one: {why}",
         hint="plug in the disk that was pulled out; if it was used elsewhere since, restart this machine first",
     )
 

@@ -52,7 +52,7 @@ def parse_hour(text: str) -> Seconds:
 
 
 _JOBS = "only of these jobs; all when none is named"
-_STATES = "which states are told"
+_STATES = "which states are reported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "FULL",
-        "has no room: its disk is full",
+        "has no space: its disk is full",
         "free some space on the filesystem of {path}; what was recorded before is whole",
     ),
     ("NOTADB", "is not an SQLite database, or was overwritten", _ASIDE),
@@ -55,7 +55,7 @@ def explain(*, name: str, words: str, path: str) -> HistoryError:
             said = f"{words}, {name}" if name else words
             return HistoryError(f"the history {path} {meaning} ({said})", hint=hint.format(path=path))
     return HistoryError(
-        f"the history {path} does not take what it is told ({name or 'no code'}: {words})",
+        f"the history {path} does not accept a setting ({name or 'no code'}: {words})",
         hint=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
     )
 
@@ -87,7 +87,7 @@ def out_of_reach(*, path: str, words: str) -> HistoryError:
     """Build the error for an access to the file that the operating system refused."""
     return HistoryError(
         f"the history cannot use {path} ({words})",
-        hint=f"see whether {path} exists, may be written and has room, or name another place with --state",
+        hint=f"see whether {path} exists, may be written and has space, or name another place with --state",
     )
 
 

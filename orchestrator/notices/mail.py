@@ -53,7 +53,7 @@ def _by_sendmail(channel: MailChannel, letter: EmailMessage, means: SenderContex
         return
     code = result.exits[0]
     if code == 127:
-        raise DeliveryFailed("this machine has no sendmail: install a mail system, or tell smtp = HOST:PORT")
+        raise DeliveryFailed("this machine has no sendmail: install a mail system, or set smtp = HOST:PORT")
     how = "took too long" if result.stopped else f"exit {code}"
     raise DeliveryFailed(f"sendmail: {how}: {to_one_line(' '.join(result.last_words))[-500:]}")
 

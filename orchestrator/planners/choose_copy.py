@@ -85,7 +85,7 @@ def choose_copy(copies: Sequence[CopyCandidate], *, at: datetime | None = None, 
         return CopyChoice(copy=None, point=None, why=_why_none(copies, at, name), newer=tuple(good))
     newer = tuple(each for each in good if each[0].away and each[1].at > here[1].at)
     same = sum(each[1].at == here[1].at for each in good)
-    why = "the newest proved copy that can be reached" if newer or same > 1 else "the newest proved copy"
+    why = "the newest verified copy that can be reached" if newer or same > 1 else "the newest verified copy"
     return CopyChoice(copy=here[0], point=here[1], why=why, newer=newer)
 
 
@@ -95,7 +95,7 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
         return "history knows no copy, and no place that answers holds one"
     asked = f" as old as {at.isoformat()}" if at else f' that begins with "{name}"' if name else ""
     if any(copy.newest(at, name) for copy in copies):
-        return "no copy that can be reached now holds a proved point" + asked
+        return "no copy that can be reached now holds a verified point" + asked
     doubtful = [point for point in points if point.fits(at, name)]
     why = ""
     if doubtful:
@@ -103,7 +103,7 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
         why = (
             f"; {last.name} is {'damaged' if last.sound is False else 'not proved'}, and restored only when it is named"
         )
-    return f"no copy holds a proved and sound point{asked}{why}"
+    return f"no copy holds a verified and sound point{asked}{why}"
 
 
 def find_copies_to_fetch(

@@ -52,7 +52,7 @@ def refuse_enrollment(
             f"{device.called} is in use by {', '.join(dict.fromkeys(above))}", "close it, or export its pool, first"
         )
     if not device.external and not enroll_request.inner:
-        return _no(f"{device.called} cannot be pulled out, as far as the kernel tells", "--inner says that it can")
+        return _no(f"{device.called} cannot be pulled out, as far as the kernel knows", "--inner says that it can")
     return _adoptable(enroll_request, device) if enroll_request.adopt else _erasable(enroll_request, device)
 
 
@@ -104,7 +104,7 @@ def _adoptable(enroll_request: EnrollmentRequest, device: BlockDevice) -> Refusa
         return None
     held = device.kind or (f"a {device.table} table" if device.table else "nothing")
     return _no(
-        f"{device.called} holds {held}, not {wanted}", "tell what is on it by --content, or name one of its partitions"
+        f"{device.called} holds {held}, not {wanted}", "say what is on it by --content, or name one of its partitions"
     )
 
 

@@ -84,7 +84,7 @@ def _lost(one: PoolDataset, counted: Sequence[Counted], files: Sequence[DatasetC
     if not one.snapshots:
         return "" if one.empty else _lost_files(one, files)
     if len(missing) == len(one.snapshots):
-        return f"{show_count(len(missing), 'snapshot')}, and no copy of it"
+        return f"{show_count(len(missing), 'snapshot')}, and no copy"
     told = [f"{_few(missing)} on no copy"] if missing else []
     if one.snapshots[-1][1] in held and one.written:
         told.append(f"{show_size(one.written)} written since @{one.snapshots[-1][0]}")
@@ -142,7 +142,7 @@ def refuse_guests(pool: PoolContents) -> Refusal | None:
 
 def _guest_line(one: GuestPool, pool: PoolContents) -> str:
     if not one.dataset:
-        return f"{one.pool}: {one.device} is a volume, and udev has no link that tells of which dataset (/dev/zvol)"
+        return f"{one.pool}: {one.device} is a volume, and udev has no link that names its dataset (/dev/zvol)"
     volume = next((each.volume for each in pool.datasets if each.name == one.dataset), False)
     return f"{one.pool}: {one.device} is {'on the volume' if volume else 'a file in'} {one.dataset}"
 

@@ -58,12 +58,12 @@ class HealthInput:
     @property
     def newest(self) -> str:
         """Return the name for what the age measures: the newest verified copy, or the last good run."""
-        return "the newest proved copy" if self.copies else "the last good run"
+        return "the newest verified copy" if self.copies else "the last good run"
 
     @property
     def none(self) -> str:
         """Return the phrase for a missing verified copy or good run."""
-        return "no proved copy" if self.copies else "no good run"
+        return "no verified copy" if self.copies else "no good run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

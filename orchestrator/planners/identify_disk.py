@@ -16,7 +16,7 @@ UNPLUG = "it may be unplugged"
 # OpenZFS keeps a pool whose disk was removed during an export, and the lock that every survey of any pool waits for.
 HANGS = "hangs in the kernel, as the disk was pulled out while it was let go"
 RESTART = (
-    "restart this machine, then plug the disk in again: what was copied is kept, and the copy goes on; until then other pools "
+    "restart this machine, then plug the disk in again: what was copied is kept, and the copy continues; until then other pools "
     "may not answer either"
 )
 _ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
@@ -127,7 +127,7 @@ def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known:
             f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
         )
         return _describe_device(
-            DeviceState.CLONE, device, disk, says, "unplug the copy; which one is the disk, its sticker tells"
+            DeviceState.CLONE, device, disk, says, "unplug the copy; its sticker shows which one is the disk"
         )
     if known is not None and known.standing is not DiskState.ACTIVE:
         says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
@@ -169,7 +169,7 @@ def identify_lost_disk(disk: Disk, *, hangs: bool) -> IdentifiedDevice:
         "other pools and disks are not harmed by it"
     )
     hint = (
-        f"plug disk {disk.called} in again, in any port: the next visit goes on and lets it go; if it never comes back, "
+        f"plug disk {disk.called} in again, in any port: the next visit continues and lets it go; if it never comes back, "
         "only a restart of this machine takes the pool away"
     )
     return _describe_device(DeviceState.HELD, device, disk, says, hint)
@@ -188,7 +188,7 @@ def _stranger(device: BlockDevice, remembered: Mapping[str, DiskRecord], found: 
     if was is not None:
         how = "is blank now" if device.blank else f"holds {_content(device)} now"
         says = f"{device.called} looks like disk {was.name}, but {how}; nothing was written to it"
-        hint = f"where that is right: poolferry disks lost {was.name}, then enroll it anew; else {UNPLUG}"
+        hint = f"where that is right: poolferry disks lost {was.name}, then enroll it again; else {UNPLUG}"
         return _describe_device(DeviceState.REFORMATTED, device, None, says, hint)
     if device.blank:
         says = f"unknown disk {device.called}: it is blank, and nothing was written to it"

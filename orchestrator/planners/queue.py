@@ -103,7 +103,7 @@ def _unfinished(job: Job, queue: RunQueue, running: Mapping[str, str]) -> str:
         if name in running:
             return f"waits for {name}, which is running"
         if any(due_run.job == name for due_run in queue.due):
-            return f"waits for {name}, which owes a run"
+            return f"waits for {name}, which is due"
         if ended is None:
             return f"waits for {name}, which has never run"
         if not ended.well:

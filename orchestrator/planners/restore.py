@@ -117,7 +117,7 @@ def decide_destination(
         return MoveAside(path=f"{whole}.aside-{point_name(now)}")
     hint = "give another destination"
     if whole:
-        hint += f", or tell --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
+        hint += f", or use --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
     return Refusal(
         why=f"{destination} {_explain_mounts(found)}; a restore overwrites nothing",
         evidence=_evidence(found),

@@ -51,7 +51,7 @@ def decide_retry(
     if error.retry in (RetryClass.NEVER, RetryClass.WHEN_IT_CHANGES, RetryClass.ASK_A_HUMAN):
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
-        return GiveUp(why=f"{attempt} attempts in one run are enough; the next run goes on from here")
+        return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
     # An attempt that only removed an obstacle has not tried yet.
     attempts = max(rules.attempts, AT_ONCE + 1) if isinstance(error, LookAgain) else rules.attempts
     if attempts == 1 or fruitless >= attempts:

@@ -169,7 +169,7 @@ def _overdue(rotation: RotationSet, member: SetMember, now: datetime) -> str:
 
 def _sleeping(disk: str, snooze: DiskSnooze, now: datetime) -> str:
     note = f": {snooze.note}" if snooze.note else ""
-    return f"nobody waits for disk {disk} until {snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
+    return f"disk {disk} is not expected until {snooze.until.astimezone(now.tzinfo):%Y-%m-%d %H:%M}{note}"
 
 
 def _all_here(rotation: RotationSet, active: Sequence[SetMember]) -> str:
@@ -187,12 +187,12 @@ def describe_request(
 ) -> str:
     """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks."""
     if disk_request.disk is None:
-        return f"The set {rotation.name} asks for no disk: {disk_request.why}."
+        return f"The set {rotation.name} requests no disk: {disk_request.why}."
     others = [disk.name for disk in disk_request.others]
     also = f" {_or(others)} {'is' if len(others) == 1 else 'are'} also accepted." if others else ""
     age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
     limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
-    please = "Please plug in disk" if disk_request.disk.name not in here else "Asked for, and plugged in, is disk"
+    please = "Please plug in disk" if disk_request.disk.name not in here else "Requested, and plugged in, is disk"
     return (
         f"{please} {disk_request.disk.called}: {disk_request.why}.{also} Newest whole copy on this set: {age}{limit}."
     )

@@ -5,6 +5,7 @@ A script is sent unchanged, with its own name as `$0`, so that a plan can show `
 
 import functools
 import os
+import shlex
 
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
@@ -19,6 +20,27 @@ def script(space: str, name: str) -> str:
         return file.read()
 
 
-def script_command(space: str, name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
-    """Build the command that runs a script with these values as its arguments. `before`: text that must come before it."""
-    return Command(argv=("sh", "-c", before + script(space, name), name, *values), effect=effect, host=host)
+def script_command(
+    space: str,
+    name: str,
+    *values: str,
+    effect: Effect,
+    host: Host | None,
+    before: str = "",
+    with_functions: str = "",
+) -> Command:
+    """Build the command that runs a script with these values as its arguments.
+
+    `before`: text that must come before it. `with_functions`: the script whose functions this one calls.
+    """
+    functions = script(space, with_functions) if with_functions else ""
+    text = before + functions + script(space, name)
+    return Command(argv=("sh", "-c", text, name, *values), effect=effect, host=host)
+
+
+def printing_function(function: str, space: str, name: str) -> str:
+    """Return a shell function that prints a script in another language, as the `before` of a script that needs it.
+
+    Why: as an argument its text would appear in the plan's line.
+    """
+    return f"{function}() {{\nprintf %s {shlex.quote(script(space, name))}\n}}\n"

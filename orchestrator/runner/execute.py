@@ -70,7 +70,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     executor.count(plan)
     _do(plan, executor, world)
     if plan.again:
-        raise LookAgain(f"{plan.summary}: done, and what comes next is for another look to tell")
+        raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world)
     finish_run(journal, writer, executor, changed=True)
     if journal.tools.engine.wants_datasets:

@@ -31,12 +31,12 @@ def explain_busy_lock(path: str, usually: str) -> NotNow:
     """Return why the lock at `path` is busy: `usually`, or the names of programs that a dead run left behind."""
     taker, holders = _taker(path), _holders(path)
     if not holders or taker is None or any(holder.pid == taker for holder in holders):
-        return NotNow(usually, hint="it goes on by itself; `poolferry status` shows it")
+        return NotNow(usually, hint="it continues by itself; `poolferry status` shows it")
     told = ", ".join(map(str, holders))
     if any(holder.waits for holder in holders):
         return NotNow(
             f"an earlier run has ended, but a program of it waits in the kernel and cannot be ended: {told}",
-            hint="`zpool status` tells whether a pool is suspended: bring its disk back and `zpool clear` it, or restart the machine",
+            hint="`zpool status` shows whether a pool is suspended: bring its disk back and `zpool clear` it, or restart the machine",
         )
     return NotNow(
         f"an earlier run has ended, but a program of it still runs: {told}",

@@ -152,7 +152,7 @@ def run_workers(
             raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
         if not result.well:
             words = result.last_words[0].strip() or f"a reader ended with {result.exits[0]}"
-            raise ProofFailed(f"nothing is proved: {words}", hint=_READER_HINT)
+            raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:
         list(pool.map(one, enumerate(pipelines)))

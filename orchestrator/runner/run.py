@@ -56,7 +56,7 @@ def run_job(
         with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
-                journal.say(f"run {', '.join(map(str, healed))} had died without an end; it is recorded as interrupted")
+                journal.say(f"run {', '.join(map(str, healed))} was killed or crashed; it is recorded as interrupted")
             if job.target.disk:
                 _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
@@ -67,7 +67,9 @@ def run_job(
         if job.target.rotates:
             tools.history.fold_waits(report)
     except Stopped as error:
-        report = journal.ended(Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run goes on from here")
+        report = journal.ended(
+            Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run continues from here"
+        )
     except OrchestratorError as error:
         report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
     _call_hooks(report.outcome.value, journal, report)

@@ -81,7 +81,7 @@ class RunRecorder:
             self.say(decision.summary)
             if decision.resumes:
                 self.resumed = True
-                self.say(f"goes on: {decision.resumes}")
+                self.say(f"resumes: {decision.resumes}")
 
     def step_begun(self, step: Step) -> int:
         """Record a step before its action."""

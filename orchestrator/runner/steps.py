@@ -49,8 +49,8 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
     """Return the error for a file of ours that could not be written or read, as for a failed program."""
     evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        why = f"the target, or the state directory, has no room left for the manifest ({error.strerror})"
-        return TargetFull(why, evidence=evidence, hint="free room there; the next run goes on from what is there")
+        why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
+        return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
     kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
     return kind(f"{step.does}: {error}", evidence=evidence, hint="see whether the file's disk is sound and writable")
 

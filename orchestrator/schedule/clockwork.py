@@ -43,9 +43,9 @@ class ScheduleTimers:
 
     def ring_at(self, schedules: Iterable[Schedule], calendar: Calendar) -> None:
         """Set the timers that call `look`, only at the times of these schedules."""
-        wanted = {f"slot {schedule!r}": schedule for schedule in schedules}
+        wanted = {f"scheduled {schedule!r}": schedule for schedule in schedules}
         for job in self._scheduler.get_jobs():
-            if job.id.startswith("slot "):
+            if job.id.startswith("scheduled "):
                 job.remove()
         for name, schedule in wanted.items():
             self._scheduler.add_job(self._look, ScheduleTrigger(schedule, calendar), id=name)

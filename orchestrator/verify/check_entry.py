@@ -133,9 +133,9 @@ class EntryChecker:
         if not _same(before, after):
             return EntryVerdict(EDITED, "changed while it was read", self._none())
         if second != first:
-            now = "as promised" if second[0] == wanted else second[0]
+            now = "as expected" if second[0] == wanted else second[0]
             return EntryVerdict(UNREADABLE, f"two readings differ: {algorithm}:{first[0]}, then {now}", kept)
-        what = f"{algorithm}:{second[0]}, promised {promised}"
+        what = f"{algorithm}:{second[0]}, expected {promised}"
         here = as_entry(entry.path, after)
         if here.size != entry.size or not same_time(entry.mtime_ns, here.mtime_ns, self._task.tolerance):
             return EntryVerdict(EDITED, "; ".join((what, *differences(entry, here, self._task.tolerance))), kept)
@@ -144,10 +144,10 @@ class EntryChecker:
     def _how(self, entry: ManifestEntry, found: os.stat_result) -> str:
         """Explain from the inode how bytes changed while size and time did not."""
         if found.st_ino != entry.inode:
-            return "size and time as promised, in another inode: replaced with its time kept, or wrong from the start"
+            return "size and time as expected, in another inode: replaced with its time kept, or wrong from the start"
         if found.st_ctime_ns <= self._task.since_ns:
             return "nothing was written to it since: it rotted"
-        return "size and time as promised: it rotted, or an edit put its time back"
+        return "size and time as expected: it rotted, or an edit put its time back"
 
     def _name(self, entry: ManifestEntry) -> EntryVerdict:
         """Judge an entry without content."""

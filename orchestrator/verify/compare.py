@@ -83,7 +83,7 @@ def compare_entry(
         return _finding(expected.path, Verdict.UNPROVED, "it could not be read when it was copied")
     same = here.size == expected.size and same_time(expected.mtime_ns, here.mtime_ns, tolerance)
     if digest and digest != expected.digest:
-        told = (f"{digest}, promised {expected.digest}", *told)
+        told = (f"{digest}, expected {expected.digest}", *told)
         return _finding(expected.path, Verdict.ROTTEN if same else Verdict.EDITED, *told)
     if here.size != expected.size:
         return _finding(expected.path, Verdict.EDITED, *told)

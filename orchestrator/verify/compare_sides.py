@@ -35,12 +35,13 @@ class SortedListing:
         for path, records in groupby(self._records, key=lambda record: record.partition(b"//")[0]):
             entry = self._entry(path, records)
             if entry is None:
-                raise ValueError(f"something is told of an entry that is not listed: {path!r}")
+                raise ValueError(f"an entry that is not listed has a digest: {path!r}")
             self.entries += 1
             yield entry
         if not self._whole:
             raise ProofFailed(
-                "a listing broke off before its end: nothing is proved", hint="verify again; look at the machine's /tmp"
+                "a listing broke off before its end: nothing is verified",
+                hint="verify again; look at the machine's /tmp",
             )
 
     def trouble(self, path: bytes) -> str | None:

@@ -147,18 +147,18 @@ def leads_astray(path: bytes) -> bool:
 def differences(promised: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
     """Return the differences in kind, size, time, mode, owner or link target; such as "mode 600, promised 644"."""
     if found.kind != promised.kind:
-        return (f"a {ENTRY_TYPE_NAMES[found.kind]}, promised a {ENTRY_TYPE_NAMES[promised.kind]}",)
+        return (f"a {ENTRY_TYPE_NAMES[found.kind]}, expected a {ENTRY_TYPE_NAMES[promised.kind]}",)
     told = []
     if found.size != promised.size:
-        told.append(f"size {found.size}, promised {promised.size}")
+        told.append(f"size {found.size}, expected {promised.size}")
     if not same_time(promised.mtime_ns, found.mtime_ns, tolerance):
-        told.append(f"mtime {_seconds(found.mtime_ns)}, promised {_seconds(promised.mtime_ns)}")
+        told.append(f"mtime {_seconds(found.mtime_ns)}, expected {_seconds(promised.mtime_ns)}")
     if found.mode != promised.mode and not tolerance.mode and found.kind != "l":
-        told.append(f"mode {found.mode:o}, promised {promised.mode:o}")
+        told.append(f"mode {found.mode:o}, expected {promised.mode:o}")
     if (found.uid, found.gid) != (promised.uid, promised.gid) and not tolerance.owner:
-        told.append(f"owner {found.uid}:{found.gid}, promised {promised.uid}:{promised.gid}")
+        told.append(f"owner {found.uid}:{found.gid}, expected {promised.uid}:{promised.gid}")
     if found.target != promised.target:
-        told.append(f"target {_shown(found.target)}, promised {_shown(promised.target)}")
+        told.append(f"target {_shown(found.target)}, expected {_shown(promised.target)}")
     return tuple(told)
 
 

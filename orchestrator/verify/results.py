@@ -48,7 +48,7 @@ class ResultCollector:
         try:
             self._take(worker, record)
         except ValueError as error:
-            raise ProofFailed(f"a reader told what cannot be understood: {record[:200]!r}") from error
+            raise ProofFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings from another source, such as a comparison of names."""
@@ -63,11 +63,11 @@ class ResultCollector:
         unfinished = self._ended.count(False)
         if unfinished:
             raise ProofFailed(
-                f"{unfinished} of {len(self._ended)} readers ended before their work did: nothing is proved",
+                f"{unfinished} of {len(self._ended)} readers ended before their work did: nothing is verified",
                 hint="run verify again",
             )
         if entries is not None and entries != self.entries:
-            raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is proved")
+            raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is verified")
         counts = sum((found.counts for found in self._found), Counter[Verdict]())
         findings = sorted((f for found in self._found for f in found.first), key=lambda finding: sort_key(finding.path))
         return VerificationResult(
@@ -101,7 +101,7 @@ class ResultCollector:
             sums, findings, digests = rest.rsplit(b"\t", 2)
             self._sofar[worker] = _three(sums)
             if self._told[worker] != [int(findings), int(digests)]:
-                raise ValueError("the sum does not fit what was told")
+                raise ValueError("the sum does not match what was reported")
             self._ended[worker] = True
         else:
             raise ValueError("no such record")

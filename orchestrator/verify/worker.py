@@ -70,7 +70,7 @@ class WorkerReport:
 
 
 def work(options: dict[str, str], out: int) -> None:
-    """Read the share that the options name, and report it. Raises: Damaged · OSError · ValueError."""
+    """Read the share that the options name, and report it. Raises: ManifestDamaged · OSError · ValueError."""
     report = WorkerReport(out)
     lines = packed_lines(options["manifest"])
     since_ns, first = _heading(lines)

@@ -46,7 +46,7 @@ def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
             f"    {show_size(choice.point.bytes)}, about {show_duration(took)}, as fast as {went.kind} {went.run} was"
         )
     if found.in_the_way:
-        lines.append(f"    in the way: {found.in_the_way}; --aside renames what is there, or tell another --to")
+        lines.append(f"    in the way: {found.in_the_way}; --aside renames what is there, or use another --to")
     command = restore_command(found)
     return [*lines, *([f"  restore: {command}"] if command else [])]
 
@@ -95,7 +95,7 @@ def _describe_duration(copy: CopyCandidate, now: datetime) -> str:
     head = f"{name} (job {copy.job}): "
     newest = copy.newest()
     if newest is None:
-        what = "no proved and sound point" if copy.points else "no point"
+        what = "no verified and sound point" if copy.points else "no point"
     else:
         size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
         read = f", read again {format_ago(newest.read_at, now=now)}" if newest.read_at else ""

@@ -46,9 +46,9 @@ def drill_lines(record: DrillRecord) -> list[str]:
     if drilled.restore_s is not None:
         of = f" of {drilled.of_files}" if drilled.of_files is not None else ""
         size = f"{show_size(drilled.bytes)} of {show_size(drilled.of_bytes)}"
-        lines.append(f"  brought back {drilled.files}{of} files, {size}, in {show_duration(drilled.restore_s)}")
+        lines.append(f"  restored {drilled.files}{of} files, {size}, in {show_duration(drilled.restore_s)}")
         differs = show_count(len(drilled.differences), "difference") if drilled.differences else "no difference"
-        lines += [f"  compared with what was promised: {differs}", *indent(drilled.differences, 4)]
+        lines += [f"  compared with the manifest: {differs}", *indent(drilled.differences, 4)]
     if drilled.checked is not None:
         how = "took too long" if drilled.checked.exit is None else f"exit {drilled.checked.exit}"
         lines.append(f"  check {' '.join(map(show_name, drilled.checked.argv))}: {how}")
@@ -77,7 +77,7 @@ def newest_drill_line(rules: DrillRules, records: Sequence[DrillRecord], now: da
     if last is None:
         return "last drill: none yet" if rules.asked else ""
     drilled = last.drilled
-    how = "came back as promised" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
+    how = "restored as the manifest says" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
     files = "all files" if drilled.whole else show_count(drilled.files, "file")
     return f"last drill: {format_ago(last.at, now=now)}, {f'{files} ' if drilled.files else ''}{how} (run {last.run})"
 

@@ -12,7 +12,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.holds import Pin, PinReport
 from orchestrator.views.format import format_ago, format_iso, format_table, indent
 
-_HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "WANTED BY", "WHAT", "WHY")
+_HEAD = ("KIND", "FOR POOL", "SINCE", "KEEPS", "NEEDED BY", "WHAT", "WHY")
 
 
 def pins_value(found: PinReport, steps: Sequence[Step], reports: Sequence[RunReport]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def pins_lines(found: PinReport, steps: Sequence[Step], *, let_go: bool, now: da
     lines += [f"not looked at: {show_name(str(place))}: {why}" for place, why in found.unseen]
     if steps and not let_go:
         unwanted = sum(pin.job is None for pin in found.pins)
-        lines.append(f"{show_count(unwanted, 'pin')} nobody wants any more; `{again}` would do this:")
+        lines.append(f"{show_count(unwanted, 'pin')} no job needs any more; `{again}` would do this:")
         lines += indent([step.does for step in steps])
     return lines
 

@@ -60,11 +60,11 @@ class _MetricsCollector:
 def families(measured: MetricsInput) -> "Iterator[Metric]":
     """Yield all metrics. Unknown values are left out, never 0."""
     each = measured.standing
-    yield _gauge("build_info", "The version that told these numbers.", ("version",), [((__version__,), 1)])
+    yield _gauge("build_info", "The version that wrote these numbers.", ("version",), [((__version__,), 1)])
     yield _gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])
     yield _gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
     yield _gauge(
-        "job_owed_since_timestamp_seconds", "The instant for which a job owes a run that has not ended yet.", ("job",),
+        "job_owed_since_timestamp_seconds", "The instant of the due run of a job that has not ended yet.", ("job",),
         [((name,), since.timestamp()) for name, since in sorted(measured.due.items())],
     )  # fmt: skip
     yield from _of_jobs(each)
@@ -84,7 +84,7 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
         [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in JobState],
     )  # fmt: skip
     yield _gauge(
-        "job_late_after_seconds", "The age from which on a job's newest proved copy is late.", job,
+        "job_late_after_seconds", "The age from which on a job's newest verified copy is late.", job,
         [((one.job.name,), one.job.late_after) for one in found],
     )  # fmt: skip
     yield _gauge(
@@ -92,7 +92,7 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
         [((one.job.name,), one.facts.failures) for one in found],
     )  # fmt: skip
     yield _gauge(
-        "job_running_since_timestamp_seconds", "When the run began that goes on now.", job,
+        "job_running_since_timestamp_seconds", "When the run began that is running now.", job,
         [((one.job.name,), one.running.begun_at.timestamp() if one.running else None) for one in found],
     )  # fmt: skip
 
@@ -100,7 +100,7 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
 def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     place = ("job", "place")
     yield _gauge(
-        "job_newest_copy_timestamp_seconds", "When a proved copy was last as the source was.", place,
+        "job_newest_copy_timestamp_seconds", "When a verified copy was last as the source was.", place,
         [((one.job.name, copy.place), copy.current_at.timestamp()) for one in found for copy in one.facts.copies],
     )  # fmt: skip
     yield _gauge(

@@ -34,7 +34,7 @@ def _state(found: MessageRecord) -> str:
 def notice_lines(found: Sequence[MessageRecord], *, full: bool, now: datetime) -> list[str]:
     """The newest notices for people. `full`: with the text of each."""
     if not found:
-        return ["nobody was told anything yet"]
+        return ["no notice was sent yet"]
     lines = list[str]()
     for each in found:
         when = format_clock(each.message.made_at, now=now)

@@ -18,7 +18,7 @@ _NAMED = 6
 _ORDER = (JobState.UP, JobState.LATE, JobState.FAILING, JobState.WAITING, JobState.PAUSED, JobState.NEW)
 _ALWAYS = (JobState.UP, JobState.LATE, JobState.FAILING)
 _WELL = (
-    "Rule: the end of a trouble is told once, when a proved copy is there again; of a trouble that comes and goes "
+    "Rule: the end of a problem is reported once, when a verified copy is there again; of a problem that comes and goes "
     "(three times within 7 days), when it has been well for 2 days."
 )
 
@@ -131,11 +131,11 @@ def _block(notice: Notice) -> list[str]:
     if seen.hint and notice.kind is not NoticeType.RECOVERY:
         told.append(f"what to do: {seen.hint}")
     if seen.called:
-        told.append("`poolferry disks list` tells where each disk is, and when it was filled")
+        told.append("`poolferry disks list` shows where each disk is, and when it was filled")
     elif seen.run is not None:
-        told.append(f"`poolferry show {seen.run}` tells its last run, `poolferry status {seen.job}` how it stands")
+        told.append(f"`poolferry show {seen.run}` shows its last run, `poolferry status {seen.job}` its state")
     if notice.kind is not NoticeType.TROUBLE:
-        told.append(f"first told: {notice.since.astimezone():%Y-%m-%d %H:%M}")
+        told.append(f"first reported: {notice.since.astimezone():%Y-%m-%d %H:%M}")
     if notice.times > 1:
         told.append(f"it comes and goes: this is time {notice.times} within 7 days")
     return [f"{seen.called or f'{seen.job} in {show_name(seen.target)}'}: {how}", *indent(told)]
@@ -150,8 +150,8 @@ def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) ->
         silence.append("A disk that is gone for good is missed no more after `poolferry disks retire DISK`.")
     what = " or ".join(filter(None, ("a job" if jobs else "", "a disk" if len(jobs) < len(notices) else "")))
     return (
-        f"Rule: {what} that becomes {' or '.join(states)} is told once for each cause, and again after 1 day, then after 3, "
-        f"then every 7, until a proved copy is there; then its end is told. {' '.join(silence)}"
+        f"Rule: {what} that becomes {' or '.join(states)} is reported once for each cause, and again after 1 day, then after 3, "
+        f"then every 7, until a verified copy is there; then its end is reported. {' '.join(silence)}"
     )
 
 

@@ -81,7 +81,7 @@ def part_told(part: RebuildPart) -> tuple[str, list[str]]:
     if part.copy is None:
         return "no copy of it can be reached", [
             part.why,
-            "plug in, attach or import one, and say the same command again",
+            "plug in, attach or import one, and run the same command again",
         ]
     known = f", as of {part.copy.known_at:%Y-%m-%d %H:%M} UTC" if part.copy.known_at else ""
     point = f", point {part.copy.point}" if part.copy.point else ""
@@ -104,7 +104,7 @@ def _dataset_line(one: DatasetStatus) -> str:
         for copy in one.files
         if not copy.files[one.dataset]
     ]
-    nothing = "recovery kits alone, made anew by the next runs" if one.dataset.endswith(f"/{KITS}") else "empty"
+    nothing = "recovery kits alone, made again by the next runs" if one.dataset.endswith(f"/{KITS}") else "empty"
     kept = f"; it holds the copies of job {', '.join(one.keeps)}" if one.keeps else ""
     may = ", and may be lost" if one.lost and one.let_go else ""
     if not one.snapshots:

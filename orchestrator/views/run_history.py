@@ -152,7 +152,7 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
     for step in attempt.steps:
         took = show_duration((step.ended_at - step.begun_at).total_seconds()) if step.ended_at else "not ended"
         moved = f", {show_size(step.moved)} moved" if step.moved is not None else ""
-        proved = {True: "", False: ", NOT PROVED", None: ""}[step.proved]
+        proved = {True: "", False: ", NOT VERIFIED", None: ""}[step.proved]
         lines.append(f"  {step.number}. {step.does} ({took}{moved}{proved})")
         lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
         lines += indent([step.error, *(words for words in step.last_words if words)], 5) if step.error else []

@@ -51,7 +51,7 @@ def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str
             head = f"{job}: {decision.summary}"
     resumes = decision.resumes if isinstance(decision, Plan) else None
     refusals = decision.refusals if isinstance(decision, Plan) else ()
-    lines = [head, *([f"  goes on: {resumes}"] if resumes else [])]
+    lines = [head, *([f"  resumes: {resumes}"] if resumes else [])]
     lines += [f"  warning: {warning}" for warning in decision.warnings]
     lines += [f"  left out: {refusal.why}" for refusal in refusals]
     for number, (step, told) in enumerate(zip(steps, commands, strict=True), start=1):

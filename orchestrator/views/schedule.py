@@ -62,7 +62,7 @@ def _lines(each: JobSchedule, found: ScheduleReport) -> list[str]:
         until = f" until {show(each.pause.until)}" if each.pause.until else ""
         told.append(f"paused{until}" + (f": {each.pause.why}" if each.pause.why else ""))
     if each.due:
-        told.append(f"owed: {each.due.why}")
+        told.append(f"due: {each.due.why}")
         told.append(f"waits: {each.waits}" if each.waits else "begins as soon as the daemon looks")
     return [f"{each.job.name}: {describe_schedule(each.job)}", *indent(told)]
 

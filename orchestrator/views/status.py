@@ -25,7 +25,7 @@ _COLOURS = {
     JobState.NEW: "dim",
     JobState.PAUSED: "dim",
 }
-_HEAD = ("JOB", "STATE", "PROVED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN")
+_HEAD = ("JOB", "STATE", "VERIFIED COPY", "LIMIT", "LAST RUN", "POINTS", "NEXT RUN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

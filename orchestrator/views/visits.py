@@ -31,9 +31,9 @@ def visit_lines(ended: VisitResult, following: SetStatus) -> list[str]:
         hint.append(f"  {case_warning(ended.beside)}")
     match ended.ending:
         case VisitOutcome.DONE:
-            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and proved.{_next(ended.disk, following)}", *hint]
+            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and verified.{_next(ended.disk, following)}", *hint]
         case VisitOutcome.INCOMPLETE:
-            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it goes on next time.", *hint]
+            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it continues next time.", *hint]
         case VisitOutcome.REFUSED:
             return [f"{ended.why}", *hint]
     return [f"{'NOT SAFE TO REMOVE' if ended.ending is VisitOutcome.BUSY else 'Attention'}: {ended.why}", *hint]

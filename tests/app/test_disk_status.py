@@ -46,7 +46,7 @@ class Disks:
         (self.ferry.config / "targets.toml").write_text(place + self.declared)
 
     def filled(self, name: str, now: datetime, *jobs: str) -> None:
-        """These jobs have a proved copy on the disk; all when none is named."""
+        """These jobs have a verified copy on the disk; all when none is named."""
         with compose.open_history(where_of(self.ferry)) as history:
             for job in jobs or self.jobs:
                 run = finish(history, Outcome.DONE, job, now=now)
@@ -80,7 +80,7 @@ def test_a_disk_that_stays_away_is_one_notice_and_its_return_ends_it(ferry: Ferr
     first = bodies(server)[0]
     assert first.startswith("disk blue: late\n  no whole copy on disk blue for 40 d (limit 30 d)\n  what to do: ")
     assert "Please plug in disk blue" in first
-    assert "Rule: a disk that becomes failing or late is told once" in first
+    assert "Rule: a disk that becomes failing or late is reported once" in first
     assert "`poolferry disks retire DISK`" in first
     assert "poolferry pause" not in first
     disks.filled("blue", NOW + 61 * DAY)
@@ -126,7 +126,7 @@ def test_one_cause_is_one_notice(ferry: Ferry, server: MailServer) -> None:
     for days in (5.0, 6.5, 7.2):
         look(ferry, NOW + days * DAY)
     (told,) = subjects(server)
-    assert told.startswith("photos is late: the newest proved copy is 6 d 12 h old")
+    assert told.startswith("photos is late: the newest verified copy is 6 d 12 h old")
 
 
 def test_what_a_disk_says_of_itself_is_one_notice_until_it_says_otherwise(ferry: Ferry, server: MailServer) -> None:

@@ -76,11 +76,11 @@ def test_the_past_is_read_again_when_somebody_has_written(history: History, tmp_
 
 
 def test_a_try_of_which_history_knows_nothing_is_one_all_the_same() -> None:
-    due_run = DueRun(job="a", scheduled_at=NOW, newest=NOW, slots=1, why="as promised", noted=NOW, after_run=0)
+    due_run = DueRun(job="a", scheduled_at=NOW, newest=NOW, slots=1, why="as expected", noted=NOW, after_run=0)
     again = retry_unrecorded(due_run, JobHistory(), "ended with 9", NOW)
     assert again is not None
     assert (again.tries, again.not_before, again.told) == (1, NOW + timedelta(minutes=1), "it ended with 9")
-    run = PastRun(id=1, begun=NOW, begun_why="as promised", ended=NOW, outcome=Outcome.FAILED, why="")
+    run = PastRun(id=1, begun=NOW, begun_why="as expected", ended=NOW, outcome=Outcome.FAILED, why="")
     assert retry_unrecorded(due_run, JobHistory(since=(run,)), "ended with 1", NOW) is None
 
 

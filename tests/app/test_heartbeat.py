@@ -81,7 +81,7 @@ def test_everything_is_protected_is_pinged_each_hour_until_it_is_not(ferry: Ferr
     assert pings(web) == ["/all", "/all"]
     look(ferry, now + timedelta(hours=30))
     assert pings(web)[2:] == ["/all/fail"]
-    assert "photos: late: the newest proved copy is 1 d 6 h old" in web.requests[2][3]
+    assert "photos: late: the newest verified copy is 1 d 6 h old" in web.requests[2][3]
 
 
 # The command
@@ -89,7 +89,7 @@ def test_everything_is_protected_is_pinged_each_hour_until_it_is_not(ferry: Ferr
 
 def test_the_command_lists_tests_and_sends(ferry: Ferry, server: MailServer, web: WebPeer) -> None:
     job = Sick(ferry)
-    assert ferry.run("notices").out == "nobody was told anything yet\n"
+    assert ferry.run("notices").out == "no notice was sent yet\n"
     assert ferry.run("notices", "send").code == 2
     declare(ferry, by_mail(server), by_ntfy(web))
     assert ferry.run("notices", "test", "me").code == 0

@@ -89,10 +89,10 @@ def test_what_was_missed_is_owed_though_nobody_wrote_it_down(history: History) -
     nightly = job("a", "daily 02:30")
     history.due_runs.write(anchors=[ScheduleAnchor(job="a", at=NOW - 2 * DAY, schedule="daily 02:30", run=0)])
     scheduled_at = datetime(2026, 11, 19, 1, 30, tzinfo=UTC)
-    assert coming(history, nightly)["a"] == NextRun(at=None, due=scheduled_at, words="owed since Thu 02:30")
+    assert coming(history, nightly)["a"] == NextRun(at=None, due=scheduled_at, words="due since Thu 02:30")
     assert history.due_runs.due() == {}
     at_one = datetime(2026, 11, 19, 12, tzinfo=UTC)
-    assert words(history, nightly, now=at_one) == ["owed since 02:30"]
+    assert words(history, nightly, now=at_one) == ["due since 02:30"]
     assert coming(history, nightly, running=("a",))["a"].words == "Sat 02:30"
 
 
@@ -139,5 +139,5 @@ def test_a_running_job_owes_nothing(history: History) -> None:
         due_runs=[DueRun(job="a", scheduled_at=NOW - HOUR, newest=NOW - HOUR, slots=1, why="x", noted=NOW, after_run=0)]
     )
     begin(history, "a", now=NOW - timedelta(minutes=5), why="x")
-    assert coming(history, every)["a"].words == "owed since 12:00"
+    assert coming(history, every)["a"].words == "due since 12:00"
     assert coming(history, every, running=("a",))["a"].words == "today 13:55"

@@ -23,7 +23,7 @@ def test_a_failed_run_mails_once_and_its_end_mails_once(ferry: Ferry, server: Ma
     assert states(ferry) == [("me", "trouble", "delivered"), ("me", "recovery", "delivered")]
     body = read(server.letters[0][2]).get_content()
     assert "what to do: mend the hook" in body
-    assert "Rule: a job that becomes failing or late is told once" in body
+    assert "Rule: a job that becomes failing or late is reported once" in body
     assert "`poolferry pause photos` silences it." in body
 
 
@@ -45,7 +45,7 @@ def test_a_month_of_lateness_is_told_now_and_then(ferry: Ferry, server: MailServ
     for hour in range(0, 24 * 30, 3):
         assert look(ferry, now + timedelta(hours=hour)) == []
     told = subjects(server)
-    assert told[0].startswith("photos is late: the newest proved copy is 1 d 3 h old; late-after is 1 d 2 h")
+    assert told[0].startswith("photos is late: the newest verified copy is 1 d 3 h old; late-after is 1 d 2 h")
     assert [text.startswith("photos is still late: ") for text in told[1:]] == [True] * 5
     job.run(sick=False)
     assert subjects(server)[-1] == "photos is well again"
@@ -58,7 +58,7 @@ def test_jobs_that_change_at_one_look_come_in_one_message(ferry: Ferry, server: 
     look(ferry, compose.now() + timedelta(hours=30))
     assert sorted(subjects(server)) == [
         "3 late: mails, music, photos",
-        "music is late: the newest proved copy is 1 d 6 h old; late-after is 1 d 2 h",
+        "music is late: the newest verified copy is 1 d 6 h old; late-after is 1 d 2 h",
     ]
 
 
@@ -151,7 +151,7 @@ def test_a_late_job_calls_its_hook_without_any_channel(ferry: Ferry) -> None:
     now = compose.now()
     for hours in (1, 25, 27, 30, 40):
         look(ferry, now + timedelta(hours=hours))
-    assert heard.read_text() == "late photos 1 done the newest proved copy is 1 d 3 h old; late-after is 1 d 2 h\n"
+    assert heard.read_text() == "late photos 1 done the newest verified copy is 1 d 3 h old; late-after is 1 d 2 h\n"
     told = json.loads(hook.with_name("tells.json").read_text())
     assert (told["event"], told["report"]["run"], told["target"]) == ("late", 1, str(ferry.target()))
     (called,) = ferry.run("show", "1", "--json").value["hooks"]

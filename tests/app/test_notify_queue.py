@@ -66,7 +66,7 @@ def test_mistakes_in_the_file_are_said_and_stop_no_run(ferry: Ferry) -> None:
     declare(ferry, '[notice.me]\nkind = "mial"\n')
     ended = ferry.run("run", "photos")
     assert ended.code == 0
-    assert 'notice.me.kind: "mial" does not fit, expected "mail", the nearest name (nobody is told' in ended.err
+    assert 'notice.me.kind: "mial" does not fit, expected "mail", the nearest name (no notice is sent' in ended.err
     assert ferry.run("check").code == 2
 
 

@@ -88,7 +88,7 @@ def test_how_it_is_shown() -> None:
     assert evacuation_lines(judge_copies(seen, ("tank/x",))) == [
         "tank: empty",
         "tank/my data/a: 2 snapshots: 1 on vault (a); @s6 on no copy",
-        "tank/x: 1 snapshot, and no copy of it, and may be lost",
+        "tank/x: 1 snapshot, and no copy, and may be lost",
         "not counted: a on red (its pool is not imported; history knows it as of 2026-01-02 03:04 UTC)",
     ]
 
@@ -162,7 +162,7 @@ def test_where_each_copy_is_is_told() -> None:
         "tank: no snapshot, and not all its files on a copy: only what is below /tank/x",
         f"tank/my data/a: 2 snapshots: 1 on vault at backup (a), 1 on disk red at the office (a; {known})",
         "tank/docs: its files on nas (docs, point p1); it holds the copies of job web (of /srv/web)",
-        "tank/poolferry-kit: recovery kits alone, made anew by the next runs",
+        "tank/poolferry-kit: recovery kits alone, made again by the next runs",
     ]
     assert evacuation_lines(judge_copies(seen, ()))[1:2] == [
         "tank/my data/a: 2 snapshots: 1 on vault at backup (a); @s6 on no copy"

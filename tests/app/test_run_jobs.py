@@ -161,7 +161,7 @@ def test_status_tells_the_next_run_and_fits_a_hundred_columns(ferry: Ferry) -> N
     ferry.job("music")
     assert ferry.run("run", "photos", "music").code == 0
     told = ferry.run("status", TZ="Europe/Berlin").out.splitlines()
-    assert told[0].split() == "JOB STATE PROVED COPY LIMIT LAST RUN POINTS NEXT RUN".split()
+    assert told[0].split() == "JOB STATE VERIFIED COPY LIMIT LAST RUN POINTS NEXT RUN".split()
     at = told[0].index("NEXT RUN")
     rows = {line.split()[0]: line[at:] for line in told[1:] if line[:1].strip()}
     assert (rows["music"], rows["mail-store"]) == ("manual", "after photos")

@@ -126,9 +126,9 @@ def test_what_does_not_fit_together_is_said(settings: Settings) -> None:
         allowed_guards(settings, ["photos"], ["nonsense"])
     with pytest.raises(WrongRequest, match="history knows no run 7"):
         show_run(settings, "7")
-    with pytest.raises(WrongRequest, match="tell either a job or --from"):
+    with pytest.raises(WrongRequest, match="use either a job or --from"):
         plan_restore(settings, RestoreCommand(to="/x"))
-    with pytest.raises(WrongRequest, match="tell either --point or --at"):
+    with pytest.raises(WrongRequest, match="use either --point or --at"):
         run_restore(settings, RestoreCommand(job="photos", to="/x", point="2", at=datetime.now(UTC)))
     with pytest.raises(WrongRequest, match="expected a path below the source's root"):
         run_restore(settings, RestoreCommand(job="photos", to="/x", path="../y"))

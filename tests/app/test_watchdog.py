@@ -32,7 +32,7 @@ class Begun:
         self.ended: list[bool] = []
         where = compose.Directories(config=str(ferry.config), state=str(ferry.state))
         job = compose.read_configuration(where).job("photos")
-        due_run = DueRun(job="photos", scheduled_at=NOW, newest=NOW, slots=1, why="as promised", noted=NOW, after_run=0)
+        due_run = DueRun(job="photos", scheduled_at=NOW, newest=NOW, slots=1, why="as expected", noted=NOW, after_run=0)
         self.run = RunProcess(job, due_run, where, {**os.environ, "PYTHONPATH": str(ROOT)})
         self.run.begin(self.said.append, lambda: self.ended.append(True))
 
@@ -87,7 +87,7 @@ def test_a_run_that_was_killed_is_recorded_and_tried_again(ferry: Ferry) -> None
             if b"--why\0" in _command(name) and str(ferry.state).encode() in _command(name)
         ]
         os.kill(pid, signal.SIGKILL)
-        clock.says("had died without an end; it is recorded as interrupted")
+        clock.says("was killed or crashed; it is recorded as interrupted")
         until(lambda: promise(ferry)["owed"]["tries"] == 1, "it is to be tried again", lambda: clock.log)
         assert "tried 1 time: the process died; again at" in promise(ferry)["owed"]["waits"]
         clock.end()

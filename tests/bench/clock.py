@@ -88,7 +88,7 @@ def _declare(folder: Path) -> None:
 
 
 def _fill(history: History, folder: Path) -> None:
-    """Each job's newest run has ended a while ago, and each has a proved copy."""
+    """Each job's newest run has ended a while ago, and each has a verified copy."""
     now = datetime.now(UTC)
     with history.together():
         for number in range(RUNS):

@@ -55,7 +55,7 @@ def test_what_is_owed_is_told_with_why_it_waits(ferry: Ferry) -> None:
         history.due_runs.write(due_runs=[due_run])
         history.due_runs.begin_beat(boot="a", pid=1, now=now)
     told = ferry.run("schedule").out
-    assert "  owed: daily at 02:30; due then\n  waits: tried 2 times: the disk is away; again at " in told
+    assert "  due: daily at 02:30; due then\n  waits: tried 2 times: the disk is away; again at " in told
     assert "the daemon was last seen" in told
     (job,) = ferry.run("schedule", "--json").value["jobs"]
     assert (job["owed"]["tries"], job["owed"]["slots"]) == (2, 1)

@@ -101,7 +101,7 @@ HOST = 'smtp = "h:25"\n'
         (MAIL + 'smtp = "h:x"\n', "notice.me.smtp", '"h:x" does not fit'),
         (MAIL + 'states = ["up"]\n', "notice.me.states", '"up" does not fit'),
         (MAIL + 'topic = "https://h/t"\n', "notice.me.topic", "unknown key"),
-        (MAIL + 'user = "x"\npassword-file = "y"\n', "notice.me.user", "is for a mail server, and none is told"),
+        (MAIL + 'user = "x"\npassword-file = "y"\n', "notice.me.user", "is for a mail server, and none is given"),
         (MAIL + HOST + 'user = "x"\n', "notice.me.user", "there is no password-file"),
         (MAIL + HOST + 'password-file = "x"\n', "notice.me.password-file", "there is no user"),
         (

@@ -26,7 +26,7 @@ def test_a_job_runs_at_its_minute(ferry: Ferry) -> None:
     began = datetime.now(UTC) + timedelta(seconds=ahead)
     with daemon(ferry, ahead=ahead) as clock:
         clock.says("photos: done: ")
-        clock.says("photos: owes nothing more: run 1 served it")
+        clock.says("photos: is no longer due: run 1 served it")
         (run,) = runs(ferry)
         assert run["outcome"] == "done"
         schedule, due = run["asked"].split("; due ")
@@ -98,7 +98,7 @@ def test_the_daemon_waits_for_a_run_by_hand_and_takes_it_for_its_own(ferry: Ferr
         file = ferry.config / "jobs" / "photos.toml"
         file.write_text(file.read_text().replace("[pipe]", 'every = "1m"\n[pipe]'))
         with daemon(ferry, ahead=90) as clock:
-            clock.says("photos: owes a run")
+            clock.says("photos: a run is due")
             until(lambda: promise(ferry)["owed"], "it is written down")
             assert promise(ferry)["owed"]["waits"] == "its run before this one is going on"
             assert len(runs(ferry)) == 1
@@ -111,7 +111,7 @@ def test_a_job_that_rests_is_made_up_for(ferry: Ferry) -> None:
     ferry.job(more='every = "1m"\n')
     assert ferry.run("pause", "photos", "--for", "2h", "--why", "the disk is lent").code == 0
     with daemon(ferry) as clock:
-        clock.says("photos: owes a run")
+        clock.says("photos: a run is due")
         due_run = promise(ferry)
         assert due_run["owed"]["waits"].startswith("paused until ")
         assert due_run["owed"]["waits"].endswith(": the disk is lent")

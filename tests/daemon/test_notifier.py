@@ -43,7 +43,7 @@ def test_a_channel_that_hangs_holds_no_run_up(ferry: Ferry, web: WebPeer) -> Non
         file = ferry.config / "jobs" / "music.toml"
         file.write_text('every = "1h"\n' + file.read_text())
         clock.send(signal.SIGHUP)
-        clock.says("music: owes a run")
+        clock.says("music: a run is due")
         until(lambda: ferry.target("music").exists(), "the run begins", lambda: clock.log)
         web.over.set()
         clock.end()

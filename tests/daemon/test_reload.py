@@ -10,7 +10,7 @@ from tests.daemon.daemon_world import copying, daemon, promise, runs, slow_job, 
 from tests.ferry import Ferry
 
 pytestmark = pytest.mark.slow
-GOES_ON = "the last one without goes on"
+GOES_ON = "the last good one stays in use"
 
 
 def broken(ferry: Ferry, name: str = "photos") -> str:
@@ -31,7 +31,7 @@ def test_a_broken_file_changes_nothing_and_is_told_once(ferry: Ferry) -> None:
         clock.says(f"one mistake: {GOES_ON}".replace("one mistake", "1 mistake"))
         assert clock.log.count("colour: unknown key") == 1
         assert clock.end() == 0
-    # Its clock is ahead, so that the job owes a run: it runs by what was right, also after a new start.
+    # Its clock is ahead, so that the job a run is due: it runs by what was right, also after a new start.
     with daemon(ferry, ahead=120) as clock:
         clock.says(GOES_ON)
         clock.says("photos: nothing-to-do: ")
@@ -70,7 +70,7 @@ def test_a_job_that_is_gone_owes_nothing(ferry: Ferry) -> None:
     ferry.job("music", 'every = "1m"\n')
     ferry.run("pause", "photos")
     with daemon(ferry) as clock:
-        clock.says("photos: owes a run")
+        clock.says("photos: a run is due")
         file = ferry.config / "jobs" / "photos.toml"
         held = file.read_text()
         file.unlink()

@@ -90,7 +90,7 @@ def test_it_is_led_to_the_disk_and_cleared() -> None:
 )
 def test_it_is_not_led_to_what_is_not_proved_to_be_the_disk(more: dict[str, PipelineResult]) -> None:
     used = script(**more)
-    with pytest.raises(OrchestratorError, match="not proved to be the disk") as caught:
+    with pytest.raises(OrchestratorError, match="could not be identified") as caught:
         pool.come_back(RED, BACK, used)
     assert caught.value.hint
     assert did(used) == []
@@ -225,7 +225,7 @@ def test_a_pool_in_a_container_is_led_back_only_when_its_label_in_there_is_the_s
     if same:
         pool.come_back(LOCKED, DEEP, used)
     else:
-        with pytest.raises(OrchestratorError, match="not proved to be the disk"):
+        with pytest.raises(OrchestratorError, match="could not be identified"):
             pool.come_back(LOCKED, DEEP, used)
     look = [line for line in did(used) if "+look" in line]
     assert [line.split()[:2] for line in look] == [

@@ -24,7 +24,7 @@ from orchestrator.engines.zfs.errors import messages as zfs
 TABLES = {
     "rsync": rsync._TABLE, "zfs": zfs.ERROR_RULES, "sanoid": sanoid._TABLE, "pool": pool._TABLE, "disks": disks._TABLE,
 }  # fmt: skip
-FULL = says("no space", TargetFull, "full", "free room")
+FULL = says("no space", TargetFull, "full", "free space")
 CUT = ends((12, 255), HostUnreachable, "cut", "again")
 BOTH = FailureRow(words="odd", exits=(3,), program="mount", error=OutsideError, why="both", hint="look")
 

@@ -217,8 +217,8 @@ def test_a_backup_to_a_full_disk_leaves_the_older_copy(path: str, small_disk: Pa
         ("SQLITE_NOTADB", "not an SQLite database"),
         ("SQLITE_CANTOPEN_ISDIR", "cannot be opened"),
         ("SQLITE_PERM", "may not be opened"),
-        ("SQLITE_ERROR", "does not take"),
-        ("", "does not take"),
+        ("SQLITE_ERROR", "does not accept"),
+        ("", "does not accept"),
     ],
 )
 def test_each_error_is_told_with_its_meaning_and_a_cure(name: str, meaning: str) -> None:

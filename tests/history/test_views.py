@@ -1,4 +1,4 @@
-"""The views answer from indexes, and health is told from what was proved."""
+"""The views answer from indexes, and health is told from what was verified."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -108,7 +108,7 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     drawer.machine.sh(f"fallocate -l $(df -B1 --output=avail {RED} | tail -1) {RED}/theirs; true")
     visit = ended(running)
     assert told(visit) == ("incomplete", "ours-ready", True, "failed"), visit
-    assert "the target has no room left" in visit["why"]
+    assert "the target has no space left" in visit["why"]
     assert "let [keep] remove more points; every earlier point is whole" in visit["hint"]
     assert drawer.ferry("points")["points"] == points
     drawer.replug(drawer.red)

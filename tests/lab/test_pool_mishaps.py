@@ -158,7 +158,9 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     assert (visit["ending"], visit["safe"], run["outcome"], run["moved_bytes"]) == ("incomplete", True, "refused", 0), (
         visit
     )
-    assert re.search(r"no room: 80\.\d MiB are to be sent, and \d+\.\d MiB are free in poolferry-red", run["why"]), run
+    assert re.search(
+        r"not enough space: 80\.\d MiB are to be sent, and \d+\.\d MiB are free in poolferry-red", run["why"]
+    ), run
     could_go = (
         r"\d+ snapshots of the copy, which \[keep\] does not keep, could go, @one to @\w+; that frees 2\d\.\d MiB"
     )
@@ -169,7 +171,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     drawer.replug(drawer.red)
     run = drawer.ferry("run", "photos", "--allow", "target-room", code=1)
     assert run["outcome"] == "failed", run
-    assert "the target pool has no room left" in run["why"]
+    assert "the target pool has no space left" in run["why"]
     assert "were free before" in run["why"]
     assert nothing_is_left(drawer)
     machine.sh(

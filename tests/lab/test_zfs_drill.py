@@ -83,7 +83,7 @@ def test_a_whole_copy_is_received_anew(master: Machine) -> None:
     told = drill(master, "--whole")
     assert told["outcome"] == "done", f"{told['why']} {told['evidence']}"
     assert (told["drill"]["files"], told["drill"]["whole"]) == (5, True)
-    assert "2 datasets, received anew" in told["why"]
+    assert "2 datasets, received again" in told["why"]
     assert left_behind(master) == ""
 
 
@@ -121,7 +121,7 @@ def test_what_is_unreadable_comes_anew_by_the_commands_that_are_printed(master: 
     told = drill(master)
     assert told["outcome"] == "failed", f"{told['why']} {told['evidence']}"
     (line,) = [line for line in told["evidence"] if line.startswith("to heal ")]
-    commands = line.partition("): ")[2].partition(" sends it anew")[0]
+    commands = line.partition("): ")[2].partition(" sends it again in full")[0]
     assert commands.startswith("zfs rename -u vault/copies/photos vault/copies/photos.damaged && ")
     master.sh(commands, seconds=300)
     assert drill(master)["outcome"] == "done"

@@ -15,7 +15,7 @@ PLACES = {
     "vault": "vault/copies", "tight": "vault/tight", "small": "small/copies", "away": "away/copies",
 }  # fmt: skip
 _BIG = "zfs create $s; head -c {0}M /dev/urandom >/$s/big; zfs snapshot $s@one"
-_NO_ROOM = r"the target has no room: \d+.\d MiB are to be sent, and \d+.\d MiB are free in {}"
+_NO_ROOM = r"the target has not enough space: \d+.\d MiB are to be sent, and \d+.\d MiB are free in {}"
 _ALLOWED = frozenset({"target-room"})
 # Somebody else's receive, which keeps nothing when it is cut.
 _RECEIVING = """begin; grow $s two
@@ -31,7 +31,7 @@ ROWS = (
     Row(name="full", alone=True, place="small", turns=(
         Turn(does="head -c 20M /dev/urandom >/small/junk; zpool sync small; " + _BIG.format(24), outcome=REFUSED,
              says=(_NO_ROOM.format("small/copies"),)),
-        Turn(outcome=FAILED, says=("the target pool has no room left .*MiB were free before", "what arrived is kept"),
+        Turn(outcome=FAILED, says=("the target pool has no space left .*MiB were free before", "what arrived is kept"),
              allow=_ALLOWED),
         Turn(does="rm /small/junk; zpool sync small", resumed=True, sends=("$s @one, the rest",)),
     )),

@@ -58,7 +58,7 @@ def test_what_no_job_wants_or_wants_no_longer_goes_and_nothing_else(master: Mach
     assert all(each["since"].startswith("20") for each in told["pins"])
     before = ours(master)
     shown = master.poolferry("pins").text
-    assert "3 pins nobody wants any more; `poolferry pins --let-go` would do this" in shown
+    assert "3 pins no job needs any more; `poolferry pins --let-go` would do this" in shown
     assert ours(master) == before
     told = pins(master, "--let-go")
     assert [run["outcome"] for run in told["runs"]] == ["done"], told

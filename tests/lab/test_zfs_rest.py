@@ -105,7 +105,7 @@ def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
             assert ended.code == 1, ended
             assert master.sh(token).text == before
         told = master.poolferry("plan", "vault").text
-        assert "3 runs in a row went on from it and brought no byte more" in told
+        assert "3 runs in a row continued from it and received no byte more" in told
         assert master.poolferry("run", "vault", "--json").code == 0
     finally:
         master.sh("rm -f /usr/local/sbin/zfs")

@@ -215,7 +215,7 @@ def test_a_pool_without_room_keeps_what_arrived(master: Machine) -> None:
     master.pool("vault", "128M")
     master.sh("zfs create tank/photos && head -c 120M /dev/urandom > /tank/photos/a && zfs snapshot tank/photos@one")
     hands = InGuest(master)
-    with pytest.raises(TargetFull, match="no room left"):
+    with pytest.raises(TargetFull, match="no space left"):
         carry(hands, job())
     seen = survey(job(), ASKED, hands)
     assert [token.to_name for token in seen.tokens.values() if token] == ["tank/photos@one"]

@@ -23,7 +23,7 @@ ROWS = (
     )),
     Row(name="more", turns=(
         Turn(does=_CUT + "grow $s three; grow $s four", resumed=True,
-             says=(_THERE.format("two"), "the token covers @two alone; what follows goes on from it"),
+             says=(_THERE.format("two"), "the token covers @two alone; what follows continues from it"),
              sends=("$s @two, the rest", "$s @two → @four, with all between")),
     )),
     Row(name="first", turns=(
@@ -44,7 +44,7 @@ ROWS = (
     )),
     Row(name="first-gone", turns=(
         Turn(does=_FIRST + "zfs destroy $s@one; grow $s two",
-             says=(_GONE.replace("@two", "@one"), "the target holds nothing of it"), sends=("$s @two, the whole",)),
+             says=(_GONE.replace("@two", "@one"), "the target has no copy of it"), sends=("$s @two, the whole",)),
     )),
     Row(name="bookmark", turns=(
         Turn(does=_CUT + "zfs bookmark $s@one $s#kept; zfs destroy $s@one", resumed=True,

@@ -162,5 +162,5 @@ def test_a_machine_without_sendmail_is_told_the_cure(
 ) -> None:
     monkeypatch.setattr("orchestrator.process.pipeline._PATH", ())
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DeliveryFailed, match="this machine has no sendmail: install a mail system, or tell smtp"):
+    with pytest.raises(DeliveryFailed, match="this machine has no sendmail: install a mail system, or set smtp"):
         send_message(MailChannel(to=("root",)), message(), patient)

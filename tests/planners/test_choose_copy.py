@@ -126,5 +126,5 @@ def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
 
 def test_where_nothing_is_that_old_the_sentence_says_so() -> None:
     why = choose_copy([copy("a", held(1))], at=NOW - timedelta(days=9)).why
-    assert why.startswith("no copy holds a proved and sound point as old as ")
+    assert why.startswith("no copy holds a verified and sound point as old as ")
     assert why.endswith("+00:00")

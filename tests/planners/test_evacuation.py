@@ -66,9 +66,9 @@ def test_all_of_it_on_one_copy_or_on_several_together() -> None:
     [
         (held("a", 1, 2), (copy(a={1}),), "@s2 on no copy"),
         (held("a", 1, 2, 3, 4, 5), (copy(a={5}),), "@s1, @s2, @s3 and 1 more on no copy"),
-        (held("a", 1), (), "1 snapshot, and no copy of it"),
-        (held("a", 1), (AWAY,), "1 snapshot, and no copy of it"),
-        (held("a", 1), (copy(b={1}),), "1 snapshot, and no copy of it"),
+        (held("a", 1), (), "1 snapshot, and no copy"),
+        (held("a", 1), (AWAY,), "1 snapshot, and no copy"),
+        (held("a", 1), (copy(b={1}),), "1 snapshot, and no copy"),
         (held("a", 1, written=2048), (copy(a={1}),), "2.0 KiB written since @s1"),
         (held("a"), (copy(a={1}),), "no snapshot, so no copy of it"),
         (held("a", empty=False), (), "no snapshot, so no copy of it"),
@@ -98,7 +98,7 @@ def test_copies_that_nobody_saw_are_told() -> None:
 
 def test_a_disk_that_is_away_counts_only_by_name() -> None:
     seen, red = pool(held("a", 1, 2)), replace(AWAY, disk="red", where="office", told={"tank/a": frozenset({1, 2})})
-    assert lost(seen, red) == {"tank/a": "2 snapshots, and no copy of it"}
+    assert lost(seen, red) == {"tank/a": "2 snapshots, and no copy"}
     refusal = refuse_evacuation(seen, judge_evacuation(seen, (red, replace(red, place="old", disk="old", told={})), ()))
     assert refusal is not None
     assert refusal.hint.startswith("plug in disk red (at office), or count by what history knows: --trust red; ")
@@ -118,7 +118,7 @@ def test_files_count_where_there_is_no_snapshot() -> None:
     assert lost(pool(held("a")), part) == {
         "tank/a": "no snapshot, and not all its files on a copy: something has changed"
     }
-    assert lost(pool(held("a", 1)), whole) == {"tank/a": "1 snapshot, and no copy of it"}
+    assert lost(pool(held("a", 1)), whole) == {"tank/a": "1 snapshot, and no copy"}
     assert lost(pool(held("poolferry-kit"))) == {}
 
 
@@ -198,7 +198,7 @@ def test_pools_that_lie_on_it_keep_it() -> None:
     assert refusal.evidence == (
         "inner: /dev/zd0p1 is on the volume tank/v",
         "filed: /tank/a/img is a file in tank/a",
-        "filed: /dev/zd16 is a volume, and udev has no link that tells of which dataset (/dev/zvol)",
+        "filed: /dev/zd16 is a volume, and udev has no link that names its dataset (/dev/zvol)",
     )
     assert "`zpool export inner` and `zpool export filed`" in refusal.hint
     alone = refuse_guests(replace(seen, guests=on[:1]))

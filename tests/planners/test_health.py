@@ -1,4 +1,4 @@
-"""Health: the age of the newest proved copy first, the last run second."""
+"""Health: the age of the newest verified copy first, the last run second."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,27 +31,27 @@ def facts(
     ("known", "state", "why"),
     [
         (facts(first=None, last=None, proved=None), JobState.NEW, "has never run"),
-        (facts(first=1, last=None, proved=None), JobState.NEW, "no proved copy yet"),
-        (facts(), JobState.UP, "the newest proved copy is 2 h old"),
-        (facts(last=Outcome.NOTHING), JobState.UP, "the newest proved copy is 2 h old"),
-        (facts(first=None, last=None), JobState.UP, "the newest proved copy is 2 h old"),
-        (facts(proved=-1), JobState.UP, "the newest proved copy is 0.0 s old"),
-        (facts(proved=24), JobState.UP, "the newest proved copy is 1 d old"),
-        (facts(proved=25), JobState.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
-        (facts(last=Outcome.FAILED, proved=25), JobState.LATE, "the newest proved copy is 1 d 1 h old; late-after is 1 d"),
+        (facts(first=1, last=None, proved=None), JobState.NEW, "no verified copy yet"),
+        (facts(), JobState.UP, "the newest verified copy is 2 h old"),
+        (facts(last=Outcome.NOTHING), JobState.UP, "the newest verified copy is 2 h old"),
+        (facts(first=None, last=None), JobState.UP, "the newest verified copy is 2 h old"),
+        (facts(proved=-1), JobState.UP, "the newest verified copy is 0.0 s old"),
+        (facts(proved=24), JobState.UP, "the newest verified copy is 1 d old"),
+        (facts(proved=25), JobState.LATE, "the newest verified copy is 1 d 1 h old; late-after is 1 d"),
+        (facts(last=Outcome.FAILED, proved=25), JobState.LATE, "the newest verified copy is 1 d 1 h old; late-after is 1 d"),
         (
             facts(proved=-25), JobState.LATE,
-            "the newest proved copy is dated 1 d 1 h after now, so its age is unknown; late-after is 1 d",
+            "the newest verified copy is dated 1 d 1 h after now, so its age is unknown; late-after is 1 d",
         ),
-        (facts(first=25, proved=None), JobState.LATE, "no proved copy, 1 d 1 h after the first run; late-after is 1 d"),
-        (facts(first=23, proved=None), JobState.FAILING, "no proved copy yet"),
+        (facts(first=25, proved=None), JobState.LATE, "no verified copy, 1 d 1 h after the first run; late-after is 1 d"),
+        (facts(first=23, proved=None), JobState.FAILING, "no verified copy yet"),
         (
             facts(last=Outcome.FAILED, why="disk full"), JobState.FAILING,
-            "the last run failed: disk full; the newest proved copy is 2 h old",
+            "the last run failed: disk full; the newest verified copy is 2 h old",
         ),
         (
             replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), JobState.FAILING,
-            "a run failed: disk full; the one since is waiting: disk away; the newest proved copy is 2 h old",
+            "a run failed: disk full; the one since is waiting: disk away; the newest verified copy is 2 h old",
         ),
         (replace(facts(), copies=False), JobState.UP, "the last good run is 2 h old"),
         (replace(facts(proved=25), copies=False), JobState.LATE, "the last good run is 1 d 1 h old; late-after is 1 d"),
@@ -60,14 +60,14 @@ def facts(
             replace(facts(first=25, proved=None), copies=False), JobState.LATE,
             "no good run, 1 d 1 h after the first run; late-after is 1 d",
         ),
-        (facts(last=Outcome.REFUSED, first=3, proved=None), JobState.FAILING, "the last run refused; no proved copy yet"),
+        (facts(last=Outcome.REFUSED, first=3, proved=None), JobState.FAILING, "the last run refused; no verified copy yet"),
         (
             facts(last=Outcome.WAITING, why="disk away"), JobState.WAITING,
-            "the last run is waiting: disk away; the newest proved copy is 2 h old",
+            "the last run is waiting: disk away; the newest verified copy is 2 h old",
         ),
         (
             facts(last=Outcome.INTERRUPTED, first=3, proved=None), JobState.WAITING,
-            "the last run is interrupted; no proved copy yet",
+            "the last run is interrupted; no verified copy yet",
         ),
     ],
 )  # fmt: skip
@@ -143,5 +143,5 @@ def test_paused_outranks_all_and_tells_the_age() -> None:
         replace(facts(proved=99), paused="paused until it is resumed: holidays"), now=NOW, late_after=DAY
     )
     assert health.state is JobState.PAUSED
-    assert health.why == "paused until it is resumed: holidays; the newest proved copy is 4 d 3 h old"
+    assert health.why == "paused until it is resumed: holidays; the newest verified copy is 4 d 3 h old"
     assert health.age == Seconds(99 * 3600)

@@ -124,7 +124,7 @@ def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
     }
     resting = JobPause(job="first", since=NOW, until=None, why="")
     found = turn(first, second, past={"first": ended(Outcome.DONE)}, paused={"first": resting})
-    assert whys(found) == {"first": "paused", "second": "waits for first, which owes a run"}
+    assert whys(found) == {"first": "paused", "second": "waits for first, which is due"}
     failed = turn(first, second, owe=only, past={"first": ended(Outcome.FAILED)})
     assert whys(failed) == {"second": "waits for first, whose last run failed: no room"}
     for outcome in (Outcome.DONE, Outcome.NOTHING):

@@ -142,7 +142,7 @@ def test_the_request_names_the_disk_the_others_and_the_age() -> None:
     here = describe_request(
         declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW, {"b"}
     )
-    assert here.startswith("Asked for, and plugged in, is disk b (blue): its copy is the oldest.")
+    assert here.startswith("Requested, and plugged in, is disk b (blue): its copy is the oldest.")
     few = [member("a"), member("b")]
     told = describe_request(
         rotation("a", "b"), choose_disk(declared, few, NOW), judge_set(rotation("a", "b"), few, NOW), NOW
@@ -150,7 +150,7 @@ def test_the_request_names_the_disk_the_others_and_the_age() -> None:
     assert told.endswith("b is also accepted. Newest whole copy on this set: never made.")
     nobody = choose_disk(declared, [], NOW)
     assert describe_request(declared, nobody, judge_set(declared, [], NOW), NOW) == (
-        "The set offsite asks for no disk: it has no disk yet."
+        "The set offsite requests no disk: it has no disk yet."
     )
 
 

@@ -16,7 +16,7 @@ def test_a_disk_that_nobody_waits_for_is_neither_late_nor_asked_for_until_its_ti
     blue = SetMember(disk=disk("blue"), filled=NOW - timedelta(days=1), enrolled=NOW)
     health, asked = judge_set(pair, (red, blue), NOW), choose_disk(pair, (red, blue), NOW)
     assert (dict(health.overdue), asked.disk, asked.others) == ({}, blue.disk, (red.disk,))
-    assert health.sleeping == ("nobody waits for disk red until 2026-12-04 12:00: at a friend's",)
+    assert health.sleeping == ("disk red is not expected until 2026-12-04 12:00: at a friend's",)
     later = NOW + timedelta(days=14)
     health, asked = judge_set(pair, (red, blue), later), choose_disk(pair, (red, blue), later)
     assert (list(health.overdue), asked.disk, health.sleeping) == (["red", "blue"], red.disk, ())

@@ -14,6 +14,7 @@ from orchestrator.process.scripts import script, script_command
 
 PACKAGE = Path(orchestrator.__file__).parent
 FILES = sorted(PACKAGE.glob("**/scripts/*.sh"))
+OTHERS = sorted(PACKAGE.glob("**/scripts/*.lua"))
 BOX = Host(name="box")
 
 
@@ -26,10 +27,20 @@ def test_a_script_begins_with_what_it_does_and_is_used(file: Path) -> None:
     lines = file.read_text().splitlines()
     assert lines[0] == "#!/bin/sh"
     assert any(re.match(r"# (For other scripts|[A-Z])", line) for line in lines[1:4])
-    subprocess.run(["sh", "-n", str(file)], check=True)
-    room = file.parent.parent
-    used = "".join(module.read_text() for module in room.glob("*.py"))
-    assert f'"{file.name}"' in used or f"'{file.name}'" in used, "nobody runs it"
+    for shell in ("sh", "bash"):
+        subprocess.run([shell, "-n", str(file)], check=True)
+    assert _is_used(file), "nobody runs it"
+
+
+@pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.name)
+def test_a_channel_program_begins_with_what_it_does_and_is_used(file: Path) -> None:
+    assert re.match(r"-- [A-Z]", file.read_text())
+    assert _is_used(file), "nobody runs it"
+
+
+def _is_used(file: Path) -> bool:
+    used = "".join(module.read_text() for module in file.parent.parent.rglob("*.py"))
+    return f'"{file.name}"' in used
 
 
 def test_shellcheck_is_content() -> None:

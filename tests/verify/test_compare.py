@@ -12,7 +12,7 @@ FILE = ManifestEntry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh12
 OTHER = "xxh128:2"
 
 TABLE: list[tuple[str, ManifestEntry, str, Verdict | None]] = [
-    ("as promised", FILE, FILE.digest, None),
+    ("as expected", FILE, FILE.digest, None),
     ("not read, as promised", FILE, "", None),
     ("owner", FILE._replace(uid=8), FILE.digest, Verdict.METADATA),
     ("touched", FILE._replace(mtime_ns=1), FILE.digest, Verdict.METADATA),
@@ -33,7 +33,7 @@ def test_the_table(here: ManifestEntry, digest: str, verdict: Verdict | None) ->
     assert (finding.verdict if finding else None) == verdict
     if digest == OTHER:
         assert finding
-        assert finding.detail.startswith("xxh128:2, promised xxh128:1")
+        assert finding.detail.startswith("xxh128:2, expected xxh128:1")
 
 
 def test_what_was_never_read_is_unproved() -> None:

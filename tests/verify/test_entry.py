@@ -116,15 +116,15 @@ def test_every_difference_is_told_and_every_tolerance_overlooks_its_own() -> Non
     other = FILE._replace(size=6, mtime_ns=2_000_000_000, mode=0o600, uid=7)
     told = differences(FILE, other)
     assert told == (
-        "size 6, promised 5",
-        "mtime 2.000000000, promised 1.500000000",
-        "mode 600, promised 644",
-        "owner 7:2, promised 1:2",
+        "size 6, expected 5",
+        "mtime 2.000000000, expected 1.500000000",
+        "mode 600, expected 644",
+        "owner 7:2, expected 1:2",
     )
     assert differences(FILE, other._replace(size=5), Tolerance(owner=True, mode=True, mtime=True)) == ()
     assert differences(FILE, FILE._replace(mtime_ns=2_500_000_000 - 1), Tolerance(grain_ns=10**9)) == ()
     assert differences(FILE, FILE._replace(mtime_ns=2_500_000_000), Tolerance(grain_ns=10**9))
     assert differences(FILE, FILE._replace(inode=1, nlink=5), EXACT) == ()
-    assert differences(FILE, FILE._replace(kind="d")) == ("a directory, promised a file",)
+    assert differences(FILE, FILE._replace(kind="d")) == ("a directory, expected a file",)
     link = FILE._replace(kind="l", target=b"x")
-    assert differences(link, link._replace(target=b"y\n", mode=0o1)) == ("target y\\n, promised x",)
+    assert differences(link, link._replace(target=b"y\n", mode=0o1)) == ("target y\\n, expected x",)

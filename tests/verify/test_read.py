@@ -75,23 +75,23 @@ def replace(tree: Path) -> None:
 
 
 CHANGES: list[tuple[str, Callable[[Path], object], bytes, Verdict, str]] = [
-    ("edited", lambda tree: (tree / "a").write_bytes(b"edited"), b"a", Verdict.EDITED, "size 6, promised 100"),
+    ("edited", lambda tree: (tree / "a").write_bytes(b"edited"), b"a", Verdict.EDITED, "size 6, expected 100"),
     ("edited, same size", lambda tree: (tree / "a").write_bytes(b"X" * 100), b"a", Verdict.EDITED, "mtime"),
     ("time put back", lambda tree: rewrite(tree / "a", b"X" * 100), b"a", Verdict.ROTTEN, "put its time back"),
-    ("cut, time put back", lambda tree: rewrite(tree / "a", b"A"), b"a", Verdict.EDITED, "size 1, promised 100"),
+    ("cut, time put back", lambda tree: rewrite(tree / "a", b"A"), b"a", Verdict.EDITED, "size 1, expected 100"),
     ("replaced, time kept", replace, b"folder/b", Verdict.ROTTEN, "another inode"),
-    ("touched", lambda tree: os.utime(tree / "a", ns=(0, 5)), b"a", Verdict.METADATA, "mtime 0.000000005, promised"),
-    ("chmod", lambda tree: (tree / "a").chmod(0o600), b"a", Verdict.METADATA, "mode 600, promised 644"),
-    ("suid", lambda tree: (tree / "a").chmod(0o4644), b"a", Verdict.METADATA, "mode 4644, promised 644"),
+    ("touched", lambda tree: os.utime(tree / "a", ns=(0, 5)), b"a", Verdict.METADATA, "mtime 0.000000005, expected"),
+    ("chmod", lambda tree: (tree / "a").chmod(0o600), b"a", Verdict.METADATA, "mode 600, expected 644"),
+    ("suid", lambda tree: (tree / "a").chmod(0o4644), b"a", Verdict.METADATA, "mode 4644, expected 644"),
     ("chmod of a folder", lambda tree: (tree / "folder").chmod(0o700), b"folder", Verdict.METADATA, "mode 700"),
     ("chmod of the root", lambda tree: tree.chmod(0o700), b"", Verdict.METADATA, "mode 700"),
     ("missing", lambda tree: (tree / "folder/c").unlink(), b"folder/c", Verdict.MISSING, "not there"),
     ("link missing", lambda tree: (tree / "link").unlink(), b"link", Verdict.MISSING, "not there"),
-    ("link turned", turn, b"link", Verdict.METADATA, "target folder/b, promised a"),
-    ("now a symlink", swap_for_symlink, b"a", Verdict.EDITED, "a symlink, promised a file"),
-    ("now a pipe", swap_for_pipe, b"a", Verdict.EDITED, "a pipe, promised a file"),
-    ("now a socket", swap_for_socket, b"a", Verdict.EDITED, "a socket, promised a file"),
-    ("now a folder", swap_for_folder, b"a", Verdict.EDITED, "a directory, promised a file"),
+    ("link turned", turn, b"link", Verdict.METADATA, "target folder/b, expected a"),
+    ("now a symlink", swap_for_symlink, b"a", Verdict.EDITED, "a symlink, expected a file"),
+    ("now a pipe", swap_for_pipe, b"a", Verdict.EDITED, "a pipe, expected a file"),
+    ("now a socket", swap_for_socket, b"a", Verdict.EDITED, "a socket, expected a file"),
+    ("now a folder", swap_for_folder, b"a", Verdict.EDITED, "a directory, expected a file"),
     ("extra", lambda tree: (tree / "folder/new").write_bytes(b""), b"folder/new", Verdict.EXTRA, "not in the manifest"),
 ]  # fmt: skip
 
@@ -204,7 +204,7 @@ def test_another_owner(tree: Path, manifest: Path) -> None:
     os.chown(tree / "link", -1, 34, follow_symlinks=False)
     reading = read_again(tree, manifest)
     assert found(reading) == {b"a": Verdict.METADATA, b"link": Verdict.METADATA}
-    assert detail(reading, b"a") == "owner 12:0, promised 0:0"
+    assert detail(reading, b"a") == "owner 12:0, expected 0:0"
     assert read_again(tree, manifest, tolerance=Tolerance(owner=True)).sound
 
 
@@ -300,7 +300,7 @@ def test_two_readings_that_differ_are_told(tree: Path, manifest: Path) -> None:
 
     verdict = judged(tree, manifest, Flaky())
     assert verdict.verdict == Verdict.UNREADABLE
-    assert verdict.detail == "two readings differ: xxh128:0bad, then as promised"
+    assert verdict.detail == "two readings differ: xxh128:0bad, then as expected"
 
 
 def test_a_disk_that_fails_in_the_middle_is_not_called_rotten(tree: Path, manifest: Path) -> None:

@@ -19,7 +19,7 @@ UNWANTED = Pin(
     why="no job copies this dataset any more",
 )  # fmt: skip
 LET_GO = Step(
-    does="release 1 snapshot", why="nobody wants them any more", lane="main", expected=None,
+    does="release 1 snapshot", why="no job needs them any more", lane="main", expected=None,
     work=single_command("zfs", "release", "poolferry_ff", "tank/old@a", effect=Effect.WRITES),
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ def test_the_lines() -> None:
     assert "unknown  4.0 KiB  nobody     tank/old@a" in lines[2]
     assert lines[3:] == [
         "not looked at: away: the pool is not imported",
-        "1 pin nobody wants any more; `poolferry pins --let-go` would do this:",
+        "1 pin no job needs any more; `poolferry pins --let-go` would do this:",
         "  release 1 snapshot",
     ]
     assert len(pins_lines(found, [LET_GO], let_go=True, now=NOW, again="")) == 4

@@ -79,7 +79,7 @@ def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: Drawer) -> No
         "disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--content", "zfs"
     )
     assert (ended.code, drawer.digest("red")) == (2, before)
-    assert "its engine rsync wants --content ext4, xfs or btrfs" in ended.err
+    assert "its engine rsync needs --content ext4, xfs or btrfs" in ended.err
     assert drawer.run("check").code == 0
 
 

@@ -1,4 +1,4 @@
-"""Copies are read again in each visit as far as the budget goes, and the next visit goes on: real ext4 on loop devices."""
+"""Copies are read again in each visit as far as the budget goes, and the next visit continues: real ext4 on loop devices."""
 
 import subprocess
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(dr
     assert visit(drawer)["ending"] == "done", "its turn has not come"
     found = visit(drawer)
     assert (found["ending"], found["safe"], found["read"][0]["outcome"]) == ("incomplete", True, "failed")
-    assert "is not as its manifest promises: 1 " in found["why"]
+    assert "does not match its manifest: 1 " in found["why"]
     assert "5.bin" in str(found["read"][0]["evidence"])
     (drawer.source / "more").write_text("a reason for another point")
     mended = visit(drawer)

@@ -38,7 +38,7 @@ def test_disks_that_are_away(drawer: Drawer) -> None:
     assert drawer.run("disks", "snooze", left, "--for", "14d", "--note", "at the office").code == 0
     (found,) = drawer.run("disks", "--json").value["sets"]
     assert (found["expected"], found["accepted"]) == (taken, [left])
-    assert f"nobody waits for disk {left} until " in drawer.run("disks").out
+    assert f"disk {left} is not expected until " in drawer.run("disks").out
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
     wait_until(lambda: overdue(drawer) == [taken], 10)

@@ -34,7 +34,7 @@ def test_two_disks_take_turns_each_with_its_own_points(drawer: Drawer) -> None:
     drawer.plug("red")
     ended = drawer.run("run", "photos", "--json")
     assert (ended.code, ended.value["outcome"]) == (0, "done")
-    assert f"SAFE TO REMOVE: {red}. photos: copied and proved. Bring next: {blue}." in ended.err
+    assert f"SAFE TO REMOVE: {red}. photos: copied and verified. Bring next: {blue}." in ended.err
     assert not drawer.mounted("red")
     drawer.pull("red")
     (drawer.source / "c.txt").write_text("more\n")

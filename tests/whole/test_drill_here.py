@@ -95,7 +95,7 @@ def test_damage_on_the_way_is_told_from_damage_of_the_copy(house: House, tmp_pat
     house.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
     drilled = house.call("drill", "photos")
     assert (drilled.code, drilled.outcome) == (1, "failed"), drilled
-    assert "came back otherwise than promised" in drilled["why"]
+    assert "was not restored correctly" in drilled["why"]
     assert "the copy itself was read again and is sound" in drilled["hint"]
     (point,) = house.call("points", "photos")["points"]
     assert point["sound"] is not False

@@ -111,7 +111,7 @@ def test_without_history_it_goes_on_from_what_the_target_holds(house: House) -> 
 
 
 def test_state_lost_in_the_middle_of_a_copy(house: House) -> None:
-    """The notes of what was moved are gone too: those files are read, and the point is proved all the same."""
+    """The notes of what was moved are gone too: those files are read, and the point is verified all the same."""
     for number in range(60):
         house.write(f"file {number}", os.urandom(2 * MIB))
     house.job(pipe={"rate-limit": "40M"})

@@ -21,10 +21,10 @@ def test_a_full_target_keeps_what_it_has_and_says_what_is_missing(house: House) 
         house.write("big", random.randbytes(30 * MIB))
         ran = house.run()
         assert (ran.code, ran.outcome, ran["points"]) == (1, "failed", []), ran
-        assert "no room" in ran["why"]
+        assert "no space" in ran["why"]
         assert "30.0 MiB to be copied" in ran["why"]
         assert "are missing" in ran["why"]
-        assert "free room" in ran["hint"]
+        assert "free space" in ran["hint"]
         assert len(house.points()) == 1
         assert facts(house.point()) == kept
         assert house.call("verify", "photos").code == 0
@@ -76,7 +76,7 @@ def test_no_room_for_the_manifest(house: House, room: int) -> None:
         (house.target / "filler").write_bytes(bytes(max(0, seen.f_bavail * seen.f_frsize - room)))
         ran = house.run()
         assert (ran.code, ran.outcome) == (1, "failed"), ran
-        assert "no room" in ran["why"]
+        assert "no space" in ran["why"]
         assert len(house.points()) == 1
         (house.target / "filler").unlink()
         assert house.run().outcome == "done"

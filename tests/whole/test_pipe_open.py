@@ -2,12 +2,15 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from orchestrator.engines.zfs.model import ActionPlan, FullSend, MbufferConnecti
 from orchestrator.engines.zfs.plan import steps
 from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer, pipeline_failure
 from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
-from tests.whole.house import wait_until
+from tests.whole.house import family, wait_until
 from tests.whole.sshd import Sshd, free_port
 
 pytestmark = pytest.mark.slow
@@ -48,6 +51,7 @@ class Ends:
         self.sent, self.received = folder / "sent", folder / "received"
         self.host = Host(name="127.0.0.1", user=server.user, port=server.port)
         self.options = ("-F", str(server.folder / "client"))
+        self.ports: set[str] = set()
 
     def fill(self, size: int) -> None:
         self.sent.write_bytes(os.urandom(size - 3) + b"END")
@@ -64,8 +68,11 @@ class Ends:
             pipe=PipeOptions(**{"transport": "mbuffer", "buffer": Bytes(4 * MIB), **pipe}),
         )
         send = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
-        ((step,),) = steps.build_steps(told, seen, ActionPlan(stages=((send,),)), ASKED)
+        # The port follows from the time: not that of a test beside this one.
+        later = timedelta(seconds=int.from_bytes(os.urandom(3)))
+        ((step,),) = steps.build_steps(told, seen, ActionPlan(stages=((send,),)), replace(ASKED, now=ASKED.now + later))
         assert isinstance(step.work, Pipeline)
+        self.ports |= set(re.findall(r"127\.0\.0\.1:(\d+)", str(step.work)))
         return step.work
 
     def stream(self, pipeline: Pipeline, **more: Any) -> PipelineResult:
@@ -91,22 +98,23 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
     monkeypatch.setenv("PATH", path)
     server = Sshd(tmp_path / "sshd", path=path)
     server.start()
-    yield Ends(tmp_path, server)
+    both = Ends(tmp_path, server)
+    yield both
     wait_until(lambda: not server.sessions(), 60)
     server.stop()
-    wait_until(lambda: not ours(tmp_path), 60)
+    wait_until(lambda: not ours(tmp_path, both.ports), 60)
 
 
-def ours(folder: Path) -> list[str]:
-    """Processes that work on the files of this test, or listen on a port of ours."""
+def ours(folder: Path, ports: Iterable[str]) -> list[str]:
+    """Processes that work on the files of this test, or listen on a port of its streams."""
     told = subprocess.run(("ps", "-eo", "pid=,args="), capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if f"{folder}/" in line] + listening()
+    return [line for line in told.splitlines() if f"{folder}/" in line] + listening(ports)
 
 
-def listening() -> list[str]:
-    """Who listens on a port that the engine may have chosen."""
+def listening(ports: Iterable[str]) -> list[str]:
+    """Who listens on one of these ports."""
     told = subprocess.run(("ss", "-Hltnp"), capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if "mbuffer" in line]
+    return [line for line in told.splitlines() if any(f":{port} " in line for port in ports)]
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -149,8 +157,9 @@ def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool
             }[killed]  # fmt: skip
             # The scripts of the shells hold all these words too: they begin with sh.
             found = subprocess.run(("pgrep", "-f", f"^(/bin/)?{pattern}"), capture_output=True, text=True, check=True)
-            for pid in found.stdout.split():
-                os.kill(int(pid), signal.SIGKILL)
+            # Other tests may run beside this one: only what it started itself.
+            for pid in {int(one) for one in found.stdout.split()} & {one for one, _ in family(os.getpid())}:
+                os.kill(pid, signal.SIGKILL)
             done.append(killed)
 
     began = time.monotonic()
@@ -251,7 +260,7 @@ def listener() -> Iterator[Listening]:
     if one.process.poll() is None:
         one.process.kill()
         one.process.communicate()
-    wait_until(lambda: not listening(), 10)
+    wait_until(lambda: not listening([str(one.port)]), 10)
 
 
 def test_only_who_has_the_key_is_heard(listener: Listening) -> None:
@@ -286,7 +295,7 @@ def test_another_address_is_turned_away_and_the_sender_still_comes(listener: Lis
 
 def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
     listener.notify(KEY)
-    wait_until(lambda: bool(listening()), 10)
+    wait_until(lambda: bool(listening([str(listener.port)])), 10)
     assert listener.process.stdin is not None
     listener.process.stdin.close()
     listener.process.stdin = None
@@ -298,7 +307,7 @@ def test_who_hears_nothing_at_all_ends_by_himself() -> None:
     one = Listening(patience=2)
     one.notify(KEY)
     assert one.end()[0] == 1
-    assert not listening()
+    assert not listening([str(one.port)])
     two = Listening(patience=2)
     two.notify(KEY)
     with two.connect():

@@ -166,7 +166,7 @@ def test_owners_acls_times_and_links_come_back(house: House) -> None:
 
 
 def test_what_came_back_wrong_is_named(house: House) -> None:
-    """The copy went bad after it was proved: what comes back is read again, and is not as promised."""
+    """The copy went bad after it was proved: what comes back is read again, and is not as expected."""
     copied(house)
     rot(house.point() / "plain")
     done = back(house)

@@ -132,7 +132,7 @@ def host_of_then(tmp_path: Path) -> Sshd:
 
 @pytest.mark.slow
 def test_pull_from_a_host_of_then(house: House, host_of_then: Sshd) -> None:
-    """Its digests are others than ours: what is not known is read here, and the point is proved all the same."""
+    """Its digests are others than ours: what is not known is read here, and the point is verified all the same."""
     house.write("one", "the first")
     house.write("two", os.urandom(100_000))
     house.job(source=host_of_then.url(house.source), pipe=host_of_then.pipe)

@@ -21,7 +21,7 @@ _CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
 @click.option("--inner", is_flag=True, help="it can be pulled out, though the kernel does not know that")
 @click.option("--luks", is_flag=True, help="in a LUKS container, which --key-file opens")
 @click.option("--key-file", default=None, metavar="FILE", help="opens its LUKS container, or is its pool's key")
-@click.option("--note", default="", metavar="TEXT", help="what tells it from others for people, such as its colour")
+@click.option("--note", default="", metavar="TEXT", help="a mark by which people know it, such as its colour")
 @pass_terminal
 def enroll(terminal: Terminal, /, **words: Any) -> int:
     """Make DEVICE a disk of a set: a blank one is made ready; one that holds something only with --adopt or --erase."""

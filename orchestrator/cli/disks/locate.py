@@ -12,7 +12,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--note", default="", metavar="TEXT", help="what to remember with it")
 @pass_terminal
 def locate(terminal: Terminal, disk: str, place: str, note: str) -> int:
-    """Tell where a disk is now: locate red office."""
+    """Record where a disk is now: locate red office."""
     from orchestrator.app.disk_book import locate_disk
 
     locate_disk(terminal, disk, place, note)

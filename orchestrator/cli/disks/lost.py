@@ -10,11 +10,13 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.argument("disk")
 @pass_terminal
 def lost(terminal: Terminal, disk: str) -> int:
-    """A disk is gone: nobody waits for it, and its copies count no more."""
+    """A disk is gone: it is no longer expected, and its copies no longer count."""
     from orchestrator.app.disk_book import stop_expecting
 
     stop_expecting(terminal, disk, "lost")
-    terminal.answer({"disk": disk, "standing": "lost"}, [f"{disk}: nobody waits for it, and its copies count no more"])
+    terminal.answer(
+        {"disk": disk, "standing": "lost"}, [f"{disk}: it is no longer expected, and its copies no longer count"]
+    )
     return 0
 
 

@@ -10,7 +10,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.argument("disk")
 @pass_terminal
 def retire(terminal: Terminal, disk: str) -> int:
-    """A disk takes no more copies; what is on it stays, and nobody waits for it."""
+    """A disk takes no more copies; what is on it stays, and it is no longer expected."""
     from orchestrator.app.disk_book import stop_expecting
 
     stop_expecting(terminal, disk, "retired")

@@ -14,15 +14,15 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--note", default="", metavar="TEXT", help="why; it is shown with the disk")
 @pass_terminal
 def snooze(terminal: Terminal, disk: str, span: str | None, note: str, *, off: bool) -> int:
-    """Wait for a disk no longer for a while: it is not asked for and not late; plugged in, it is used as ever."""
+    """Wait for a disk no longer for a while: it is not requested and not late; plugged in, it is used as usual."""
     from orchestrator.app.disk_book import snooze_disk
     from orchestrator.views.format import format_clock, format_iso
 
     if off is (span is not None):
-        raise click.UsageError("tell either --for or --off")
+        raise click.UsageError("use either --for or --off")
     now = compose.now()
     until = snooze_disk(terminal, disk, read_span(span), note, now)
-    told = f"nobody waits for it until {format_clock(until, now=now)}" if until else "it is waited for again"
+    told = f"it is not expected until {format_clock(until, now=now)}" if until else "it is waited for again"
     terminal.answer({"disk": disk, "until": format_iso(until), "note": note}, [f"{disk}: {told}"])
     return 0
 

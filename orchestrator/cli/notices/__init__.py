@@ -10,10 +10,10 @@ from orchestrator.cli.terminal.options import DefaultCommandGroup
     cls=DefaultCommandGroup,
     package=__name__,
     section="looking closer",
-    short_help="What was told to whom, and what waits.",
+    short_help="What was sent to whom, and what is not delivered yet.",
 )
 def notices() -> None:
-    """What was told to whom, and what waits to be delivered."""
+    """Notices: what was sent to whom, and what is not delivered yet."""
 
 
 COMMAND = notices

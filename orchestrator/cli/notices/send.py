@@ -9,7 +9,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.command("send", cls=CliCommand)
 @pass_terminal
 def send(terminal: Terminal) -> int:
-    """Look at all jobs now, tell what changed, and try again what is not delivered yet.
+    """Look at all jobs now, send notices of what changed, and try again what is not delivered yet.
 
     For machines without the daemon: called by cron each quarter of an hour, it also notices what does not run at all.
     """

@@ -10,7 +10,7 @@ from orchestrator.cli.terminal.screen import Terminal
 
 @click.command("bootstrap", cls=CliCommand, short_help="Take over configuration and history from a kit.")
 @click.argument("place")
-@click.option("--plan", is_flag=True, help="only tell what is there; write nothing")
+@click.option("--plan", is_flag=True, help="only show what is there; write nothing")
 @click.option("--aside", is_flag=True, help="a configuration and history that are here are renamed and kept")
 @click.option(
     "--trust",

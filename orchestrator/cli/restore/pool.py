@@ -8,9 +8,9 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("pool", cls=CliCommand, short_help="Make a pool anew, and bring all of it back.")
+@click.command("pool", cls=CliCommand, short_help="Create a pool again, and restore all of it.")
 @click.argument("name", metavar="POOL")
-@click.option("--plan", is_flag=True, help="only look and tell; change nothing, remember nothing")
+@click.option("--plan", is_flag=True, help="only look and report; change nothing, record nothing")
 @click.option(
     "--lose",
     multiple=True,
@@ -21,14 +21,14 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
     "--trust",
     multiple=True,
     metavar="DISK",
-    help="a disk that is away counts by what history knows was proved on it (repeatable)",
+    help="a disk that is away counts by what history knows was verified on it (repeatable)",
 )
 @click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
 @pass_terminal
 def pool(terminal: Terminal, name: str, plan: bool, lose: Sequence[str], trust: Sequence[str], content: bool) -> int:
-    """Is all of it elsewhere? You destroy and create it; then all of it is brought back, compared, and each target told.
+    """Check that all of it is elsewhere; you destroy and create it; then all of it is restored and compared, and each target is listed.
 
-    Say the same command again after each of your own steps, and after any cut: it goes on where it was.
+    Run the same command again after each of your own steps, and after any cut: it continues where it was.
     """
     from orchestrator.app.pool_steps import rebuild_pool
     from orchestrator.views.pool_rebuild import rebuild_value, step_lines

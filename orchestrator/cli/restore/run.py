@@ -12,7 +12,7 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @restore_options
 @pass_terminal
 def run(terminal: Terminal, /, **words: Any) -> int:
-    """Bring data back and read it again. The same command goes on after an interruption."""
+    """Restore data and read it again. The same command continues after an interruption."""
     from orchestrator.app.restore import run_restore
     from orchestrator.domain.run_values import report_value
     from orchestrator.views.restore import next_base_lines, next_base_values

@@ -157,7 +157,7 @@ ALLOW = click.option(
     "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"
 )
 ASIDE = click.option(
-    "--aside", is_flag=True, help="datasets of the target that do not fit get another name, and are sent anew"
+    "--aside", is_flag=True, help="datasets of the target that do not fit get another name, and are sent again in full"
 )
 
 
@@ -190,7 +190,7 @@ def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
             "--content", is_flag=True, help="of datasets, read again every file that came back, not only guids"
         ),
         click.option("--to", metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"),
-        click.option("--path", metavar="PATH", help="only this file, folder or dataset, told from the source's root"),
+        click.option("--path", metavar="PATH", help="only this file, folder or dataset, relative to the source's root"),
         AT,
         POINT,
         click.argument("job", required=False, shell_complete=complete_job_name),

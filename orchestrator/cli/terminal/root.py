@@ -44,7 +44,7 @@ class Root(CliGroup):
 @click.pass_context
 @pass_terminal
 def root(terminal: Terminal, context: click.Context, *, version: bool) -> int:
-    """poolferry carries data between pools, and proves that it arrived."""
+    """poolferry carries data between pools, and verifies that it arrived."""
     if version:
         terminal.answer({"version": __version__}, [f"{NAME} {__version__}"])
         return 0

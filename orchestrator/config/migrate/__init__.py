@@ -22,8 +22,8 @@ from orchestrator.domain.place import Location
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]*")
 _LET_GO = (
-    "the first run of each job goes on from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
-    "is sent anew. Once it has ended well a bookmark of poolferry's remembers what was sent, and syncoid's snapshots may go, on "
+    "the first run of each job continues from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
+    "is sent again. Once it has ended well a bookmark of poolferry's remembers what was sent, and syncoid's snapshots may go, on "
     "both sides: zfs list -H -o name -t snapshot -r DATASET | grep @syncoid_ | xargs -r -d '\\n' -n 1 zfs destroy"
 )
 

@@ -79,7 +79,7 @@ def import_policy(work: ImportBuilder, policy: SanoidPolicy) -> None:
     sections: dict[str, Mapping[str, Value]] = {"": head, "snapshots": snapshots_section(policy)}
     if left:
         sections["sanoid"] = {"exclude": left}
-    notes = [f"{key} is not carried over: a job file has no like of it" for key in policy.unlike]
+    notes = [f"{key} is not carried over: no equivalent in poolferry" for key in policy.unlike]
     notes += [f"what lies below {dataset} is left out with it" for dataset in inside]
     work.add(where, JobText(name=name, origin=where, sections=sections), notes)
 

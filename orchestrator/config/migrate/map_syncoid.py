@@ -16,7 +16,7 @@ _DIFFERENT = {
     "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --aside` renames it away",
     "delete-target-snapshots": "what goes on the target is for [keep] there; snapshots that only the copy has stay until then",
     "insecure-direct-connection": 'poolferry goes through ssh; [pipe] transport = "mbuffer" is its own open connection',
-    "no-resume": "poolferry always goes on from where a cut transfer stopped",
+    "no-resume": "poolferry always continues where a cut transfer stopped",
     "no-clone-handling": "poolferry sends clones as clones wherever their origin is copied too",
     "create-bookmark": "poolferry makes its own bookmark for each target before each send",
     "keep-sync-snap": "poolferry takes no snapshot of its own, so there is none to keep",
@@ -141,4 +141,4 @@ def _sudo(told: SyncoidCall, keys: Keys) -> Iterator[str]:
     if any(host.user not in (None, "root") for host in hosts) and not told.has("no-privilege-elevation"):
         keys["zfs"]["sudo"] = True
     if any(host.user is None for host in hosts) and not told.has("no-privilege-elevation"):
-        yield "the host's user is not told: where ssh logs in as another than root, write [zfs] sudo = true"
+        yield "the host's user is not given: where ssh logs in as another than root, write [zfs] sudo = true"

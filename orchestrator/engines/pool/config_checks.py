@@ -70,7 +70,7 @@ def _uneven(world: PoolSurvey) -> Iterator[PoolFinding]:
         f"nearly all that is written goes to {least.name}, at its speed alone"
     )
     yield _advice(
-        "uneven", says, "it evens out as data is written anew: `zfs send | zfs receive` of datasets within the pool"
+        "uneven", says, "it evens out as data is rewritten: `zfs send | zfs receive` of datasets within the pool"
     )
 
 
@@ -92,9 +92,9 @@ def _settings(world: PoolSurvey) -> Iterator[PoolFinding]:
             "sync",
             "disabled",
             "sync-disabled",
-            "programs are told that data is safe while it is not: power lost, seconds lost",
+            "programs are informed that data is safe while it is not: power lost, seconds lost",
         ),
-        ("checksum", "off", "checksum-off", "nothing can tell when data there has gone bad, and no scrub finds it"),
+        ("checksum", "off", "checksum-off", "nothing can detect when data there has gone bad, and no scrub finds it"),
     )
     for name, value, word, means in rules:
         where = [setting.dataset for setting in world.settings if (setting.name, setting.value) == (name, value)]
@@ -118,7 +118,7 @@ def _dedup(world: PoolSurvey) -> Iterator[PoolFinding]:
 
 def _dedup_hint(on: list[DatasetProperty]) -> str:
     where = f"`zfs set dedup=off {on[0].dataset}`" if on else "dedup is off already"
-    return f"{where}; tables shrink as that data is written anew elsewhere and destroyed; or more memory"
+    return f"{where}; tables shrink as that data is rewritten elsewhere and destroyed; or more memory"
 
 
 def _arc(world: PoolSurvey) -> Iterator[PoolFinding]:

@@ -35,7 +35,7 @@ _TABLE = (
         words=r"cannot open '[^']*': no such pool|no such pool",
         error=SourceMissing,
         why="the pool is not imported",
-        hint="`zpool import` tells what can be; or correct the name in the job file",
+        hint="`zpool import` lists what can be imported; or correct the name in the job file",
     ),
     FailureRow(
         words=r"cannot scrub \S+: currently (scrubbing|resilvering)|cannot pause scrubbing|there is no active scrub|is currently resilvering",

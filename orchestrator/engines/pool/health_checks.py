@@ -95,7 +95,7 @@ def _mending(status: PoolStatus) -> str:
     scan = status.scan
     if scan is None or scan.kind != "resilver" or scan.state != "running":
         return ""
-    return "; a resilver goes on" + (f", {scan.share:.0%} done" if scan.share is not None else "")
+    return "; a resilver is running" + (f", {scan.share:.0%} done" if scan.share is not None else "")
 
 
 def _of_counters(status: PoolStatus) -> Iterator[PoolFinding]:
@@ -141,7 +141,7 @@ def _of_space(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     yield PoolFinding(
         word="capacity", grave=grave,
         says=f"{pool} is {used:.0f} % full, with {free} left: writing to it {how}",
-        hint=f"destroy snapshots or data (`zfs list -o space -r {pool}` tells what takes the room), or add a vdev",
+        hint=f"destroy snapshots or data (`zfs list -o space -r {pool}` shows what uses the space), or add a vdev",
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def _of_scans(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
         return
     age = (world.at - scan.ended).total_seconds() if scan.ended else 0.0
     if scan.state == "canceled":
-        says = f"the {scan.kind} of {pool} was cancelled {show_duration(age)} ago, so nobody knows that all of it can be read"
+        says = f"the {scan.kind} of {pool} was cancelled {show_duration(age)} ago, so it is not known whether all of it can be read"
         yield PoolFinding(word="old-scrub", grave=False, says=says, hint=scrub)
     elif age > options.scrub_late:
         says = (
@@ -168,7 +168,7 @@ def _of_scans(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     if scan.errors and not world.status.errors:
         says = f"the last {scan.kind} of {pool} found {show_count(scan.errors, 'error')} that it could not repair"
         yield PoolFinding(
-            word="other", grave=False, says=says, hint=f"`zpool scrub {pool}` tells whether they are gone"
+            word="other", grave=False, says=says, hint=f"`zpool scrub {pool}` shows whether they are gone"
         )
 
 

@@ -125,7 +125,7 @@ def _of_pool(pool: str, places: list[str], directory: str, words: list[str]) -> 
         dataset = word.partition("@")[0]
         if dataset == pool or dataset.startswith(f"{pool}/"):
             return f"zfs {verb} of {dataset}"
-    return "zfs send that goes on by a token" if verb == "send" and "-t" in words else ""
+    return "zfs send that resumes by a token" if verb == "send" and "-t" in words else ""
 
 
 def _unescaped(path: str) -> str:

@@ -31,7 +31,7 @@ def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
         case "running" if scan and scan.kind == "scrub" and busy and options.scrub_every is not None:
             return _plan(_step(world, pause=True, why=f"{world.at_work[0]} goes first"), advice)
         case "paused" if options.scrub_every is not None:
-            due = "a paused scrub goes on"
+            due = "a paused scrub is resumed"
         case "running":
             due = ""
     if due and busy:

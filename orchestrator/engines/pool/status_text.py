@@ -39,7 +39,7 @@ def parse_status(text: str) -> tuple[PoolStatus, int | None]:
     """Return the status, and the bytes of memory that dedup tables use. Raises: UnreadableStatus."""
     parts = _parts(text)
     if "pool" not in parts or "config" not in parts:
-        raise UnreadableStatus("`zpool status` tells of no pool")
+        raise UnreadableStatus("`zpool status` lists no pool")
     errors, damaged = _errors(parts.get("errors", []))
     status = PoolStatus(
         name=parts["pool"][0].strip(),

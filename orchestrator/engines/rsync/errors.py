@@ -32,15 +32,15 @@ from orchestrator.process.pipeline import PipelineFailed, StopReason
 EXIT_PARTIAL = 23
 EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
-_GOES_ON = "what arrived stays; the next attempt goes on from it"
+_GOES_ON = "what arrived stays; the next attempt continues from it"
 
 
 _TABLE = (
     FailureRow(
         words=r"No space left on device|Disk quota exceeded",
         error=TargetFull,
-        why="the target has no room left (space, inodes or quota)",
-        hint="free room on the target or let [keep] remove more points; every earlier point is whole, and the next run goes on from what is there",
+        why="the target has no space left (space, inodes or quota)",
+        hint="free space on the target or let [keep] remove more points; every earlier point is whole, and the next run continues from what is there",
     ),
     *LOGIN,
     *NETWORK,
@@ -104,7 +104,7 @@ _TABLE = (
         words=r"symlink owned by an untrusted user",
         error=PermissionDenied,
         why="the path leads over a symbolic link that somebody else owns, and rsync does not follow it",
-        hint="write the real path (`realpath` tells it), or give the link to the user who runs poolferry",
+        hint="write the real path (`realpath` prints it), or give the link to the user who runs poolferry",
     ),
     FailureRow(
         words=r"Too many links",
@@ -140,7 +140,7 @@ _TABLE = (
         hint="check the network between both machines",
     ),
     FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", hint=_GOES_ON),
-    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was told to end", hint=_GOES_ON),
+    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was ended by a signal", hint=_GOES_ON),
     FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", hint=_GOES_ON),
     FailureRow(
         exits=(124, 125, 126),
@@ -153,7 +153,7 @@ _TABLE = (
         exits=(137,),
         error=StreamBroken,
         why="rsync was killed",
-        hint="was memory short? (the kernel's messages tell); the next attempt goes on",
+        hint="was memory short? (see the kernel's messages); the next attempt continues",
     ),
     SSH_ENDED,
 )

@@ -54,7 +54,7 @@ def mistakes(
     if verify.digest == "blake3" and target.host:
         yield (
             "verify.digest",
-            f"blake3 cannot be made on {target.host}, so its points could never be proved",
+            f"blake3 cannot be made on {target.host}, so its points could never be verified",
             "xxh128 or sha256",
         )
     if source.host and target.host:

@@ -123,7 +123,7 @@ def _refusal(tied: list[list[PathGroup]], *, parallel_copies: int, possible: int
     """Build the refusal when hard links leave too few copies: the heaviest groups, their inode, bytes and names."""
     sizes = sorted(((sum(unit.size for unit in group), group) for group in tied), key=lambda pair: -pair[0])
     return Refusal(
-        why=f"hard links tie this tree together: {possible} of the {parallel_copies} lanes asked for could carry something",
+        why=f"hard links tie this tree together: {possible} of the {parallel_copies} parallel copies could be used",
         evidence=tuple(f"{show_size(size)} tied by {_names(group)}" for size, group in sizes[:_EXAMPLES]),
         hint="write parallel = 1, or hard-links = false (each name then becomes a file of its own)",
     )

@@ -166,7 +166,7 @@ class DryRunReader:
         if slash:
             self.folders.setdefault(top, [0, 0])[which] += 1
             if len(self.folders) > _MOST_FOLDERS:
-                raise ValueError("more folders at the top of a tree than can be told apart")
+                raise ValueError("more folders at the top of a tree than can be counted")
 
     def changes(self) -> Changes | None:
         """Return the counts, None when rsync's final statistics are missing."""
@@ -361,7 +361,7 @@ def parse_sizes(text: bytes, count: int) -> tuple[int | None, ...]:
     """
     sizes = tuple(None if line == b"-" else parse_count(line) for line in text.split())
     if len(sizes) != count:
-        raise ValueError(f"{len(sizes)} sizes, and {count} were asked for")
+        raise ValueError(f"{len(sizes)} sizes, and {count} were requested")
     return sizes
 
 
@@ -450,8 +450,8 @@ def confirm_counts(
     accounts = [meter.stats for meter in meters]
     if None in accounts:  # rsync ends well even when its output cannot be written
         raise ProofFailed(
-            "rsync ended without its closing account, so nothing proves that all was copied",
-            hint="see whether the state directory has room; the next run looks again and mends",
+            "rsync ended without its closing summary, so it is not certain that all was copied",
+            hint="see whether the state directory has space; the next run looks again and mends",
         )
     files = sum(account.regular for account in accounts if account)
     vanished = sum(len(each.vanished) for each in left_out)

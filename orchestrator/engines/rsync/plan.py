@@ -187,8 +187,8 @@ def _parallel_copy(
     names = f"{request.notes}/lane-{number}"
     command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
     return Step(
-        does=f"copy {job.source}, lane {number} of {len(parallel_copies)}",
-        why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: lanes are equally heavy",
+        does=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
+        why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
         lane=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
         expected=Bytes(parallel_copy.size),
@@ -244,7 +244,7 @@ def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | No
 def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
     return Step(
         does="write the manifest",
-        why="each entry with its digest, so that the copy can be proved by itself",
+        why="each entry with its digest, so that the copy can be verified by itself",
         lane="main",
         work=recording,
         expected=None,
@@ -353,7 +353,7 @@ def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:
         or (digest == "xxh128" and commands.both_support_xxh128(world.here, world.there))
     ):
         return None
-    why = f"{digest} cannot be made on {host}, so its points could never be proved"
+    why = f"{digest} cannot be made on {host}, so its points could never be verified"
     others = '"xxh128" or "sha256"' if digest == "blake3" else '"sha256"'
     return Refusal(why=why, evidence=(), hint=f"write digest = {others} in [verify]")
 
@@ -400,7 +400,7 @@ def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refus
         return Refusal(
             why=f"the target {place} held copies of this job and now shows no sign of them: is its disk mounted?",
             evidence=(f"no {MARKER} there",),
-            hint=f"mount it; or, if it is meant to begin anew: poolferry run {job.name} --allow target-new",
+            hint=f"mount it; or, if it is meant to start from scratch: poolferry run {job.name} --allow target-new",
             guard="target-new",
         )
     overwrites = target.foreign and not options_of(job).points

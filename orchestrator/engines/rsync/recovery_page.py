@@ -32,7 +32,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 {make}rsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"
 ```
 
-{by_cp}## What was promised
+{by_cp}## What the manifest says
 
 `zless points/NAME.manifest.gz` lists every entry with its digest, size, time, mode and owner.
 """
@@ -53,7 +53,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 {make}rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/{ours} "$copy/" "$to/"
 ```
 
-{by_cp}## What was promised
+{by_cp}## What the manifest says
 
 `zless {ours}/manifest.gz` lists every entry with its digest, size, time, mode and owner.
 """

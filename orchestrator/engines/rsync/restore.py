@@ -118,7 +118,7 @@ def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, a
         ),
         Step(
             does=f"copy {what} to {seen.to}",
-            why=f"asked for; what is mounted there stays as it is: {_few(left_out)}" if left_out else "asked for",
+            why=f"requested; what is mounted there stays as it is: {_few(left_out)}" if left_out else "requested",
             lane="main",
             work=_alone(copy),
             expected=None,
@@ -142,7 +142,9 @@ def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, a
         summary=f"bring {what} back to {seen.to}",
         stages=tuple((step,) for step in steps),
         resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
-        warnings=() if proved else (f"point {wanted.point.name} has no manifest, so what came back cannot be proved",),
+        warnings=()
+        if proved
+        else (f"point {wanted.point.name} has no manifest, so what is restored cannot be verified",),
     )
 
 
@@ -162,7 +164,7 @@ def plan_sample(job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Loc
     names = f"{notes}/sample"
     return Step(
         does=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
-        why="a drill: they are compared with what was promised",
+        why="a drill: they are compared with the manifest",
         lane="main",
         work=_alone(commands.sample_command(point.tree, to, job, names)),
         expected=None,

@@ -15,8 +15,7 @@ def _script(
     name: str, *values: str, effect: Effect, host: Host | None, with_functions: str = "", before: str = ""
 ) -> Command:
     """Build the command of one of our scripts. `with_functions`: the script whose functions this one calls."""
-    functions = script(_ROOM, with_functions) if with_functions else ""
-    return script_command(_ROOM, name, *values, effect=effect, host=host, before=before + functions)
+    return script_command(_ROOM, name, *values, effect=effect, host=host, before=before, with_functions=with_functions)
 
 
 def survey_target_command(root: Location) -> Command:

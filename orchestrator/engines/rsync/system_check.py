@@ -53,7 +53,7 @@ def _program(
     def look() -> SystemCheckResult:
         program = ask(run, commands.rsync_version_command(host), parse.parse_program)
         if program is None:
-            return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it rsync?")
+            return SystemCheckResult(good=False, subject=subject, text="does not print its version; is it rsync?")
         programs.append(program)
         return _judge(subject, program)
 

@@ -56,7 +56,7 @@ _TABLE = (
         words=r"FATAL: cannot load .*sanoid\.conf",
         error=OutsideError,
         why="sanoid cannot read its configuration",
-        hint="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there tells more",
+        hint="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there shows more",
     ),
     FailureRow(
         words=r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
@@ -73,8 +73,8 @@ _TABLE = (
     FailureRow(
         words=r"out of space|quota exceeded",
         error=TargetFull,
-        why="the pool has no room left",
-        hint="free room, or keep fewer snapshots in [snapshots]",
+        why="the pool has no space left",
+        hint="free space, or keep fewer snapshots in [snapshots]",
     ),
     *LOGIN,
     FailureRow(
@@ -98,8 +98,8 @@ _TABLE = (
     FailureRow(
         words=r"No space left on device",
         error=OutsideError,
-        why="the folder that sanoid works in has no room",
-        hint="free room below the state directory, on a host below /tmp",
+        why="the folder that sanoid works in has no space",
+        hint="free space below the state directory, on a host below /tmp",
     ),
     *NETWORK,
     FailureRow(
@@ -126,7 +126,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     if code == EXIT_NOT_TAKEN:
         return ProofFailed(
             f"sanoid ended well, and the snapshot is not there ({_line(said, 'was taken')})",
-            hint="`sanoid --take-snapshots --verbose` there by hand tells more; is another sanoid at work on this dataset?",
+            hint="`sanoid --take-snapshots --verbose` there by hand shows more; is another sanoid at work on this dataset?",
         )
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)

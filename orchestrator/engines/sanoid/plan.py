@@ -19,7 +19,7 @@ def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
     snapshots = snapshots_of(job)
     if snapshots is None:
         return Refusal(
-            why="no snapshots are asked for",
+            why="no snapshots are configured",
             evidence=(f"{job.file} has no [snapshots]",),
             hint="write how many stay, such as [snapshots] daily = 14",
         )

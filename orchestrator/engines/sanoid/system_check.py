@@ -5,7 +5,7 @@ from collections.abc import Callable
 from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.plan import Command
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.options import snapshots_of
@@ -41,7 +41,7 @@ def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemC
         "sanoid", command, run(command), lambda text: parse.parse_version(text.decode(errors="replace"))
     )
     if version is None:
-        return SystemCheckResult(good=False, subject=subject, text="does not tell its version; is it sanoid?")
+        return SystemCheckResult(good=False, subject=subject, text="does not print its version; is it sanoid?")
     return SystemCheckResult(good=True, subject=subject, text=f"version {'.'.join(map(str, version))}")
 
 
@@ -57,9 +57,7 @@ def _timer(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemChe
     snapshots = snapshots_of(job)
     if snapshots is None:
         return None
-    script = 'systemctl is-active -q "$1" && grep -q "^[[:space:]]*[[]" /etc/sanoid/sanoid.conf && echo both || true'
-    argv = ("sh", "-c", script, "sh", _TIMER)
-    if run(Command(argv=argv, effect=Effect.READS, host=job.source.host)).strip() != b"both":
+    if run(commands.other_timer_command(_TIMER, job.source.host)).strip() != b"both":
         return None
     text = (
         "runs too, with rules of its own: name each dataset either in /etc/sanoid/sanoid.conf or in a job's [snapshots]"

@@ -17,7 +17,7 @@ class ZfsOptions:
     """The options for the replication of one job's datasets."""
 
     name: str | None = config_key(
-        "what the copy is called below the place; the source's last part when not told", default=None, example="photos"
+        "what the copy is called below the place; the source's last part when not given", default=None, example="photos"
     )
     recursive: bool = config_key("with all datasets below the source", default=True)
     exclude: tuple[str, ...] = config_key(

@@ -126,7 +126,7 @@ def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) 
     )
     found = []
     if target and may.resumable in ("disabled", "-"):
-        text = f"a transfer that is cut begins anew: zpool set feature@extensible_dataset=enabled {pool}"
+        text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {pool}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
     if not look.root:
         found.append(_sudo(root, reader) if look.sudo else _delegated(may, root, RECEIVING if target else SENDING))

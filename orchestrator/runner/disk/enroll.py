@@ -113,7 +113,7 @@ def _adopted(
     if inner.get("TYPE") != CONTENT_SIGNATURES.get(enroll_request.content, enroll_request.content):
         raise OrchestratorError(
             f"the container holds {inner.get('TYPE') or 'nothing that is known'}, not {enroll_request.content}; nothing was written to it",
-            hint="tell what is in it by --content",
+            hint="say what is in it by --content",
         )
     return _disk(enroll_request, device.uuid, inner["UUID"].lower(), key_file, note)
 

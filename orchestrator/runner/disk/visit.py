@@ -101,7 +101,9 @@ def _bury(disks: Sequence[Disk], found: Sequence[IdentifiedDevice], visit_contex
     for known in (each for each in book.known() if each.disk in book.being_visited()):
         disk = next((each for each in disks if each.identity == known.identity), None)
         with suppress(NotNow), lock_visit(disk, visit_context.state) if disk else nullcontext():
-            book.visits_died(known.disk, "poolferry, or the machine, ended in the middle of it; the next visit goes on")
+            book.visits_died(
+                known.disk, "poolferry, or the machine, ended in the middle of it; the next visit continues"
+            )
             book.is_at(known.disk, AT_MACHINE if known.name in here else IN_TRANSIT, note="", now=visit_context.clock())
 
 
@@ -248,7 +250,7 @@ class AttachedDisk:
         with suppress(OrchestratorError):
             medium.abandon(self.disk, self._dock.writer)
         why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
-        hint = "plug it in again: the copy goes on where it was cut"
+        hint = "plug it in again: the copy continues where it was cut"
         try:
             waits = medium.is_still_imported(self.disk, self._dock.writer)
         except Stalled:
@@ -329,7 +331,7 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
 
 def _check(device: BlockDevice) -> str:
     return (
-        "unplug it and plug it in again: it is checked then, and the copy goes on; if that comes back: "
+        "unplug it and plug it in again: it is checked then, and the copy continues; if that comes back: "
         f"`smartctl -a {device.path}`, and another cable"
     )
 

@@ -80,7 +80,7 @@ def _compare(
     read, wanted = compared.reading.files_read, len(chosen.pieces)
     if compared.reading.sound and read != wanted:
         raise ProofFailed(
-            f"{read} files were read, and there should be {wanted}: nothing is proved", hint="report this"
+            f"{read} files were read, and there should be {wanted}: nothing is verified", hint="report this"
         )
     return _judge(
         evidence, drill_plan, replace(compared, heals=repair_commands(journal, seen, request, compared)), notes
@@ -101,15 +101,15 @@ def _judge(evidence: DrillEvidence, drill_plan: DrillPlan, compared: ComparisonR
             )
         hint = (
             f"`poolferry verify {job.name} --content` reads all of it; `zpool status -v` after `zpool scrub` names what is "
-            "damaged; what heals it is told below"
+            "damaged; how to repair it is shown below"
         )
         told = f"{describe_counts(reading)}: {describe_first_findings(reading)}"
-        return evidence.fail(f"of point {point} came back otherwise than the source's snapshots: {told}", hint)
+        return evidence.fail(f"of point {point} differs from the source's snapshots: {told}", hint)
     if job.drill.check_command and (ended := _check(evidence, drill_plan, notes)) is not None:
         return ended
     many, alone = len(drill_plan.parts), sum(part.alone for part in drill_plan.parts)
     of = show_count(many, "dataset") if many == drill_plan.of else f"{many} of {show_count(drill_plan.of, 'dataset')}"
-    how = "received anew" if evidence.drill_request.whole else "in clones"
+    how = "received again" if evidence.drill_request.whole else "in clones"
     seen = "can be read" if alone == many else "are as on the source"
     told = f"{evidence.told_files()} of point {point} ({of}, {how}) {seen}: {show_size(evidence.bytes)}"
     remarks = "".join(f"; {remark}" for remark in (*drill_plan.remarks, drill_plan.proves) if remark)

@@ -75,7 +75,9 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
-        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="drill again; it begins anew")
+        report = journal.ended(
+            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="drill again; it starts from the beginning"
+        )
     except OrchestratorError as error:
         journal.attempt_ended(error)
         report = _put_off(evidence, error) or journal.ended(
@@ -172,11 +174,13 @@ def _report_damage(
         f"then `poolferry drill {name} --seed {evidence.seed}`"
     )
     told = f"{describe_counts(reading)}: {describe_first_findings(reading)}"
-    return evidence.fail(f"of point {point} came back otherwise than promised: {told}", hint)
+    return evidence.fail(f"of point {point} was not restored correctly: files differ from the manifest: {told}", hint)
 
 
 def _done(evidence: DrillEvidence, lot: trees.FileSample, took: float) -> RunReport:
-    told = f"{evidence.told_files()} of point {lot.point.name} came back as promised: {show_size(lot.size)}"
+    told = (
+        f"{evidence.told_files()} of point {lot.point.name} were restored and match the manifest: {show_size(lot.size)}"
+    )
     return evidence.journal.ended(
         Outcome.DONE, f"{told} in {show_duration(took)}{user_check_text(evidence)}{evidence.estimate()}"
     )

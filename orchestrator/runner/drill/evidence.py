@@ -85,7 +85,9 @@ class DrillEvidence:
         missed = [path for path in harmed if path not in found]
         if missed or not harmed:
             what = ", ".join(map(show_name, missed)) or "anything: there is no file with contents"
-            why = f"the scratch copy was damaged on purpose, and that was not found in {what}: such a drill proves nothing"
+            why = (
+                f"the scratch copy was damaged on purpose, and that was not found in {what}: such a drill shows nothing"
+            )
             return self.journal.ended(Outcome.FAILED, why, hint="report this; until then trust `poolferry verify`")
         why = f"a drill of point {self.point} can fail: its scratch copy was damaged on purpose, and found to be so: "
         named = ", ".join(f"{show_name(each.path)} {each.verdict.value}" for each in reading.findings)

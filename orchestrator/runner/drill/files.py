@@ -44,7 +44,7 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
     tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:
-        why = "there is no restore point with a manifest, so nothing that comes back could be proved"
+        why = "there is no restore point with a manifest, so nothing that is restored could be verified"
         return Refusal(why=why, evidence=(), hint=f"poolferry run {job.name}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
     files, size, held = 0, 0, list[SampleFile]()
@@ -58,7 +58,7 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
             held.append(piece)
     taken = tuple(held) if whole else choose_sample(pieces(), files=job.drill.files, size=job.drill.size, seed=seed)
     if not taken:
-        why = f"point {point.name} holds no file that could be brought back and proved"
+        why = f"point {point.name} holds no file that could be restored and verified"
         return Refusal(why=why, evidence=(), hint="look what the source holds")
     promised = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
     return FileSample(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)

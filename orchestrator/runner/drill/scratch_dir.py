@@ -83,7 +83,7 @@ def refuse_space(folder: str, needed: int, job: Job) -> Refusal | None:
     if needed + needed // 50 + _SPARE <= free:
         return None
     return Refusal(
-        why=f"the drill brings back {show_size(needed)}, and {folder} has room for {show_size(max(free - _SPARE, 0))}",
+        why=f"the drill brings back {show_size(needed)}, and {folder} has space for {show_size(max(free - _SPARE, 0))}",
         evidence=(f"[drill] size = {show_size(job.drill.size)}",),
-        hint="name a folder with more room as [drill] scratch, or make [drill] size smaller",
+        hint="name a folder with more space as [drill] scratch, or make [drill] size smaller",
     )

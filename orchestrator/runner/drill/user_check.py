@@ -33,7 +33,7 @@ def run_user_check(evidence: DrillEvidence, command: Command) -> RunReport | Non
     if evidence.checked.exit == 0:
         return None
     how = f"took longer than {show_duration(rules.check_within)}" if late else f"ended with {result.exits[0]}"
-    why = f"the drill failed: what came back is as promised, but {' '.join(rules.check_command)} {how}"
+    why = f"the drill failed: what was restored matches the manifest, but {' '.join(rules.check_command)} {how}"
     hint = f"see what it said; `poolferry drill {evidence.journal.job.name} --seed {evidence.seed}` brings the same files back"
     return evidence.journal.ended(Outcome.FAILED, why, hint=hint, evidence=tuple(output.splitlines()[-20:]))
 

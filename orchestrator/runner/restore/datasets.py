@@ -94,7 +94,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
                     return _done(journal, dataset_request, plan, proved)
-    hint = f"look who else changes {dataset_request.to}, then say the same command again: it goes on"
+    hint = f"look who else changes {dataset_request.to}, then run the same command again: it continues"
     raise ProofFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
 
 
@@ -149,11 +149,11 @@ def _prove(
     os.makedirs(run_request.notes, mode=0o700, exist_ok=True)
     comparison = engine.plan_restore_verification(seen, run_request)
     if isinstance(comparison, Refusal):
-        raise ProofFailed(f"nothing can be proved: {comparison.why}", hint=comparison.hint)
+        raise ProofFailed(f"nothing can be verified: {comparison.why}", hint=comparison.hint)
     proved = run_comparison(comparison, journal, writer, run_request.notes)
     if not proved.reading.sound:
         told = f"{describe_counts(proved.reading)}: {describe_first_findings(proved.reading)}"
-        hint = f"nothing of it is mounted yet; to begin anew: destroy {dataset_request.to}, or tell --aside"
+        hint = f"nothing of it is mounted yet; to start from scratch: destroy {dataset_request.to}, or use --aside"
         raise ProofFailed(f"{dataset_request.to} is not as the copy: {told}", hint=hint)
     return proved
 

@@ -62,7 +62,7 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
         report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
         report = journal.ended(
-            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command goes on from here"
+            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command continues from here"
         )
     except OrchestratorError as error:
         report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
@@ -168,9 +168,9 @@ def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -
 def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
     return journal.ended(
         Outcome.DONE,
-        f"{plan.summary}: done and proved, {show_size(journal.moved)} moved"
+        f"{plan.summary}: done and verified, {show_size(journal.moved)} moved"
         if point.manifest
-        else f"{plan.summary}: done, not proved",
+        else f"{plan.summary}: done, not verified",
     )
 
 

@@ -40,13 +40,13 @@ def find_snapshot_view(
 
 
 def _no_files(engine: Engine) -> Refusal:
-    return Refusal(why=f"the engine {engine.name} holds no files", evidence=(), hint="tell a dataset in --to")
+    return Refusal(why=f"the engine {engine.name} holds no files", evidence=(), hint="name a dataset in --to")
 
 
 def file_engine(tools: RunContext) -> Engine:
     """Return the engine that copies files. Raises: TypeError when compose set none, a mistake in our own code."""
     if tools.files is None:
-        raise TypeError("nobody carries files here")
+        raise TypeError("no engine copies files here")
     return tools.files()
 
 

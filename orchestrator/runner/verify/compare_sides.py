@@ -238,7 +238,7 @@ def _hint(job: Job, compared: ComparisonResult) -> str:
     counts, whole = dict(compared.reading.counts), job.target.location.path
     if any(counts.get(verdict) for verdict in (Verdict.ROTTEN, Verdict.UNREADABLE)):
         heals = (
-            "what has it sent anew is told below" if compared.heals else
+            "how to send it again is shown below" if compared.heals else
             f"the source holds the same snapshots no more, so only another copy helps: `poolferry restore plan {job.name}`"
         )  # fmt: skip
         return f"`zpool scrub` both pools, then `zpool status -v` names what is damaged; {heals}"

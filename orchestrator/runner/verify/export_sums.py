@@ -88,7 +88,7 @@ def _read(
         reading = collector.reading(took_s=0)
         if not reading.sound:
             raise ProofFailed(
-                f"point {point.name} is not as its manifest promises: {describe_counts(reading)}",
+                f"point {point.name} does not match its manifest: {describe_counts(reading)}",
                 hint=f"poolferry verify {journal.job.name}",
             )
         yield from spool.named()

@@ -69,7 +69,7 @@ def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
         return journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
         why = tools.stop.reason or error.why
-        return journal.ended(Outcome.INTERRUPTED, why, hint="it goes on with the next visit")
+        return journal.ended(Outcome.INTERRUPTED, why, hint="it continues at the next visit")
     except OrchestratorError as error:
         journal.attempt_ended(error)
         return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
@@ -181,7 +181,7 @@ def _read(
         began = began.and_then(point.name, part[-1], reading) if part else began
     tally.read += max(reading.bytes_read, 1)
     if not reading.sound:
-        tally.bad.append(f"point {point.name} is not as its manifest promises: {describe_counts(reading)}")
+        tally.bad.append(f"point {point.name} does not match its manifest: {describe_counts(reading)}")
         tally.evidence.append(describe_first_findings(reading))
     if not whole:
         began.keep(journal)

@@ -34,7 +34,7 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
         raise ProofFailed(
-            f"point {work.point.name} has no manifest, so nothing can be proved of it",
+            f"point {work.point.name} has no manifest, so nothing in it can be verified",
             hint="the next run makes a point with one",
         )
     began = journal.tools.monotonic()
@@ -106,12 +106,12 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     if reading.sound:
         return
     hint = (
-        "run the command again: it goes on and mends"
+        "run the command again: it continues and repairs"
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
     raise ProofFailed(
-        f"{work.tree} is not as its manifest promises: {describe_counts(reading)}: {describe_first_findings(reading)}",
+        f"{work.tree} does not match its manifest: {describe_counts(reading)}: {describe_first_findings(reading)}",
         hint=hint,
     )
 

@@ -38,7 +38,9 @@ def verify_job(
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
     except Stopped as error:
-        report = journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="verify again; it begins anew")
+        report = journal.ended(
+            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="verify again; it starts from the beginning"
+        )
     except OrchestratorError as error:
         journal.attempt_ended(error)
         report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
@@ -114,7 +116,7 @@ def _judge(
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
         left = f"; {unproved} files are not in it, as they could not be read when it was made" if unproved else ""
-        return journal.ended(Outcome.DONE, f"point {point.name} is as its manifest promises: {read}{left}")
+        return journal.ended(Outcome.DONE, f"point {point.name} matches its manifest: {read}{left}")
     evidence = tuple(
         f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}"
         for found in (*reading.findings, *rotten)[:50]
@@ -131,11 +133,11 @@ def _judge(
     hint = (
         f"`poolferry run {journal.job.name}` copies damaged files again from the source; look at the disk's health (smartctl -a)"
         if damaged
-        else "somebody changed the copy; its bytes are sound"
+        else "the copy was changed; its bytes are sound"
     )
     return journal.ended(
         Outcome.FAILED,
-        f"point {point.name} is not as its manifest promises: {describe_counts(reading)}",
+        f"point {point.name} does not match its manifest: {describe_counts(reading)}",
         hint=hint,
         evidence=evidence,
     )

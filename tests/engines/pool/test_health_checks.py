@@ -68,7 +68,7 @@ def test_a_disk_being_replaced_counts_once_and_the_resilver_is_told() -> None:
     found = only(gone(group("mirror-0", replacing, disk("blue"), state="DEGRADED"), scan=goes))
     assert "old in mirror-0" in found.says
     assert "no redundancy" not in found.says
-    assert found.says.endswith("a resilver goes on, 43% done")
+    assert found.says.endswith("a resilver is running, 43% done")
 
 
 def test_a_spare_or_a_cache_that_is_gone_loses_nothing() -> None:

@@ -236,7 +236,7 @@ def test_what_is_at_work(version: str) -> None:
         ("/root\tzfs receive -s tank/copy ", "zfs receive of tank/copy"),
         ("/root\tzfs recv -s tank ", "zfs recv of tank"),
         ("/root\t/usr/sbin/zfs send -w -i @a tank/photos@b ", "zfs send of tank/photos"),
-        ("/root\tzfs send -t 1-c740b4779-d0-78 ", "zfs send that goes on by a token"),
+        ("/root\tzfs send -t 1-c740b4779-d0-78 ", "zfs send that resumes by a token"),
         ("/root\tzfs send tanker/photos@a ", ""),
         ("/root\tzfs receive vault/tank ", ""),
         ("/root\tsh -c zfs send tank/photos@a ", ""),

@@ -113,4 +113,5 @@ def test_a_scrub_that_is_very_late_waits_for_nobody(last: PoolScan) -> None:
 def test_on_a_host_the_scrub_finds_its_program() -> None:
     found = plan(job(FAR, scrub_every=MONTH), world(status(MIRROR, scan=None), root=FAR), ASKED)
     assert line(found).startswith("ssh root@master 'sh -c ")
-    assert "sh scrub tank" in line(found)
+    assert "zpool.sh " in line(found)
+    assert line(found).endswith(" scrub tank'")

@@ -46,5 +46,5 @@ def test_only_our_own_section_is_taken() -> None:
 
 def test_a_digest_that_the_far_side_cannot_make_is_a_mistake() -> None:
     [(key, what, _)] = mistakes(RsyncOptions(), HERE, THERE, VerifyRules(digest="blake3"))
-    assert (key, "could never be proved" in what) == ("verify.digest", True)
+    assert (key, "could never be verified" in what) == ("verify.digest", True)
     assert not list(mistakes(RsyncOptions(), THERE, HERE, VerifyRules(digest="blake3")))

@@ -53,7 +53,7 @@ def test_too_little_to_share_out_is_fewer_lanes() -> None:
 def test_hard_links_that_leave_too_few_lanes_are_refused() -> None:
     units = [unit("a/x\n", 2048, 7, 8), unit("b/x", 0, 8), unit("b/y"), unit("c", 1 << 30, 9), unit("d", 0, 9)]
     refusal = refused(plan_parallel_copies(units, 4))
-    assert refusal.why == "hard links tie this tree together: 3 of the 4 lanes asked for could carry something"
+    assert refusal.why == "hard links tie this tree together: 3 of the 4 parallel copies could be used"
     assert refusal.evidence == ("1.0 GiB tied by inode 9: c, d", "2.0 KiB tied by inode 8: a/x\\n, b/x")
     assert "parallel = 1" in refusal.hint
     assert "hard-links = false" in refusal.hint

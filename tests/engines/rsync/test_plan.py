@@ -82,7 +82,7 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
     ("unmounted", job(), world(EMPTY, FIRST), LOST,
      "the target /backup/photos held copies of this job and now shows no sign of them: is its disk mounted?",
      ("no .poolferry/target.json there",),
-     "mount it; or, if it is meant to begin anew: poolferry run photos --allow target-new"),
+     "mount it; or, if it is meant to start from scratch: poolferry run photos --allow target-new"),
     ("in use", job(), world(replace(EMPTY, points=(point(),), foreign=("x\n",))), ASKED,
      "the target /backup/photos holds something that is not this job's", ("x\\n",),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
@@ -90,10 +90,10 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
      "the target /backup/photos holds something that is not this job's", tuple("abcdefghij"),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
     ("blake3 there", replace(job(target=THERE), verify=VerifyRules(digest="blake3")), world(EMPTY, here=NEW, there=NEW), ASKED,
-     "blake3 cannot be made on root@backup, so its points could never be proved", (),
+     "blake3 cannot be made on root@backup, so its points could never be verified", (),
      'write digest = "xxh128" or "sha256" in [verify]'),
     ("an old rsync there", job(target=THERE), world(EMPTY, here=NEW, there=program(3, 1, 3)), ASKED,
-     "xxh128 cannot be made on root@backup, so its points could never be proved", (),
+     "xxh128 cannot be made on root@backup, so its points could never be verified", (),
      'write digest = "sha256" in [verify]'),
 ]  # fmt: skip
 
@@ -229,13 +229,16 @@ LANES = ParallelCopies(
 def test_lanes_side_by_side() -> None:
     found = planned(job(parallel=2), world(parallel_copies=LANES))
     side_by_side = found.stages[1]
-    assert [step.does for step in side_by_side] == ["copy /srv/photos, lane 1 of 2", "copy /srv/photos, lane 2 of 2"]
+    assert [step.does for step in side_by_side] == [
+        "copy /srv/photos, parallel copy 1 of 2",
+        "copy /srv/photos, parallel copy 2 of 2",
+    ]
     assert [step.lane for step in side_by_side] == ["lane 1", "lane 2"]
     assert [step.needs for step in side_by_side] == [
         (("/notes/lane-1", b"./a\0./b\0"),),
         (("/notes/lane-2", b"./c\0"),),
     ]
-    assert side_by_side[0].why == "2 parts, 4.0 KiB: lanes are equally heavy"
+    assert side_by_side[0].why == "2 parts, 4.0 KiB: all parallel copies have about the same size"
     assert all(step.accounts for step in side_by_side)
     assert found.stages[2][0].does == "sweep the tree"
 

@@ -81,9 +81,9 @@ def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, 
 @pytest.mark.parametrize("left_out", [(), (UNREADABLE,)])
 def test_without_an_account_nothing_is_proved(left_out: tuple[SkippedEntries, ...]) -> None:
     """Tried: on a full disk rsync drops what it prints, and ends with 0."""
-    with pytest.raises(ProofFailed, match="without its closing account") as failure:
+    with pytest.raises(ProofFailed, match="without its closing summary") as failure:
         confirm_counts(PROOF, (meter(), meter(b"")), left_out, recorded(16))
-    assert "room" in failure.value.hint
+    assert "space" in failure.value.hint
 
 
 def test_an_empty_list_is_an_account_too() -> None:

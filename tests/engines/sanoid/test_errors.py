@@ -42,7 +42,7 @@ CASES: list[tuple[str, int, type[Exception], str]] = [
         "cannot open 'tank/a': dataset does not exist\nusage:\n\tsnapshot [-r] …\nCRITICAL ERROR: zfs snapshot tank/a@x failed, 512",
         EXIT_TOLD, SourceMissing, "not there",
     ),
-    ("cannot create snapshot 'tank/a@x': out of space", EXIT_TOLD, TargetFull, "no room"),
+    ("cannot create snapshot 'tank/a@x': out of space", EXIT_TOLD, TargetFull, "no space"),
     ("cannot create snapshots : permission denied", EXIT_TOLD, PermissionDenied, "may not"),
     ("cannot destroy snapshot tank/a@x: permission denied", EXIT_TOLD, PermissionDenied, "may not"),
     ("cannot create snapshots : pool I/O is currently suspended", EXIT_TOLD, OutsideError, "waits for them"),

@@ -46,7 +46,7 @@ def test_whatever_happens_over_many_seeds(way: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(EVENTS)
 def test_what_only_happens_on_the_source_is_never_refused(events: list[Event]) -> None:
-    """Taking, renaming and destroying snapshots, and cuts: it always goes on from what both hold, and sends nothing twice."""
+    """Taking, renaming and destroying snapshots, and cuts: it always continues from the newest common snapshot, and sends nothing twice."""
     chaos = modelled()
     happen(chaos, GENTLE, events)
     for refusal in ends_well(chaos):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -IS
 """The guest's end of the channel: many commands over one byte stream, a virtio-serial port.
 
-A frame is `>IBI` (channel, kind, length) and its payload. The host sends R (begin anew; the payload comes back in `r`),
+A frame is `>IBI` (channel, kind, length) and its payload. The host sends R (start from scratch; the payload comes back in `r`),
 O (open: JSON with argv or sh, environment, folder, user, stdin), I (bytes for stdin), E (end of stdin), K (signal number)
 and T (the clock, seconds). The guest sends 1 and 2 (stdout, stderr), X (JSON with code or error) and r.
 """
@@ -109,7 +109,7 @@ class Agent:
     def _take(self, chunk: bytes) -> None:
         tail = max(0, len(self.got) - len(SYNC))
         self.got.extend(chunk)
-        if (at := self.got.rfind(SYNC, tail)) >= 0:  # the host begins anew: what was before means nothing
+        if (at := self.got.rfind(SYNC, tail)) >= 0:  # the host starts from the beginning: what was before means nothing
             del self.got[: at + len(SYNC)]
         while len(self.got) >= HEADER.size:
             channel, kind, length = HEADER.unpack_from(self.got)

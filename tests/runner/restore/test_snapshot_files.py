@@ -80,7 +80,7 @@ def files(folder: Path) -> dict[str, str]:
 def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) -> None:
     report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.DONE, report
-    assert "done and proved" in report.why
+    assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"a": "one", "er/b": "two"}
     assert [step.does.partition(" ")[0] for step in report.steps] == [
         "mount", "read", "prepare", "copy", "read", "end", "unmount",
@@ -98,7 +98,7 @@ def test_a_single_file_is_compared_byte_by_byte(tools: RunContext, tmp_path: Pat
     (tmp_path / "back").mkdir()
     report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep/er/b"))
     assert report.outcome is Outcome.DONE, report
-    assert "done and proved" in report.why
+    assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"b": "two"}
     assert any(step.does.startswith("compare ") for step in report.steps)
 
@@ -148,5 +148,5 @@ def test_damage_on_the_way_is_found(tools: RunContext, tmp_path: Path, monkeypat
     in_place_of_rsync(tmp_path, monkeypatch, f'/usr/bin/rsync "$@" && printf X >{tmp_path}/back/a')
     report = run_restore(replace(JOB, retry=replace(JOB.retry, attempts=1)), tools, wish(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.FAILED, report
-    assert "is not as its manifest promises" in report.why
+    assert "does not match its manifest" in report.why
     assert not (tmp_path / "shown").exists()

@@ -131,7 +131,7 @@ def test_a_rotten_file_is_named_with_its_snapshot(journal: RunRecorder, tmp_path
     assert point(journal).sound is False
     report = comparison_report(journal, told, content=True)
     assert (report.outcome, "1 rotten" in report.why, "zpool scrub" in report.hint) == (Outcome.FAILED, True, True)
-    assert report.hint.endswith("what has it sent anew is told below")
+    assert report.hint.endswith("how to send it again is shown below")
     assert "--aside" not in report.hint, "a damaged copy fits by its guids, so nothing would be sent"
     report = comparison_report(journal, replace(told, heals=()), content=True)
     assert report.hint.endswith("only another copy helps: `poolferry restore plan photos`")

@@ -18,7 +18,9 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
     SideSurvey,
 )
+from orchestrator.process import scripts as package_scripts
 
+_ROOM = "engines/zfs"
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer wants room for some of its blocks
@@ -60,10 +62,28 @@ def script_command(text: str, *values: str, effect: Effect, where: CommandHost) 
     return Command(argv=("sh", "-c", line, "sh", *values), effect=effect, host=where.host)
 
 
+def package_script_command(
+    name: str, *values: str, effect: Effect, where: CommandHost, before: str = "", with_functions: str = ""
+) -> Command:
+    """Build the command of one of the scripts in `engines/zfs/scripts/`, with its values as arguments.
+
+    `before`: text that it needs in front. `with_functions`: the script that holds functions which this one calls.
+    """
+    front = "".join(f"{line}\n" for line in (scripts.PATH, *((scripts.SUDO,) if where.sudo else ())))
+    return package_scripts.script_command(
+        _ROOM, name, *values, effect=effect, host=where.host, before=front + before, with_functions=with_functions
+    )
+
+
+def runs_with_sudo(command: Command) -> bool:
+    """Return whether the command runs zfs with sudo."""
+    return command.argv[0] == "sudo" or (command.argv[:2] == ("sh", "-c") and scripts.SUDO in command.argv[2])
+
+
 def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
     """Build one zfs command; on a remote host, through a script that finds the zfs program."""
     if where.host is not None:
-        return script_command(scripts.ZFS, *words, effect=effect, where=where)
+        return package_script_command("zfs.sh", *words, effect=effect, where=where)
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
 
 
@@ -80,8 +100,8 @@ def survey_command(
     as no copy is.
     """
     columns = "name,guid,createtxg" + (",creation" if created else "")
-    return script_command(
-        scripts.SURVEY,
+    return package_script_command(
+        "survey.sh",
         "sudo" if sudo else "plain",
         root.path.partition("/")[0],
         root.path,
@@ -104,28 +124,28 @@ def _ancestors(path: str) -> Iterator[str]:
 
 def receiving_command(host: Host | None) -> Command:
     """Build the command that prints every process that receives a stream, with its arguments."""
-    return script_command(scripts.RECEIVING, effect=Effect.READS, where=CommandHost(host=host))
+    return package_script_command("receivers.sh", effect=Effect.READS, where=CommandHost(host=host))
 
 
 def confirm_command(names: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints guids of snapshots and newest snapshots of datasets; it skips missing ones."""
-    return script_command(scripts.CONFIRM, *names, effect=Effect.READS, where=CommandHost(host=host))
+    return package_script_command("confirm.sh", *names, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints name, guid and createtxg of the datasets' own snapshots."""
-    return script_command(scripts.NEWEST, *datasets, effect=Effect.READS, where=CommandHost(host=host))
+    return package_script_command("newest.sh", *datasets, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def points_command(root: Location) -> Command:
     """Build the command that prints name and time of the root's own snapshots, oldest first; nothing without it."""
-    return script_command(scripts.POINTS, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return package_script_command("points.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def rights_command(root: Location) -> Command:
     """Build the command that prints our user and its permissions on the dataset, or on the nearest one above."""
     pool = root.path.partition("/")[0]
-    return script_command(scripts.RIGHTS, pool, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return package_script_command("rights.sh", pool, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def sudo_command(root: Location) -> Command:
@@ -136,13 +156,15 @@ def sudo_command(root: Location) -> Command:
 def send_sizes_command(sends: Iterable[Command], where: CommandHost) -> Command:
     """Build the command that prints, for each send command, the size that its dry run reports."""
     words = (word for send in sends for word in _four(send_arguments(send) or ()))
-    return script_command(scripts.WEIGH, *words, effect=Effect.READS, where=where)
+    return package_script_command("send-sizes.sh", *words, effect=Effect.READS, where=where)
 
 
 def space_command(root: Location, near: str) -> Command:
     """Build the command that prints the free space at `near`, the root or a dataset above, and the root's snapshots."""
     pool = root.path.partition("/")[0]
-    return script_command(scripts.SPACE, pool, near, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return package_script_command(
+        "space.sh", pool, near, root.path, effect=Effect.READS, where=CommandHost(host=root.host)
+    )
 
 
 def compression_command(root: Location) -> Command:
@@ -280,8 +302,8 @@ def _memory(pipe: PipeOptions) -> str:
 def send_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions) -> Command:
     """Build the sending command; on a remote host with its own buffer, if mbuffer is installed there."""
     if side.root.host is not None and side.mbuffer:
-        return script_command(
-            scripts.SEND, _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=command_host(side)
+        return package_script_command(
+            "send.sh", _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=command_host(side)
         )
     return zfs_command(*words, effect=Effect.READS, where=command_host(side))
 
@@ -292,18 +314,18 @@ def connect_command(
     """Build the sending end of an mbuffer connection, fed by `words`; `streams`: the streams that share the rate."""
     rate = str(_share(pipe, streams)) if streams and pipe.rate_limit else ""
     values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
-    return script_command(scripts.CONNECT, *values, *words, effect=Effect.READS, where=command_host(side))
+    return package_script_command("connect.sh", *values, *words, effect=Effect.READS, where=command_host(side))
 
 
 def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnection, pipe: PipeOptions) -> Command:
     """Build the receiving end: on a remote host it feeds zfs; on this machine it feeds our own buffer first."""
     values = (f"{line.sender}:{line.port}", _patience(pipe))
     if side.root.host is None:
-        return script_command(scripts.LISTEN, *values, *words, effect=Effect.READS, where=CommandHost())
+        return package_script_command("listen.sh", *values, *words, effect=Effect.READS, where=CommandHost())
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     words = ("buffered", _memory(pipe), *words)
-    return script_command(
-        f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=command_host(side)
+    return package_script_command(
+        "listen.sh", *values, *words, effect=effect, where=command_host(side), with_functions="buffered.sh"
     )
 
 
@@ -320,8 +342,8 @@ def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions)
     """Build the receiving command; on a remote host with its own buffer, if mbuffer is installed there."""
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     if side.root.host is not None and side.mbuffer:
-        return script_command(
-            scripts.RECEIVE, _memory(pipe), _patience(pipe), *words, effect=effect, where=command_host(side)
+        return package_script_command(
+            "receive.sh", _memory(pipe), _patience(pipe), *words, effect=effect, where=command_host(side)
         )
     return zfs_command(*words, effect=effect, where=command_host(side))
 
@@ -331,13 +353,13 @@ def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions)
 
 def abort_command(dataset: str, where: CommandHost) -> Command:
     """Build the command that discards the rest of an interrupted receive; it succeeds when there is none."""
-    return script_command(scripts.ABORT, dataset, effect=Effect.WRITES, where=where)
+    return package_script_command("abort-receive.sh", dataset, effect=Effect.WRITES, where=where)
 
 
 def end_receive_command(dataset: str, pid: int, where: CommandHost) -> Command:
     """Build the command that ends a process that still receives into the dataset, and waits until it is gone."""
-    text = f"{scripts.END_SUDO if where.sudo else scripts.END_PLAIN}\n{scripts.END_RECEIVE}"
-    return script_command(text, str(pid), dataset, effect=Effect.WRITES, where=where)
+    how = "sudo" if where.sudo else "plain"
+    return package_script_command("end-receive.sh", str(pid), dataset, how, effect=Effect.WRITES, where=where)
 
 
 def rollback_command(snapshot: str, *, over_snapshots: bool, where: CommandHost) -> Command:
@@ -369,14 +391,17 @@ def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey)
     Why two ways: a channel program makes all of them in one transaction, and needs root.
     """
     if side.programs:
-        front = (" ".join(scripts.BOOKMARKS.split()), side.root.path.partition("/")[0])
+        pool = side.root.path.partition("/")[0]
+        program = package_scripts.printing_function("channel_program", _ROOM, "bookmarks.lua")
         for batch in batch_arguments(marks):
-            yield script_command(
-                scripts.KEEP_BY_PROGRAM, *front, *batch, effect=Effect.WRITES, where=command_host(side)
+            yield package_script_command(
+                "bookmarks.sh", pool, *batch, effect=Effect.WRITES, where=command_host(side), before=program
             )
     else:
         for batch in batch_arguments(marks):
-            yield script_command(scripts.KEEP_ONE_BY_ONE, *batch, effect=Effect.WRITES, where=command_host(side))
+            yield package_script_command(
+                "bookmarks-one-by-one.sh", *batch, effect=Effect.WRITES, where=command_host(side)
+            )
 
 
 def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
@@ -384,19 +409,23 @@ def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> I
     if any("#" not in name for name in bookmarks):
         raise ValueError(f"not all are bookmarks: {bookmarks}")
     for batch in batch_arguments((name,) for name in bookmarks):
-        yield script_command(scripts.DROP_BOOKMARKS, *batch, effect=Effect.WRITES, where=command_host(side))
+        yield package_script_command("destroy-bookmarks.sh", *batch, effect=Effect.WRITES, where=command_host(side))
 
 
 def hold_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that hold snapshots, so that nothing destroys them; existing holds are no error."""
     for batch in batch_arguments((name,) for name in snapshots):
-        yield script_command(scripts.HOLD, tag, *batch, effect=Effect.WRITES, where=command_host(side))
+        yield package_script_command(
+            "hold.sh", tag, *batch, effect=Effect.WRITES, where=command_host(side), with_functions="in-eight.sh"
+        )
 
 
 def release_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that release held snapshots; missing holds are no error."""
     for batch in batch_arguments((name,) for name in snapshots):
-        yield script_command(scripts.RELEASE, tag, *batch, effect=Effect.WRITES, where=command_host(side))
+        yield package_script_command(
+            "release.sh", tag, *batch, effect=Effect.WRITES, where=command_host(side), with_functions="in-eight.sh"
+        )
 
 
 def batch_arguments(groups: Iterable[tuple[str, ...]], longest: int = LONGEST) -> Iterator[tuple[str, ...]]:

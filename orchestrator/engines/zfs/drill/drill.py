@@ -121,7 +121,7 @@ def plan_drill(
     chosen = [one for one in found if one not in target_encrypts and not one.volume]
     if not chosen and not target_encrypts:
         why = "nothing of the copy can be drilled: volumes have no files"
-        return Refusal(why=why, evidence=(), hint=f"poolferry verify {job.name} --content tells more")
+        return Refusal(why=why, evidence=(), hint=f"poolferry verify {job.name} --content shows more")
     known = recorded_snapshots(kit, case)
     if wrong := [one for one in (*chosen, *target_encrypts) if is_recorded(one, known) is False]:
         return _refuse_other(job, wrong[0], known)
@@ -146,7 +146,7 @@ def _refuse_other(job: Job, one: DrillCandidate, known: Mapping[str, Mapping[str
     return Refusal(
         why=f"{one.dataset or 'the copy'}{one.target.mark} is another snapshot than the source had under that name",
         evidence=(f"guid {one.target.guid} in the copy, {told} in the newest recovery kit",),
-        hint=f"`zpool history` of the copy's pool tells who made @{name}; `poolferry restore plan {job.name}` names other copies",
+        hint=f"`zpool history` of the copy's pool shows who made @{name}; `poolferry restore plan {job.name}` names other copies",
         outcome=Outcome.FAILED,
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def _remarks(chosen: list[DrillCandidate], known: Mapping[str, Mapping[str, int]
     if sure:
         yield f"by guid {show_count(len(sure), 'snapshot')} of those {'is' if len(sure) == 1 else 'are'} what the source had"
     if unsure := [one for one in alone if is_recorded(one, known) is None]:
-        yield f"nothing tells whether {_first(unsure)} is what the source had: neither a bookmark nor a recovery kit knows its guid"
+        yield f"nothing shows whether {_first(unsure)} is what the source had: neither a bookmark nor a recovery kit knows its guid"
 
 
 def _first(found: list[DrillCandidate]) -> str:
@@ -182,7 +182,7 @@ def _proves(job: Job, side: SideSurvey, target_encrypts: list[DrillCandidate], *
     return (
         f"of {many} without {'its' if len(target_encrypts) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
         f"each raw stream was read; only a scrub (zpool scrub {pool}) and a trial receive (poolferry drill {job.name} --whole) "
-        "prove all of it"
+        "verify all of it"
     )
 
 
@@ -261,7 +261,7 @@ def _tried(
             read = commands.script_command(
                 _RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=command_host(side)
             )
-            why = "each block's checksum is proved by reading it, without the key"
+            why = "each block's checksum is verified by reading it, without the key"
             yield _step(
                 f"read {snapshot} as it lies, {show_size(job.drill.size)} of it at most", why, Pipeline(stages=(read,))
             )

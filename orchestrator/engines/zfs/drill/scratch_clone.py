@@ -144,7 +144,7 @@ def drop_step(job: Job, scratch: ScratchClone) -> Step:
     """Build the step that destroys one scratch copy with all data in it."""
     side = SideSurvey(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
     command = commands.script_command(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=command_host(side))
-    return _step(f"drop {scratch.at}", "asked for, or its time is over", command)
+    return _step(f"drop {scratch.at}", "requested, or its time is over", command)
 
 
 def _step(does: str, why: str, command: Command) -> Step:

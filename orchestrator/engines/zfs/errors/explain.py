@@ -72,7 +72,7 @@ def redact(text: str) -> str:
 
 
 def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
-    pool = "`zpool status` on both sides tells whether a pool is suspended; "
+    pool = "`zpool status` on both sides shows whether a pool is suspended; "
     if reason is StopReason.STALLED:
         why = "nothing moved for too long, so the stream was ended"
         return Stalled(why, evidence=evidence, hint=pool + GOES_ON)

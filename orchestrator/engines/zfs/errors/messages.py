@@ -17,8 +17,8 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, ends, says
 
-GOES_ON = "what arrived is kept, and the next attempt goes on from it"
-LOOKS_AGAIN = "the next attempt looks again and decides anew"
+GOES_ON = "what arrived is kept, and the next attempt continues from it"
+LOOKS_AGAIN = "the next attempt will plan again and retry"
 
 
 _TOKENS = (
@@ -64,7 +64,7 @@ _BASES = (
     says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
         OutsideError, "the target is a clone, and a whole stream cannot replace it",
-        "`zfs promote` it there, or begin that copy anew: run again with --aside",
+        "`zfs promote` it there, or start that copy from scratch: run again with --aside",
     ),
     says(
         r"has dependent clones|clones of previous snapshots exist",
@@ -76,12 +76,12 @@ _ENCRYPTION = (
     says(
         r"raw receive on top of existing unencrypted|cannot be used to destroy an encrypted|overwrite an unencrypted",
         OutsideError, "one side is encrypted and the other is not, so the stream does not fit what is there",
-        "begin that copy anew beside the old one: run again with --aside",
+        "start that copy from scratch beside the old one: run again with --aside",
     ),
     says(
         r"IV set guid m",
         OutsideError, "the target's newest snapshot was not received raw, so a raw stream cannot follow it",
-        "begin that copy anew beside the old one: run again with --aside",
+        "start that copy from scratch beside the old one: run again with --aside",
     ),
     says(
         r"was received as a raw stream, but this incremental is not raw",
@@ -91,7 +91,7 @@ _ENCRYPTION = (
     says(
         r"encryption key does not match existing key",
         OutsideError, "the stream's key is not the copy's: it was changed on one side",
-        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or begin anew with --aside",
+        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or start from scratch with --aside",
     ),
     says(
         r"may not be sent with properties without the raw flag",
@@ -117,7 +117,7 @@ _SPACE = (
     ),
     says(
         r"(?i)out of space|no space left on device",
-        TargetFull, "the target pool has no room left",
+        TargetFull, "the target pool has no space left",
         f"destroy snapshots there that nobody needs, or give it more disks; {GOES_ON}",
     ),
 )  # fmt: skip
@@ -135,7 +135,7 @@ _POOLS = (
     says(
         r"modules? (are not|cannot be) (auto-)?loaded|/dev/zfs and|zfs_version_kernel",
         ProgramMissing, "the kernel's zfs module is not loaded",
-        "modprobe zfs; after a kernel upgrade it may have to be built anew (`dkms status`)",
+        "modprobe zfs; after a kernel upgrade it may have to be built again (`dkms status`)",
     ),
     says(
         r"Input/output error|I/O error|Invalid exchange",
@@ -204,7 +204,7 @@ _SURPRISES = (
     says(
         r"is busy|process \d+ does not end",
         Stalled, "something still uses a dataset: a receive, a mount or a hold",
-        "it may end by itself; else `zfs holds`, `zfs mount` and the list of processes tell what it is",
+        "it may end by itself; else `zfs holds`, `zfs mount` and the list of processes show what it is",
     ),
     says(
         r"cannot receive \S+ property on",
@@ -222,7 +222,7 @@ _CUTS = (
     ends((255,), HostUnreachable, "the connection to the host broke off or could not be made", GOES_ON),
     ends(
         (137,), StreamBroken, "a program of the stream was killed",
-        f"was memory short? (the kernel's messages tell); {GOES_ON}",
+        f"was memory short? (see the kernel's messages); {GOES_ON}",
     ),
     says(
         r"incomplete stream|checksum mismatch|failed to read from stream|[Bb]roken pipe|Partially received|"

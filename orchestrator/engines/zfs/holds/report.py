@@ -169,5 +169,5 @@ def _steps(pool: PoolPins, found: list[HoldOrBookmark]) -> Iterator[Step]:
 
 def _step(does: str, command: Command) -> Step:
     return Step(
-        does=does, why="nobody wants them any more", lane="main", work=Pipeline(stages=(command,)), expected=None
+        does=does, why="no job needs them any more", lane="main", work=Pipeline(stages=(command,)), expected=None
     )

@@ -21,20 +21,6 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing, parse_numbe
 
 HOLDS, BOOKMARKS = "hold", "bookmark"
 
-# Arguments: the pool. 2.1 tells no plain time of a hold, but its own clock's.
-_LOOK = r"""
-printf "=user %s\n=pools\n" "$(id -u)"; zpool list -Hp -o name,guid || exit
-printf "=bookmarks\n"; exec 3>&1
-x=$(zfs list -Hp -r -t bookmark -o name,creation "$1" 2>&1 >&3) || case $x in
-*"does not exist"*) printf "=absent\n=end\n"; exit 0;;
-*) printf "%s\n" "$x" >&2; exit 1;;
-esac
-printf "=snapshots\n"; s=$(zfs list -Hp -r -t snapshot -o userrefs,used,guid,name "$1") || exit
-s=$(printf "%s\n" "$s" | grep "^[1-9]"); printf "%s\n=holds\n" "$s"
-printf "%s\n" "$s" | grep . | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c 'zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"' sh || exit
-printf "=end\n"
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOrBookmark:
@@ -88,11 +74,12 @@ def pool_of(location: Location) -> Location:
 
 def holds_command(pool: Location) -> Command:
     """Build the command that prints a pool's bookmarks, its held snapshots and their holds, and the imported pools."""
-    return commands.script_command(_LOOK, pool.path, effect=Effect.READS, where=CommandHost(host=pool.host))
+    where = CommandHost(host=pool.host)
+    return commands.package_script_command("holds.sh", pool.path, effect=Effect.READS, where=where)
 
 
 def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:
-    """Parse the output of `holds_command`. Raises: Unreadable."""
+    """Parse the output of `holds_command`. Raises: UnreadableListing."""
     parts: dict[str, list[str]] = {}
     part, user = "", ""
     for line in lines:

@@ -42,7 +42,7 @@ def find_clone_origin(
         return snapshot, dataset_plan.flags
     if dataset_plan.refusal:
         names = case.source_name(name), case.source_name(origin)
-        why = f"{names[0]} waits for its origin {names[1]}: sent without it, it would take its room twice"
+        why = f"{names[0]} waits for its origin {names[1]}: sent without it, it would use its space twice"
         return refuse_waiting(why, dataset_plan.refusal)
     return None
 
@@ -129,7 +129,7 @@ def _carry_on(
 
 
 def _after(cut: ResumedSend) -> str:
-    return f"the token covers {cut.snapshot.mark} alone; what follows goes on from it"
+    return f"the token covers {cut.snapshot.mark} alone; what follows continues from it"
 
 
 def _fill(case: PlanContext, here: DatasetPlan, target: Dataset, done: DatasetPlans, origin: str | None) -> DatasetPlan:
@@ -190,7 +190,7 @@ def _begin(
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
         actions = (*before, *plan_sends(here.name, ahead, snapshot, flags, why, origin=origin))
         return replace(here, actions=actions, flags=flags)
-    why = "the target holds nothing of it" if onto is None else "the target holds only its place, made by us and empty"
+    why = "the target has no copy of it" if onto is None else "the target holds only its place, made by us and empty"
     encryption = encryption_below(above) if onto is None and not flags.raw else None
     actions = (*before, *plan_sends(here.name, ahead, None, flags, why, encryption=encryption))
     whole = f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}"

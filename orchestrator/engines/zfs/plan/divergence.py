@@ -57,7 +57,7 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
 def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
     return (
-        f"{sanoid}to keep all and begin anew beside it: {case.command} --{ASIDE}; to lose it: "
+        f"{sanoid}to keep all and start from scratch beside it: {case.command} --{ASIDE}; to lose it: "
         f'may-destroy = ["rollback"] in [zfs], or zfs rollback{" -r" if base.own else ""} {whole}{base.there.mark}'
     )
 
@@ -93,7 +93,7 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
         (case.owners[one.guid] for one in reversed(target.snapshots) if one.guid in case.owners), None
     ):
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
-    why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was made anew, or is another's"
+    why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again, or belongs to another"
     return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
 
 
@@ -118,4 +118,4 @@ def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
 
 
 def _beside(case: PlanContext) -> str:
-    return f"to rename it away with all below it, and begin anew: {case.command} --{ASIDE}"
+    return f"to rename it away with all below it, and start from scratch: {case.command} --{ASIDE}"

@@ -50,13 +50,16 @@ def _stuck(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | R
     tried = case.tried(name)
     if tried is None or not tried.is_stuck(token):
         return None
-    told = f"{MOST_RUNS} runs in a row went on from it and brought no byte more"
+    told = f"{MOST_RUNS} runs in a row continued from it and received no byte more"
     if tried.anew != token.to_guid:
         return StaleReceive(why=told, told=str(ResumeAttempts(anew=token.to_guid)))
     return Refusal(
         why=f"the cut send of {token.to_name} to {case.target_name(name)} does not get any further",
-        evidence=(f"{told}, and so did those after it was begun anew", f"{show_size(token.bytes)} of it are there"),
-        hint=f"look at both pools (zpool status) and the link; to begin anew once more: {case.command} --allow {ABORT}",
+        evidence=(
+            f"{told}, and so did those after it was started from scratch",
+            f"{show_size(token.bytes)} of it are there",
+        ),
+        hint=f"look at both pools (zpool status) and the link; to start from scratch once more: {case.command} --allow {ABORT}",
         guard=ABORT,
     )
 

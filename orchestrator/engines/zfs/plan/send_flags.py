@@ -61,7 +61,7 @@ def _refuse_change(case: PlanContext, name: str, flags: SendFlags) -> Refusal:
     return Refusal(
         why=f"{whole} was received {was}, and what follows cannot be {then}",
         evidence=(f'raw = "{now}" in [zfs]', f"the copy's flags: {flags}"),
-        hint=f'write raw = "auto", or begin that copy anew: {case.command} --aside',
+        hint=f'write raw = "auto", or start that copy from scratch: {case.command} --aside',
         guard="aside",
     )
 
@@ -74,7 +74,7 @@ def _refuse_readable(
     if not source.encrypted:
         return None
     if not target_encrypts and not case.options.may_decrypt:
-        anew = f", and begin that copy anew: {case.command} --aside" if chain else ""
+        anew = f", and start that copy from scratch: {case.command} --aside" if chain else ""
         return Refusal(
             why=f"{whole} is encrypted, and its copy {case.target_name(name)} would be stored readable",
             evidence=(f"the copy's flags: {chain}" if chain else f'raw = "{case.options.raw}" in [zfs]',),

@@ -53,12 +53,12 @@ def refuse_transport(job: Job, source: SideSurvey, target: SideSurvey) -> Refusa
 def refuse_addresses(job: Job, host: Host | None, wire: SshAddresses | None) -> Refusal | None:
     """Return a refusal when mbuffer cannot, or may not, connect to the address that ssh uses."""
     if wire is None:
-        why = f"{host} does not tell by which address it is reached, so mbuffer cannot connect"
+        why = f"{host} does not say by which address it is reached, so mbuffer cannot connect"
         return Refusal(why=why, evidence=(), hint=_SSH.removeprefix("or "))
     ends = (wire.here, wire.there)
     evidence = (f"ssh goes from {wire.here} to {wire.there}",)
     if any(":" in address for address in ends):
-        why = f"{host} is reached by IPv6, where mbuffer of Debian 12 cannot tell who connects"
+        why = f"{host} is reached by IPv6, where mbuffer of Debian 12 cannot check who connects"
         return Refusal(why=why, evidence=evidence, hint=f'ssh-options = ["-4"]; {_SSH}')
     public = next((address for address in ends if is_public(address) is not False), None)
     if public and not job.pipe.public_transport:

@@ -79,8 +79,8 @@ def _shown(job: Job, snapshot: RestorePoint, rest: bytes, left_out: tuple[str, .
     hide = commands.script_command(_HIDE, folder, sudo, effect=Effect.WRITES, where=where)
     return SnapshotView(
         point=snapshot, tree=Location(path=folder, host=whole.host), rest=rest, left_out=left_out,
-        show=_step(f"mount {whole} read-only", f"{show_name(rest) or 'all'} of it is wanted", show),
-        hide=_step(f"unmount {whole}", "nothing more is wanted of it", hide),
+        show=_step(f"mount {whole} read-only", f"{show_name(rest) or 'all'} of it is requested", show),
+        hide=_step(f"unmount {whole}", "it is not needed any more", hide),
     )  # fmt: skip
 
 

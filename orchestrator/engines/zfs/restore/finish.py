@@ -116,7 +116,7 @@ def _describe_key(seen: DatasetRestoreSurvey, waiting: tuple[str, ...]) -> tuple
         return ()
     root = seen.world.target.root
     share = f"{show_count(len(waiting), 'dataset')} of {root} shared the key of what lies above, and shall again"
-    return (f"{share}: load all keys (zfs load-key -r {root.path}), then say the same command again",)
+    return (f"{share}: load all keys (zfs load-key -r {root.path}), then run the same command again",)
 
 
 def _canmount(seen: DatasetRestoreSurvey, dataset: str) -> str:
@@ -148,11 +148,11 @@ def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) 
     if other is None and place in seen.occupied:
         return (
             f"{whole} is not mounted, as files lie in {place}, which it would hide: move them away, or give it another place "
-            f"(zfs set mountpoint=/… {whole}), and say the same command again"
+            f"(zfs set mountpoint=/… {whole}), and run the same command again"
         )
     if other is None or other == whole:
         return None
-    return f"{whole} is not mounted, as {other} has {place}: unmount that, and say the same command again"
+    return f"{whole} is not mounted, as {other} has {place}: unmount that, and run the same command again"
 
 
 def _above_locked(seen: DatasetRestoreSurvey, dataset: str) -> bool:

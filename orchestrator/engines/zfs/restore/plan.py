@@ -170,11 +170,11 @@ def _clear(
         return seen, ()
     to = f"{target.root.path}_{ASIDE}_{point_name(run_request.now)}"
     if ASIDE not in run_request.allowed:
-        hint = f"give another name; or tell --{ASIDE}: what is there is renamed to {to} and kept"
+        hint = f"give another name; or use --{ASIDE}: what is there is renamed to {to} and kept"
         why = f"{target.root} is there; a restore overwrites nothing"
         return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
-    action = RenameAside(dataset="", to=to, why="its name is wanted; it keeps all it holds, under another one")
+    action = RenameAside(dataset="", to=to, why="its name is needed; it keeps all its data, under another name")
     return replace(seen, world=free, home={}), (action,)
 
 
@@ -203,7 +203,7 @@ def _refuse_sides(seen: DatasetRestoreSurvey) -> Refusal | None:
         why = f"{copy.root} is not there, or holds no snapshot" + (
             " that old" if options_of(seen.job).catch_up == "kept" else ""
         )
-        hint = f"`poolferry points {seen.job.name}` tells what there is; import its pool if it lies on one"
+        hint = f"`poolferry points {seen.job.name}` lists what there is; import its pool if it lies on one"
         return Refusal(why=why, evidence=(), hint=hint)
     if copy.root.host is not None and home.root.host is not None:
         hint = f"restore to a dataset of this machine, or run poolferry on {copy.root.host.name}"

@@ -98,7 +98,7 @@ def _take(seen: DatasetRestoreSurvey) -> Plan:
 
 def _refuse_absent(seen: DatasetRestoreSurvey) -> Refusal:
     root = seen.world.target.root
-    hint = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` tells"
+    hint = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` shows"
     return Refusal(why=f"the pool {root} is not imported", evidence=(), hint=hint)
 
 
@@ -117,8 +117,8 @@ def _refuse_occupied(seen: DatasetRestoreSurvey, there: Dataset) -> Refusal | No
 def _refuse_files(seen: DatasetRestoreSurvey) -> Refusal | None:
     root = seen.world.target.root
     if seen.inside is None:
-        why = f"nobody has looked what lies in {root}"
-        return Refusal(why=why, evidence=(), hint=f"zfs mount {root.path}, then say the same command again")
+        why = f"what {root} holds could not be looked at"
+        return Refusal(why=why, evidence=(), hint=f"zfs mount {root.path}, then run the same command again")
     if not seen.inside:
         return None
     more = " and more" if len(seen.inside) > _SHOWN else ""
@@ -202,6 +202,6 @@ def retained_property_warnings(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
     """Return the kept properties as warnings."""
     root = seen.world.target.root
     return tuple(
-        f"{root} keeps {name}={now}, told when the pool was made; the copy had {came}: zfs set {name}={came} {root.path}"
+        f"{root} keeps {name}={now}, set when the pool was created; the copy had {came}: zfs set {name}={came} {root.path}"
         for name, now, came in retained_properties(seen)
     )

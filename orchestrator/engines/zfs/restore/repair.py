@@ -46,7 +46,7 @@ def _of_copy(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[str]:
         rename = Command(argv=argv, effect=Effect.WRITES, host=target.root.host)
         yield (
             f"{whole}@{name}: the source holds the same snapshot (guid {guid}): {rename} && poolferry run {case.job.name} "
-            "sends it anew; the damaged copy stays until you destroy it"
+            "sends it again in full; the damaged copy stays until you destroy it"
         )
 
 

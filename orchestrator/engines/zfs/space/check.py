@@ -232,9 +232,9 @@ def _pruning(
 
 def _refuse(job: Job, world: ZfsSurvey, space: TargetSpace, expected: int, pruning: PruneProposal | None) -> Refusal:
     return Refusal(
-        why=f"the target has no room: {show_size(expected)} are to be sent, and {show_size(space.free)} are free in {space.at}",
+        why=f"the target has not enough space: {show_size(expected)} are to be sent, and {show_size(space.free)} are free in {space.at}",
         evidence=(
-            "the first is what a dry `zfs send` tells of all that is new, the second what `zfs get available` tells",
+            "the first is what a dry `zfs send` estimates for all that is new, the second what `zfs get available` shows",
             *(_describe_pruning(pruning, world) if space.snapshots else ()),
         ),
         hint=f"{_hint(job, space, expected, pruning)}; where it is known to fit: poolferry run {job.name} --allow {GUARD}",

@@ -31,8 +31,8 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
-            f"{show_count(len(failed), 'copy', 'copies')} not as promised: {'; '.join(failed[:_NAMED])}{more}",
-            hint="run again: it looks again and decides anew; does something else write or take snapshots there?",
+            f"{show_count(len(failed), 'copy', 'copies')} not as expected: {'; '.join(failed[:_NAMED])}{more}",
+            hint="run again: it will plan again and retry; does something else write or take snapshots there?",
         )
 
 
@@ -110,7 +110,7 @@ def _with_size(step: Step, sizes: Mapping[int, int | None]) -> Step:
 
 def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience: Seconds) -> Sequence[int | None]:
     senders = [sender for step in steps if (sender := sending_command(step)) is not None]
-    where = commands.CommandHost(host=host, sudo=any("sudo" in word for sender in senders for word in sender.argv[:3]))
+    where = commands.CommandHost(host=host, sudo=any(map(commands.runs_with_sudo, senders)))
     command = commands.send_sizes_command(senders, where)
     result = run_read_command(reader, command, patience=patience)
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()

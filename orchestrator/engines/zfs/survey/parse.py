@@ -200,7 +200,7 @@ def _dataset(
     value = {key: (None if text == "-" else text) for key, (text, _) in told.items()}
     kind, guid, createtxg = value.get("type"), value.get("guid"), value.get("createtxg")
     if kind is None or guid is None or createtxg is None:
-        raise UnreadableListing(f"zfs told too little of the dataset {name or 'at the root'!r}")
+        raise UnreadableListing(f"zfs listed too little about the dataset {name or 'at the root'!r}")
     token, whole = value.get("receive_resume_token"), tuple(sorted(snapshots or (), key=_by_txg))
     written, marked = value.get("written"), told.get(PLACEHOLDER) == (_ON, _OWN)
     return Dataset(

@@ -34,7 +34,7 @@ HEALTHY = ("ONLINE", "DEGRADED")
 def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False) -> ZfsSurvey:
     """Return everything the plan needs. Raises: OrchestratorError when a side cannot be surveyed.
 
-    A root or a pool that is not there is no failure: that side has no datasets, and `above` tells what there is.
+    A root or a pool that is not there is no failure: that side has no datasets, and `above` lists what there is.
     Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
     """
     root, above = job.target.location, ASIDE in request.allowed

@@ -22,7 +22,7 @@ from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.verify.compare import GuidComparison, MatchedSnapshot, snapshot_path
 
 XXH128, SHA256 = "xxh128", "sha256"
-_LOCKED = "it is encrypted and its key is not loaded on both sides: only a scrub and a trial receive can prove it"
+_LOCKED = "it is encrypted and its key is not loaded on both sides: only a scrub and a trial receive can verify it"
 _HIDDEN = "its snapshots have no device: `zfs set snapdev=visible` on both sides shows them"
 
 
@@ -181,7 +181,7 @@ def _warnings(unproved: Iterable[Finding], world: ZfsSurvey) -> Iterator[str]:
         if detail == _LOCKED:
             yield (
                 f"the contents of {show_count(count, 'encrypted dataset')} were not compared, as a key is not loaded: "
-                f"only a scrub (zpool scrub {pool}) and a trial receive with the key can prove them"
+                f"only a scrub (zpool scrub {pool}) and a trial receive with the key can verify them"
             )
         else:
             yield f"the contents of {show_count(count, 'volume')} were not compared: {_HIDDEN.replace('its', 'their', 1)}"

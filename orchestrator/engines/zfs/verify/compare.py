@@ -168,7 +168,7 @@ def _changed(case: PlanContext, name: str) -> Iterator[Finding]:
         yield Finding(path=snapshot_path(name, one), verdict=Verdict.EXTRA, detail=detail)
     # No snapshot in the name: what is in the snapshots is not touched by it.
     if there.written is None:
-        detail = f"nobody told whether anything was written since {there.newest.mark}"
+        detail = f"it is not known whether anything was written since {there.newest.mark}"
         yield Finding(path=name.encode(), verdict=Verdict.UNPROVED, detail=detail)
     elif there.written:
         detail = f"{show_size(there.written)} written on the target since {there.newest.mark}"

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.command_line import ssh_argv
+from orchestrator.domain.command_line import brief_line, ssh_argv
 from orchestrator.domain.job import PipeOptions
-from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Effect
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.zfs.commands import commands, scripts
+from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost, batch_arguments, send_arguments
 from orchestrator.engines.zfs.model import DatasetType, SendFlags
+from orchestrator.process.scripts import script
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import COPY, FLAGS, HOST, SOURCE, side
 
@@ -32,7 +33,7 @@ TELL = 'printf "%s|" "$@"'
 def test_names_reach_the_far_zfs_whole(one: str, other: str) -> None:
     name = f"tank/{one}@{other}"
     command = commands.send_command(("send", "-P", name), side(FAR, mbuffer=False), PipeOptions())
-    line = ssh_argv(command)[-1].replace("zfs ", 'printf "%s|" ')
+    line = ssh_argv(command)[-1].replace('zfs "$@"', 'printf "%s|" "$@"')
     told = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
     assert told == f"send|-P|{name}|"
 
@@ -148,7 +149,7 @@ def test_effects_are_honest() -> None:
 def test_only_bookmarks_are_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not all are bookmarks"):
         list(commands.destroy_bookmark_commands(("t#a", "t@a"), side(SOURCE)))
-    command = commands.script_command(scripts.DROP_BOOKMARKS, "t@a", effect=Effect.WRITES, where=HERE)
+    command = commands.package_script_command("destroy-bookmarks.sh", "t@a", effect=Effect.WRITES, where=HERE)
     told = run(command, tmp_path, {"zfs": "echo called >&2"})
     assert (told.returncode, told.stderr) == (1, "")
 
@@ -186,3 +187,38 @@ def test_what_follows_the_word_send_is_found_again() -> None:
     for where in (side(COPY), side(FAR), side(FAR, sudo=True), side(FAR, mbuffer=False), side(COPY, sudo=True)):
         assert send_arguments(commands.send_command(words, where, PipeOptions())) == words[1:]
     assert send_arguments(commands.abort_command("x", HERE)) is None
+
+
+def test_a_send_with_sudo_is_known_wherever_it_runs() -> None:
+    words = ("send", "-P", "tank/sudo@a")
+    sides = [
+        (side(at, sudo=sudo, mbuffer=mbuffer), sudo)
+        for at in (COPY, FAR)
+        for sudo in (True, False)
+        for mbuffer in (True, False)
+    ]
+    for where, sudo in sides:
+        assert commands.runs_with_sudo(commands.send_command(words, where, PipeOptions())) is sudo
+
+
+def test_a_plan_shows_scripts_by_their_names_and_no_text() -> None:
+    marks = (("tank/a b", "s", "m"),)
+    shown = {
+        "bookmarks.sh tank 'tank/a b' s m": commands.bookmark_commands(marks, side(SOURCE)),
+        "bookmarks-one-by-one.sh 'tank/a b' s m": commands.bookmark_commands(marks, side(SOURCE, programs=False)),
+        "destroy-bookmarks.sh 't#m'": commands.destroy_bookmark_commands(("t#m",), side(SOURCE)),
+        "root@backup: hold.sh tag t@a": commands.hold_commands("tag", ("t@a",), side(FAR)),
+        "root@backup: zfs.sh send -P t@a": [commands.send_command(("send", "-P", "t@a"), side(FAR, mbuffer=False), PipeOptions())],
+    }  # fmt: skip
+    for line, made in shown.items():
+        (command,) = made
+        assert brief_line(Pipeline(stages=(command,))) == line
+
+
+@pytest.mark.parametrize("host", [None, HOST])
+def test_the_channel_program_reaches_zfs_as_it_is(host: Host | None, tmp_path: Path) -> None:
+    (command,) = commands.bookmark_commands((("tank/a b", "s", "m"),), side(Location(path="tank", host=host)))
+    program, words = tmp_path / "program", tmp_path / "words"
+    assert run(command, tmp_path, {"zfs": f'cat > {program}; printf "%s|" "$@" > {words}'}).returncode == 0
+    assert program.read_text() == script("engines/zfs", "bookmarks.lua")
+    assert words.read_text() == "program|-m|67108864|-t|50000000|tank|-|tank/a b|s|m|"

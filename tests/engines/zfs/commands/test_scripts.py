@@ -15,7 +15,7 @@ import pytest
 from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
-from orchestrator.engines.zfs.commands import commands, scripts
+from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.survey import parse
 from tests.engines.zfs.script_runner import run
@@ -229,6 +229,16 @@ def test_only_that_very_receive_is_ended(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_receive_of_root_is_ended_with_sudo(tmp_path: Path) -> None:
+    where = CommandHost(sudo=True)
+    told = tmp_path / "told"
+    sudo = {"sudo": f'printf "%s " "$@" >{told}; shift; exec "$@"'}
+    with receiving(tmp_path, "receive", "-s", "v/x") as ours:
+        assert run(commands.end_receive_command("v/x", ours.pid, where), tmp_path, sudo).returncode == 0
+        assert ours.wait(5) == -15
+        assert told.read_text() == f"-n kill -TERM {ours.pid} "
+
+
 def test_a_receive_that_does_not_hear_is_killed(tmp_path: Path) -> None:
     with receiving(tmp_path, "recv", "v/x", text="trap '' TERM; while :; do read -r -t 1 line; done") as deaf:
         wait_until(lambda: _ignores(deaf.pid))
@@ -341,18 +351,6 @@ def test_a_look_that_fails_ends_badly(get: str, zpool: str, says: str, tmp_path:
     command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=False, above=False, created=False)
     done = run(command, tmp_path, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
     assert (done.returncode, done.stderr.strip()) == (1, says)
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    "text", [value for name, value in vars(scripts).items() if name.isupper() and name != "BOOKMARKS"]
-)
-def test_every_script_is_one_line_that_shells_can_read(shell: str, text: str) -> None:
-    line = scripts.one_line(text)
-    assert "\n" not in line
-    assert subprocess.run([shell, "-n", "-c", line], capture_output=True, text=True).stderr == ""
-    many = subprocess.run([shell, "-n", "-c", text], capture_output=True, text=True)
-    assert many.returncode == 0
 
 
 PREVIOUS = """

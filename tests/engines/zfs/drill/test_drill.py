@@ -112,7 +112,7 @@ def test_what_is_encrypted_is_cloned_with_its_key_and_read_as_it_lies_without() 
     assert (read.effect, "zfs send -w" in str(read.work)) == (Effect.READS, True)
     assert found.proves == (
         "of 1 encrypted dataset without its key no file was seen: at most 1.0 GiB of each raw stream was read; only a scrub "
-        "(zpool scrub vault) and a trial receive (poolferry drill photos --whole) prove all of it"
+        "(zpool scrub vault) and a trial receive (poolferry drill photos --whole) verify all of it"
     )
     alone = rehearsal(locked)
     assert (alone.parts, alone.make, len(alone.encrypted_steps)) == ((), (), 1), (
@@ -146,7 +146,7 @@ def test_what_the_source_has_no_more_is_held_against_what_was_recorded() -> None
     marked = replace(dataset("", B), bookmarks=(Bookmark(name="m", guid=A.guid, createtxg=1),))
     assert rehearsal(own, source=(marked,)).remarks == found.remarks, "a bookmark tells it too"
     unknown = rehearsal(own, source=(dataset("", B),), kit=kit(("@other", A.guid + 7)))
-    assert unknown.remarks[-1].startswith("nothing tells whether @a is what the source had")
+    assert unknown.remarks[-1].startswith("nothing shows whether @a is what the source had")
     locked = replace(own, encrypted=True, key_loaded=True)
     source = replace(locked, key_loaded=False)
     assert rehearsal(locked, source=(source,)).remarks == (

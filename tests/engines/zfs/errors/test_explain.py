@@ -89,9 +89,9 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
      OutsideError, "earlier streams of this chain"),
     # Room.
     ("warning: cannot send 'tank/p@a': signal received", "cannot receive new filesystem stream: out of space", TargetFull,
-     "the target pool has no room"),
+     "the target pool has no space"),
     ("", "cannot receive new filesystem stream: destination 'v/p' space quota exceeded.", TargetFull, "a quota on the target"),
-    ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no room"),
+    ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no space"),
     # Pools and versions.
     ("", "cannot receive: pool I/O is currently suspended", OutsideError, "a pool is suspended"),
     ("", "cannot open 'vault': pool I/O is currently suspended", OutsideError, "a pool is suspended"),

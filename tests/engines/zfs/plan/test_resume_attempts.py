@@ -57,7 +57,7 @@ def test_it_is_gone_on_with_then_begun_anew_once_then_refused(begin: type, kind:
     assert stuck_run(world) == [kind]
     assert [stuck_run(world) for _ in range(MOST_RUNS)] == [[ResumedSend]] * MOST_RUNS
     abort = next(action for stage in decided(world).stages for action in stage if isinstance(action, AbortReceive))
-    assert abort.why == f"{MOST_RUNS} runs in a row went on from it and brought no byte more"
+    assert abort.why == f"{MOST_RUNS} runs in a row continued from it and received no byte more"
     assert stuck_run(world) == [AbortReceive, kind]
     assert [stuck_run(world) for _ in range(MOST_RUNS)] == [[ResumedSend]] * MOST_RUNS
     refusal = world.run()

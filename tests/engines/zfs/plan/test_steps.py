@@ -242,9 +242,9 @@ def test_small_deeds() -> None:
         RenameAside(dataset="x", to="vault/copies/photos/x_aside", why="asked"), CreatePlaceholder(dataset="p"),
         CreatePlaceholder(dataset="vault/copies", above=True), seen=seen,
     )  # fmt: skip
-    assert lines(abort)[0].endswith(" sh vault/copies/photos/x")
+    assert lines(abort)[0].endswith(" abort-receive.sh vault/copies/photos/x")
     assert "zfs receive -A" in lines(abort)[0]
-    assert lines(end)[0].endswith(" sh 7 vault/copies/photos/x")
+    assert lines(end)[0].endswith(" end-receive.sh 7 vault/copies/photos/x plain")
     assert lines(back) == ["zfs rollback -r vault/copies/photos/x@renamed"]
     assert lines(modified) == ["zfs rollback vault/copies/photos/y@renamed"]
     assert {back.effect, modified.effect} == {Effect.DESTROYS}

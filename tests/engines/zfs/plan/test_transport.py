@@ -54,7 +54,7 @@ def test_public_addresses_need_consent(*, pulls: bool) -> None:
 
 def test_what_mbuffer_cannot_do_is_refused() -> None:
     assert 'ssh-options = ["-4"]' in refused(SshAddresses(here="fd00::1", there="fd00::2"))
-    assert "does not tell by which address" in refused(None)
+    assert "does not say by which address" in refused(None)
     assert "not installed on root@backup" in refused(mbuffer=(True, False))
     assert "not installed on this machine" in refused(mbuffer=(False, True))
 
@@ -91,8 +91,7 @@ def made(*, pulls: bool, **pipe: Any) -> Pipeline:
 
 def values(pipeline: Pipeline, stage: int) -> list[str]:
     """What a script gets, without the port, which is another one in each look."""
-    argv = list(pipeline.stages[stage].argv)
-    return [word.rpartition(":")[0] or word for word in argv[argv.index("sh", 1) + 1 :]][:9]
+    return [word.rpartition(":")[0] or word for word in pipeline.stages[stage].argv[4:]][:9]
 
 
 def test_a_push_word_for_word() -> None:

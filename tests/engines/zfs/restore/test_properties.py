@@ -180,7 +180,7 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
     assert lines(found) == ["zfs inherit -S canmount tank/photos/z", *marks]
     assert isinstance(found, Plan)
     assert found.warnings == (
-        "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and say the same command again",
+        "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and run the same command again",
     )
     waits = settling.plan(seen(*there[:2], copied={}, home=home, mounts=mounts))
     assert isinstance(waits, NothingToDo)
@@ -344,7 +344,7 @@ def test_keys_that_are_missing_are_waited_for() -> None:
     (warning,) = found.warnings
     assert warning == (
         "1 dataset of tank/photos shared the key of what lies above, and shall again: "
-        "load all keys (zfs load-key -r tank/photos), then say the same command again"
+        "load all keys (zfs load-key -r tank/photos), then run the same command again"
     )
 
 

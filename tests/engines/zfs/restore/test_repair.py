@@ -26,7 +26,7 @@ def test_a_damaged_copy_is_put_aside_and_sent_anew() -> None:
     (line,) = explain_repair(case(), unreadable(b"sub@renamed/file"), ())
     assert line == (
         "vault/copies/photos/sub@renamed: the source holds the same snapshot (guid 2): "
-        "zfs rename -u vault/copies/photos/sub vault/copies/photos/sub.damaged && poolferry run photos sends it anew; "
+        "zfs rename -u vault/copies/photos/sub vault/copies/photos/sub.damaged && poolferry run photos sends it again in full; "
         "the damaged copy stays until you destroy it"
     )
 

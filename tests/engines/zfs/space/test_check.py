@@ -73,7 +73,10 @@ def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
     used = reader(3 * GIB, room(GIB), frees={"o": 2 * GIB, "o,a": 3 * GIB})
     told = checked(near(), used)
     assert isinstance(told, Refusal)
-    assert told.why == "the target has no room: 3.0 GiB are to be sent, and 1.0 GiB are free in vault/copies/photos"
+    assert (
+        told.why
+        == "the target has not enough space: 3.0 GiB are to be sent, and 1.0 GiB are free in vault/copies/photos"
+    )
     assert told.evidence[1:] == (
         "the oldest 1 snapshot of the copy could go, @o; that frees 2.0 GiB",
         "zfs destroy -r vault/copies/photos@o",

@@ -181,7 +181,7 @@ SAID = "cannot open 'tank/photos': {}\n"
         (HEAD.replace("ONLINE", "SUSPENDED"), OutsideError, "the pool tank is suspended"),
         (HEAD.replace("ONLINE", "UNAVAIL"), OutsideError, "the pool tank is unavail"),
         ("", UnreadableAnswer, "cannot be read: the look ended before"),
-        (HERE.replace("\tguid\t5", "\tguid\t-"), UnreadableAnswer, "cannot be read: zfs told too little"),
+        (HERE.replace("\tguid\t5", "\tguid\t-"), UnreadableAnswer, "cannot be read: zfs listed too little"),
         (HERE.replace("\tguid\t5", "\tguid\tx"), UnreadableAnswer, "cannot be read"),
         (scripted_result(exits=(1,), words=SAID.format("permission denied")), PermissionDenied, "this user may not"),
         (
@@ -283,10 +283,10 @@ def test_what_is_not_found_by_its_name_is_looked_for_by_its_guid() -> None:
 @pytest.mark.parametrize(
     ("proofs", "says"),
     [
-        ((proof("", 7),), r"1 copy not as promised: vault/copies/photos has no snapshot s7 with guid 7$"),
+        ((proof("", 7),), r"1 copy not as expected: vault/copies/photos has no snapshot s7 with guid 7$"),
         (
             (proof("/y", 3), proof("/x", 4)),
-            "2 copies not as promised: .*/y has no snapshot s3.*; .*/x has no snapshot s4",
+            "2 copies not as expected: .*/y has no snapshot s3.*; .*/x has no snapshot s4",
         ),
         ((proof("", 1),), "vault/copies/photos has s2 after s1, from elsewhere"),
         (tuple(proof(f"/z{number}", 1) for number in range(7)), "and 2 more$"),

@@ -1,0 +1,21 @@
+#!/bin/sh
+# shellcheck shell=dash disable=SC2154 # run_sanoid sets $folder and $errors
+# Lets sanoid take the snapshots that are due, then looks whether they are there.
+# Arguments: sanoid's folder or nothing, the text of sanoid.conf or nothing, another folder with one or nothing, the root, then
+# KIND=SECONDS for each kind of which a snapshot shall be there that is no older.
+# Ends with 70 when sanoid says that it could not, with 71 when one is not there. Why: sanoid ends with 0 when `zfs snapshot`
+# fails.
+run_sanoid "$1" "$2" "$3" --take-snapshots
+root=$4
+shift 4
+! grep -q "CRITICAL ERROR" "$errors" || exit 70
+[ $# -gt 0 ] || exit 0
+zfs list -Hp -o creation,name -t snapshot -d 1 -s creation "$root" > "$folder/there" || exit
+for due in "$@"; do
+  kind=${due%=*}
+  newest=$(grep "@autosnap_[^@]*_$kind\$" "$folder/there" | tail -n 1 | cut -f 1)
+  if ! [ "${newest:-0}" -ge "${due#*=}" ]; then
+    echo "no $kind snapshot of $root was taken" >&2
+    exit 71
+  fi
+done

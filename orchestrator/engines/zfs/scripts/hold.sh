@@ -1,0 +1,8 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Holds snapshots, so that nothing destroys them. One that has the tag already is fine. Arguments: the tag, the snapshots.
+said=$(in_eight hold "$@" | grep -v -e "^$" -e "tag already exists")
+if [ -n "$said" ]; then
+  printf "%s\n" "$said" >&2
+  exit 1
+fi

@@ -1,0 +1,26 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Prints our user, the imported pools, and one pool's bookmarks, held snapshots and their holds, in parts that begin with a
+# line "=name". Without "=end" it is cut short. Argument: the pool.
+pool=$1
+printf "=user %s\n=pools\n" "$(id -u)"
+zpool list -Hp -o name,guid || exit
+printf "=bookmarks\n"
+exec 3>&1
+said=$(zfs list -Hp -r -t bookmark -o name,creation "$pool" 2>&1 >&3) || case $said in
+  *"does not exist"*)
+    printf "=absent\n=end\n"
+    exit 0 ;;
+  *)
+    printf "%s\n" "$said" >&2
+    exit 1 ;;
+esac
+printf "=snapshots\n"
+snapshots=$(zfs list -Hp -r -t snapshot -o userrefs,used,guid,name "$pool") || exit
+held=$(printf "%s\n" "$snapshots" | grep "^[1-9]")
+printf "%s\n=holds\n" "$held"
+# OpenZFS 2.1 tells no plain time of a hold, but one of its own clock: so that is UTC.
+# shellcheck disable=SC2016
+holds='zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"'
+printf "%s\n" "$held" | grep . | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c "$holds" sh || exit
+printf "=end\n"

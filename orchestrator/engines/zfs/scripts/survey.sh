@@ -1,0 +1,85 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Prints all that a plan needs to know of one side, in parts that begin with a line "=name". Without "=end" it is cut short.
+# Arguments: "sudo" where changes need it, else "plain"; the pool; the root; how deep snapshots are listed (-d1 or -r), how
+# deep datasets are (-d0 or -r); the datasets' properties; the snapshots' columns; the kinds of snapshots; "yes" to print the
+# datasets above though the root is there, else "no"; then the datasets above the root.
+# Kinds "newest": of each dataset its newest snapshot alone, which `prevsnap` names; a clone's may be another dataset's.
+how=$1 pool=$2 root=$3 snapshot_depth=$4 dataset_depth=$5 properties=$6 columns=$7 kinds=$8 print_above=$9
+shift 9
+
+user=$(id -u)
+sudo=no
+[ "$how" = plain ] || [ "$user" = 0 ] || sudo=sudo
+mbuffer=no
+command -v mbuffer > /dev/null && mbuffer=mbuffer
+# Files are read where they are there: each program that a look starts costs a millisecond or two.
+version=
+[ ! -r /sys/module/zfs/version ] || read -r version < /sys/module/zfs/version
+if [ -z "$version" ]; then
+  version=$(zfs version) || exit
+  version=$(printf "%s\n" "$version" | head -n 1)
+fi
+printf "=here %s %s %s %s\n" "$user" "$sudo" "$mbuffer" "$version"
+[ -z "$SSH_CONNECTION" ] || printf "=wire %s\n" "$SSH_CONNECTION"
+
+guid=
+health=
+kernel=/proc/spl/kstat/zfs/$pool
+if [ -r "$kernel/guid" ] && [ -r "$kernel/state" ]; then
+  read -r guid < "$kernel/guid"
+  read -r health < "$kernel/state"
+else
+  listed=$(zpool list -Hp -o guid,health "$pool" 2>&1) || case $listed in
+    *"no such pool"*) listed=ABSENT ;;
+    *)
+      printf "%s\n" "$listed" >&2
+      exit 1 ;;
+  esac
+  guid=${listed%%[!0-9]*}
+  health=${listed##*[!A-Z]}
+fi
+printf "=pool %s %s\n" "${guid:-0}" "$health"
+# zfs would wait for such a pool, perhaps for ever.
+case $health in ABSENT | SUSPENDED | FAULTED | UNAVAIL) exit 0 ;; esac
+
+# What is not there, or may not be seen, is left out.
+list_above() {
+  printf "=above\n"
+  zfs list -Hp -o name,available,encryption -t filesystem,volume "$@" 2>/dev/null
+}
+[ "$print_above" = no ] || [ $# = 0 ] || list_above "$@"
+
+printf "=datasets\n"
+# The listing by itself, and behind it what zfs said if it failed.
+datasets=$(
+  {
+    said=$(
+      zfs get -Hp "$dataset_depth" -t filesystem,volume -o name,property,value,source "$properties" "$root" 2>&1 >&3
+    ) || printf "=failed %s\n" "$said"
+  } 3>&1
+)
+case $datasets in
+  *"=failed "*"does not exist"*)
+    printf "=absent\n"
+    list_above "$@" "$root"
+    printf "=end\n"
+    exit 0 ;;
+  *"=failed "*)
+    printf "%s\n" "${datasets#*=failed }" >&2
+    exit 1 ;;
+esac
+
+printf "%s\n=snapshots\n" "$datasets"
+if [ "$kinds" = newest ]; then
+  tab=$(printf "\t")
+  newest=$(
+    printf "%s\n" "$datasets" | sed -n "s/^\(.*\)${tab}prevsnap${tab}\(\1@[^${tab}]*\).*/\2/p"
+  )
+  if [ -n "$newest" ]; then
+    printf "%s\n" "$newest" | tr "\n" "\0" | xargs -0 zfs list -Hp -t snapshot -o "$columns" || exit
+  fi
+else
+  zfs list -Hp "$snapshot_depth" -t "$kinds" -o "$columns" "$root" || exit
+fi
+printf "=end\n"

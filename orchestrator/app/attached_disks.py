@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AttachedDisks:
-    """The disks of sets that are here. Without a session none is attached: only attached disks can be read."""
+    """The plugged-in disks of sets. Without a session none is attached: only attached disks can be read."""
 
     def __init__(self, settings: "Settings", session: "Session | None") -> None:
         self._settings, self._session = settings, session
@@ -35,7 +35,7 @@ class AttachedDisks:
                 self._settings.say(f"disk {ended.disk.called}: {ended.why}; {ended.hint}")
 
     def bring(self, rotation: RotationSet, disk: Disk) -> str:
-        """Attach a disk that is here, unless it is attached; return why its copies cannot be read, or empty."""
+        """Attach a plugged-in disk, unless it is attached; return why its copies cannot be read, or empty."""
         if disk.name not in self._told:
             self._told[disk.name] = self._brought(rotation, disk)
         return self._told[disk.name]

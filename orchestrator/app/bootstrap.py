@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 MOVED = "moved"
 _MOST_FILES, _LARGEST = 10_000, 1 << 30
-_SSH_FAILED = 255  # of ssh itself, before anything ran there
+_SSH_FAILED = 255  # exit code of ssh itself, before anything ran on the host
 
 
 def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> BootstrapKit:
@@ -94,13 +94,14 @@ def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
 def unpack_files(archive: bytes) -> Files:
     """Return the regular files of an archive by their paths. Links, devices, and names that lead outside are left out.
 
-    Raises: OrchestratorError for what is no archive, or is larger than a kit can be.
+    Raises: OrchestratorError for a file that is no archive, or is larger than a kit can be.
     """
     if not archive:
         return {}
     found, size = dict[str, bytes](), 0
     try:
-        # "r:": ours are never compressed, and a small file may be the whole memory. A link in it is no file of its own.
+        # "r:": our archives are never compressed, and a small compressed file may fill the memory. A link in it is no file of
+        # its own.
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as read:
             for count, one in enumerate(read):
                 size += max(one.size, 0)
@@ -155,7 +156,7 @@ def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
         return last, sum(each.runs for each in views.totals()) + going_on
 
 
-# Taking over.
+# Takeover.
 
 
 def existing_paths(where: compose.Directories) -> tuple[str, ...]:
@@ -167,7 +168,7 @@ def existing_paths(where: compose.Directories) -> tuple[str, ...]:
 
 
 def refuse_overwriting(where: compose.Directories) -> Refusal | None:
-    """Return a refusal when the kit would overwrite something; None: the place is free."""
+    """Return a refusal when the kit would overwrite something; None: nothing is there."""
     held = existing_paths(where)
     if not held:
         return None
@@ -200,7 +201,7 @@ def install_kit(kit: BootstrapKit, review: KitReview, where: compose.Directories
         "kit": place,
     }
     with compose.open_history(where) as history:
-        history.heal(lambda *_: False, compose.now())  # whatever ran there, it does not run here
+        history.heal(lambda *_: False, compose.now())  # no run of the lost machine is running here
         history.remember("", MOVED, json.dumps(told))
     return tuple(written)
 
@@ -235,7 +236,7 @@ def _way(source: Location, job: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapEnd:
-    """What was done with a kit. `refusal`: why nothing is written; `following`: what to say next, in order."""
+    """Result of a takeover. `refusal`: why nothing is written; `following`: the next commands, in order."""
 
     kit: BootstrapKit
     review: KitReview
@@ -248,8 +249,9 @@ class BootstrapEnd:
 def bootstrap(
     settings: "Settings", place: str, *, plan: bool, aside: bool, trust: Sequence[str], ssh_options: Sequence[str]
 ) -> BootstrapEnd:
-    """Find the kit at a place, and take it over. `plan`: only look; `trust`: names of what is taken over though it runs
-    commands. Raises: OrchestratorError.
+    """Find the kit at a place, and take it over. Raises: OrchestratorError.
+
+    `plan`: only look; `trust`: names of files that are taken over although they run commands.
     """
     from orchestrator.config.kit_review import review_kit
 

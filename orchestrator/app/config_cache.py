@@ -1,7 +1,7 @@
-"""The daemon's configuration: the last one without a mistake, kept as a copy beside the history.
+"""The daemon's configuration: the last version without a mistake, kept as a copy beside the history.
 
-A run is another process, which reads the files itself. So as long as the files are what was read, it is pointed at them,
-and else at the copy: what somebody is in the middle of writing breaks no night, not even over a restart.
+A run is another process, which reads the files itself: the files of the owner while they are unchanged, else the copy. So
+half-written files make no run fail, not even after a restart.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ def reload_config(where: compose.Directories, before: LoadedConfig | None) -> Lo
 
 
 def _read(where: compose.Directories) -> LoadedConfig:
-    """Load the configuration and copy it. Why several tries: what was read and what was copied must be the same."""
+    """Load the configuration and copy it. Why several tries: the files that were read and the copied ones must be the same."""
     for _ in range(_TRIES):
         kept = _loaded(where)
         try:

@@ -1,4 +1,4 @@
-"""The configuration looked at: all mistakes of all files, what each job means, and what of the machine is not as it needs."""
+"""Check of the configuration: all mistakes of all files, the meaning of each job, and missing needs on the machine."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_config(settings: Settings, now: datetime, *, system: bool) -> ConfigCheck:
-    """Return what each job means. `system`: look at programs, sources and targets too.
+    """Return the meaning of each job. `system`: check programs, sources and targets too.
 
     Raises: DeclarationError with the mistakes of all files.
     """

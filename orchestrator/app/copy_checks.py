@@ -1,4 +1,4 @@
-"""Copies that are looked at: read again and compared, brought back into scratch as a test, their digests written down."""
+"""Checks of copies: verification, restore tests, and the export of digests."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ Hears = Callable[["tuple[RepairSource, ...]"], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyEnd:
-    """A verification as it ended, and where good bytes of what is damaged are."""
+    """Result of one verification, and where good copies of the damaged files are."""
 
     verified: VerifyJobResult
     hints: "tuple[RepairSource, ...]"
@@ -33,7 +33,7 @@ class VerifyEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyEnds:
-    """All verifications that were begun. `jobs`: those that were asked for; less have ended where somebody stopped it."""
+    """Results of all verifications that began. `jobs`: those that were requested; fewer have a result after a stop request."""
 
     jobs: tuple[str, ...]
     ends: tuple[VerifyEnd, ...]
@@ -41,7 +41,7 @@ class VerifyEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreTestEnd:
-    """A restore test as it ended, and where good bytes of what is damaged are."""
+    """Result of one restore test, and where good copies of the damaged files are."""
 
     end: DrillRunResult
     hints: "tuple[RepairSource, ...]"
@@ -49,7 +49,7 @@ class RestoreTestEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportEnd:
-    """An export as it ended. `file`: what was written."""
+    """Result of an export. `file`: the written file."""
 
     report: "RunReport"
     file: str
@@ -65,9 +65,9 @@ def verify_jobs(
     content: bool = False,
     hears: Hears = unheard,
 ) -> VerifyEnds:
-    """Read copies of these jobs again, without a name of all, and compare every file with the manifest.
+    """Read copies of these jobs again (without a name: of all) and compare every file with its manifest.
 
-    `hears`: is told of each job's damage where good bytes of it are. Raises: WrongRequest.
+    `hears`: receives each job's damage with the places of good copies. Raises: WrongRequest.
     """
     from orchestrator.runner.verify.verify import verify_job
 
@@ -96,7 +96,7 @@ def verify_jobs(
 def drill_jobs(
     settings: Settings, names: Sequence[str], *, whole: bool, proves: bool, seed: int | None, hears: Hears = unheard
 ) -> tuple[RestoreTestEnd, ...]:
-    """Bring a sample of each job's newest point back into scratch, and compare. `hears`: as in `verify_jobs`.
+    """Restore a sample of each job's newest point to scratch and compare it. `hears`: as in `verify_jobs`.
 
     Raises: WrongRequest.
     """
@@ -133,7 +133,7 @@ def _checking(settings: Settings, known: "Configuration", hears: Hears) -> "Iter
 
 
 class _Checks:
-    """Jobs that are checked one after the other: each on its disk, with its report told, and its damage looked for."""
+    """Checks of jobs, one after the other: each on its disk, with its report, and a search for good copies of damaged files."""
 
     def __init__(
         self, settings: Settings, known: "Configuration", session: Session, visits: "DiskVisits | None", hears: Hears
@@ -147,7 +147,7 @@ class _Checks:
     def check(
         self, job: "Job", do: "Callable[[Job], tuple[RunReport, str | None, Sequence[Finding]]]"
     ) -> "tuple[RepairSource, ...]":
-        """Check one job, and return where good bytes of its damage are."""
+        """Check one job, and return where good copies of its damaged files are."""
         found: list[tuple[Job, str | None, Sequence[Finding]]] = []
 
         def placed(at: "Job", absent: "NotNow | None") -> "RunReport":

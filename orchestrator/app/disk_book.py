@@ -1,4 +1,4 @@
-"""What people say of disks, and ask of them: where one is, that nobody waits for it, that it is lost; which one to bring."""
+"""Facts about disks that people record or request: a disk's place, a snooze, its loss, and which disk to plug in next."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple[SetReport, ...]":
-    """Return how the sets of these names stand; without a name all. Raises: WrongRequest."""
+    """Return the state of the sets of these names; without a name of all. Raises: WrongRequest."""
     from orchestrator.app.disk_report import report_sets
 
     known = settings.configuration()
@@ -29,7 +29,7 @@ def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple
 
 
 def expect_disks(settings: Settings, now: datetime) -> tuple[SetStatus, ...]:
-    """Return which disk each set asks for."""
+    """Return which disk each set requests."""
     known = settings.configuration()
     with settings.views() as views:
         return tuple(survey_set(each, known.jobs, views, now=now) for each in known.sets)
@@ -57,7 +57,7 @@ def locate_disk(settings: Settings, name: str, place: str, note: str) -> None:
 
 
 def snooze_disk(settings: Settings, name: str, span: "Seconds | None", note: str, now: datetime) -> datetime | None:
-    """Wait for a disk no longer for a while; return until when. `span` None: it is waited for again.
+    """Stop waiting for a disk for a while; return until when. `span` None: it is expected again.
 
     Raises: WrongRequest.
     """
@@ -90,7 +90,7 @@ def stop_expecting(settings: Settings, name: str, standing: str) -> None:
         with history.together():
             history.disks.stands(remembered.disk, DiskState(standing))
             history.disks.is_at(remembered.disk, standing, note="", now=compose.now())
-            if standing == "lost":  # what nobody can bring back is no copy
+            if standing == "lost":  # data that nobody can fetch is no copy
                 for job in jobs_of_set(rotation, known.jobs):
                     history.points_seen(job.name, own.name, {}, compose.now())
 

@@ -1,4 +1,4 @@
-"""What is known of rotation sets and their disks: for the table of all, and for one disk."""
+"""Known facts about rotation sets and their disks: for the table of all, and for one disk."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ _VISITS, _PLACES = 10, 10
 def report_sets(
     sets: Sequence[RotationSet], jobs: Sequence[Job], views: HistoryReader, now: datetime
 ) -> tuple[SetReport, ...]:
-    """Return how each set and each of its disks stands."""
+    """Return the state of each set and of each of its disks."""
     last = last_visits(views)
     return tuple(
         SetReport(
@@ -61,7 +61,7 @@ def lost_disk_lines(rotation: RotationSet) -> list[str]:
 def report_disk(
     rotation: RotationSet, disk: Disk, jobs: Sequence[Job], views: HistoryReader, now: datetime, forecast: str
 ) -> DiskReport:
-    """Return all that is known of one disk. `forecast`: its next copy, in words."""
+    """Return all that is known of one disk. `forecast`: its next copy, as text."""
     (row,) = [row for row in _rows(rotation, jobs, views) if row.member.disk == disk]
     known = row.known.disk if row.known else None
     return DiskReport(

@@ -22,7 +22,7 @@ PLUGGED_IN = "a disk was plugged in"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitEnd:
-    """A visit as it ended, and how its set stands afterwards."""
+    """Result of a visit, and the state of the disk's set afterwards."""
 
     visit: "VisitResult"
     following: "SetStatus"
@@ -30,7 +30,9 @@ class VisitEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanEnd:
-    """All visits of a scan. `others`: what was plugged in and cannot be used; `ours` False: the disk is nobody's business."""
+    """Results of all visits of a scan. `others`: plugged-in devices that cannot be used; `ours` False: no disk of ours is
+    meant.
+    """
 
     visits: "tuple[VisitResult, ...]" = ()
     others: "tuple[IdentifiedDevice, ...]" = ()
@@ -45,12 +47,12 @@ def scan_disks(
     identity: str | None = None,
     hears: Callable[[VisitEnd], None] = unheard,
 ) -> ScanEnd:
-    """Runs on each disk that is here all jobs of its set. `names`, `identity`: on these disks alone.
+    """Run all jobs of its set on each plugged-in disk. `names`, `identity`: on these disks alone.
 
-    `hears`: is told of each visit once it has ended.
+    `hears`: receives each visit once it has ended.
     """
     known = settings.configuration()
-    if identity is not None:  # udev tells of every filesystem, and most are nobody's business
+    if identity is not None:  # udev reports every filesystem, and most are not on our disks
         names = [own.name for each in known.sets for own in each.disks if own.identity == identity.lower()]
         if not names:
             return ScanEnd(ours=False)
@@ -60,7 +62,7 @@ def scan_disks(
     for name in names:
         find_disk(known, name)
     with open_session(settings) as session:
-        # Not for udev: the disk that is woken would be one that was plugged in, and wake the next.
+        # Not for udev: a woken disk would count as plugged in, and its scan would wake the next one.
         used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
         arrivals = PluggedInDisks(known, used, awake=identity is None)
         others = [each for each in arrivals.strangers() if not names or (each.disk and each.disk.name in names)]
@@ -83,7 +85,7 @@ def _visits(
     why: str,
     hears: Callable[[VisitEnd], None],
 ) -> "list[VisitResult]":
-    """Visit all disks of a set that are here, one after the other."""
+    """Visit all plugged-in disks of a set, one after the other."""
     from orchestrator.app.disk_visits import call_safe_hooks
     from orchestrator.app.run_observers import RunObservers
     from orchestrator.app.session import make_budget_reader

@@ -1,4 +1,4 @@
-"""Disks by hand: enrolled (the only use case that may erase), attached to be looked at, let go, taken for ours again."""
+"""Manual work on disks: enroll (the only use case that may erase), attach for inspection, eject, readopt."""
 
 import os
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrollRequest:
-    """What a person asks for when a disk is enrolled; the words of the command, each by its name."""
+    """A person's request to enroll a disk: the arguments of the command, each by its name."""
 
     device: str
     set: str
@@ -36,7 +36,7 @@ class EnrollRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """A disk that is enrolled now. `id`: of its marker; `device`: what it was called."""
+    """An enrolled disk. `id`: of its marker; `device`: its name for people."""
 
     disk: "Disk"
     id: str
@@ -45,7 +45,7 @@ class Enrolled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo:
-    """A disk that was to be let go. `hinders`: why it may not be pulled out; `beside`: what else in its case is in use."""
+    """Result of an eject. `hinders`: why the disk may not be pulled out; `beside`: other disks in its case that are in use."""
 
     disk: "Disk"
     hinders: str
@@ -134,7 +134,7 @@ def _enrolled(
 
 def _declare(path: str, disk: "Disk") -> None:
     """Add the disk's lines to targets.toml: all lines, or none."""
-    from json import dumps  # a TOML text is written as JSON writes it
+    from json import dumps  # JSON's form of a text is valid TOML
 
     told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]
     told += [("key-file", disk.key_file), ("note", disk.note)]
@@ -156,7 +156,7 @@ def _declare(path: str, disk: "Disk") -> None:
 
 
 def eject_disk(settings: Settings, name: str) -> LetGo:
-    """Let go of a disk that is still attached. Raises: WrongRequest; OrchestratorError when it is not here; NotNow."""
+    """Release a disk that is still attached. Raises: WrongRequest; OrchestratorError when it is not here; NotNow."""
     from orchestrator.disks import disk as medium
     from orchestrator.disks.detect import pools_without_disk, survey_devices
     from orchestrator.disks.release import release_disk
@@ -169,7 +169,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
     rotation, own = find_disk(settings.configuration(), name)
     writer = Writer(log=settings.log)
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
-    # What lies above it is ours, and may have the same identity: the device below a pool.
+    # Devices above it are ours and may have the same identity, such as the device below a pool.
     devices = [each for each in here if not each.path.startswith(f"/dev/mapper/{POOL_PREFIX}")]
     if not devices and (waiting := pools_without_disk([own])):
         lost = identify_lost_disk(own, hangs=waiting[own.name])
@@ -183,7 +183,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
 
 
 def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
-    """Attach a disk and leave it so; return where each job's copy lies on it.
+    """Attach a disk and leave it attached; return where each job's copy lies on it.
 
     Raises: WrongRequest; OrchestratorError when it is not here, or cannot be used; NotNow while it is being visited.
     """
@@ -214,7 +214,7 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
 
 
 def readopt_disk(settings: Settings, name: str) -> "IdentifiedDevice":
-    """Take a disk that is plugged in for the one of that name, though its marker says otherwise. Raises: WrongRequest."""
+    """Accept a plugged-in disk as the one of that name, although its marker differs. Raises: WrongRequest."""
     from orchestrator.app.disk_visits import make_visit_context
     from orchestrator.app.session import open_session
     from orchestrator.runner.disk.enroll import readopt_disk

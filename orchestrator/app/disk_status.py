@@ -20,7 +20,7 @@ def survey_members(
 ) -> tuple[CopyStatus, ...]:
     """Return each set and each disk once, reported by the first job of its set. Lost or retired disks are never missed.
 
-    `of`: only what these jobs use; all when none is named. `bad`: jobs whose trouble is told already.
+    `of`: only those that these jobs use; all when none is named. `bad`: jobs whose problem is reported already.
     """
     sets = {job.target.rotation.name: job.target.rotation for job in jobs if job.target.rotation is not None}
     return tuple(seen for rotation in sets.values() for seen in _of_set(rotation, jobs, views, now, of, bad))

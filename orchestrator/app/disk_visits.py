@@ -38,9 +38,8 @@ Say = Callable[[str], None]
 
 
 def machine_id_hash() -> str:
-    """Return this machine's key for markers: it survives a renaming of the machine, and hides the machine's own id.
-
-    Source: machine-id(5): the id is confidential, and is to be hashed for applications.
+    """Return this machine's key for markers: it stays when the machine is renamed, and hides the machine's own id. Source:
+    machine-id(5): the id is confidential, and must be hashed for applications.
     """
     try:
         with open(_MACHINE, encoding="ascii") as file:
@@ -88,7 +87,7 @@ def find_disk(known: Configuration, name: str) -> tuple[RotationSet, Disk]:
 
 
 class PluggedInDisks:
-    """The disks that are plugged in just now, by set."""
+    """The disks that are plugged in now, by set."""
 
     def __init__(self, known: Configuration, used: VisitContext, *, awake: bool = False) -> None:
         """Survey the disks. `awake`: disks that were switched off and are still plugged in are woken first."""
@@ -114,7 +113,7 @@ class PluggedInDisks:
         return tuple(each for each in self.found if each.state is not DeviceState.TO_PROVE)
 
     def usable(self, rotation: RotationSet) -> tuple[IdentifiedDevice, ...]:
-        """Return the disks of a set that are here, the requested one first."""
+        """Return the plugged-in disks of a set, the requested one first."""
         stands = self.standing(rotation)
         turn = [disk.name for disk in (stands.disk_request.disk, *stands.disk_request.others) if disk]
         here = [
@@ -123,7 +122,7 @@ class PluggedInDisks:
         return tuple(sorted(here, key=lambda each: turn.index(each.disk.name) if each.disk else 0))
 
     def standing(self, rotation: RotationSet) -> SetStatus:
-        """Return the state of the set with the disks that are here."""
+        """Return the state of the set with the plugged-in disks."""
         here = self._here()
         views = self.visit_context.history.views
         return survey_set(rotation, self.known.jobs, views, now=compose.now(), here=here)
@@ -132,7 +131,7 @@ class PluggedInDisks:
         return tuple(each.disk.name for each in self.found if each.disk and each.state is not DeviceState.HELD)
 
     def kept(self, rotation: RotationSet) -> tuple[str, ...]:
-        """Return why disks of the set that are here take no copy now."""
+        """Return why plugged-in disks of the set take no copy now."""
         now = compose.now().astimezone()
         own = survey_set_members(rotation, jobs_of_set(rotation, self.known.jobs), self.visit_context.history.views)
         here = self._here()
@@ -166,7 +165,7 @@ class PluggedInDisks:
 class DiskVisits:
     """Visits for jobs that run one after the other: a disk stays attached until the last of them has ended.
 
-    `do` runs a job that is placed, or is told why it is not; `read` reads copies again before a disk is let go.
+    `do` runs a job that is placed on a disk, or receives why it is not; `read` reads copies again before a disk is released.
     """
 
     def __init__(
@@ -195,7 +194,7 @@ class DiskVisits:
                 self._ended(rotation, attached_disk.end(power_off=rotation.power_off))
 
     def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
-        """Run the job on a disk of its set, if it has a set, and a disk of that set is here."""
+        """Run the job on a disk of its set, if it has a set and a disk of it is plugged in."""
         if not job.target.rotates:
             return do(job, None)
         rotation = self._known.rotation(job.target.name)

@@ -1,4 +1,6 @@
-"""`plan`: what a run would do now, and what [keep] would remove after it. And which guards may pass once. Changes nothing."""
+"""`plan`: the decision that a run would make now, and the points that [keep] would remove after it; and the guards that --allow
+may switch off. Changes nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What a run would do. `removes`: points that [keep] would remove then, each with why.
+    """The decision that a run would make. `removes`: points that [keep] would remove then, each with the reason.
 
-    `forecast`: of a job whose disk is not looked at, what each disk would get, by name.
+    `forecast`: for a job whose disk is not attached, the next copy to each disk, by name.
     """
 
     decision: Decision
@@ -30,7 +32,7 @@ class DryRun:
 
 
 def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozenset()) -> DryRun:
-    """Look and decide, as a run would. `allowed`: guards that may be passed. Raises: DeclarationError, OrchestratorError."""
+    """Survey and decide, as a run would. `allowed`: guards that are off. Raises: DeclarationError, OrchestratorError."""
     known = settings.configuration()
     job = known.job(name)
     if job.target.rotates:
@@ -44,7 +46,7 @@ def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozens
 
 
 def _without_a_disk(settings: Settings, known: "Configuration", job: "Job") -> DryRun:
-    """Print which disk a job would use, and a forecast for each. Why no more: a disk must be mounted to be read."""
+    """Return the disk that a job would use, and a forecast for each. Why no more: a disk must be mounted to be read."""
     from orchestrator.app.disk_visits import survey_set
     from orchestrator.app.next_base import forecast_next_copy
 
@@ -58,7 +60,7 @@ def _without_a_disk(settings: Settings, known: "Configuration", job: "Job") -> D
 
 
 def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozenset[str]) -> "DryRunResult":
-    """Return the decision, and what [keep] would remove then. Create no history where there is none."""
+    """Return the decision, and the points that [keep] would remove then. Create no history where there is none."""
     from orchestrator.engines.registry import load_engine
     from orchestrator.runner.dry_run import RememberedFacts, plan_job
 
@@ -74,7 +76,7 @@ def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozense
 
 
 def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:
-    """Return the guards that may be passed once. Raises: WrongRequest for a guard that stops none of the jobs."""
+    """Return the guards that are switched off once. Raises: WrongRequest for a guard that stops none of the jobs."""
     requested = frozenset(allow)
     if not requested:
         return requested

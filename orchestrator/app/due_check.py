@@ -1,7 +1,4 @@
-"""One check of the clock: its facts, its decisions, and its records. The daemon and `schedule` share it.
-
-Reads, and writes through the book it is given.
-"""
+"""One check of the clock: its facts, its decisions, and its records. The daemon and `schedule` share it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -68,7 +65,7 @@ def check_due(
 ) -> DueCheckResult:
     """Return what is due now and which jobs may start. `running`: jobs whose runs we began; a `book` records it.
 
-    `abandoned`: jobs of which a run cannot even be killed: it keeps its own place, but nobody else waits for it.
+    `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it.
     """
     due_runs = due_history.due()
     past = memory.past((job.name for job in jobs), due_runs)
@@ -110,7 +107,7 @@ def _after(due_runs: Mapping[str, DueRun], due: DueChanges) -> dict[str, DueRun]
 
 
 def retry_unrecorded(due_runs: DueRun, past: JobHistory, why: str, now: datetime) -> DueRun | None:
-    """Return the due run after a try that history did not record, to try it again; None: it was recorded."""
+    """Return the due run after a try that history did not record, so that it is tried again; None: it was recorded."""
     if any(run.begun_why == due_runs.why and run.id > due_runs.tried for run in past.since):
         return None
     return postpone_due_run(due_runs, now, f"it {why}")

@@ -50,7 +50,7 @@ def find_copies(
 
 
 def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader") -> frozenset[str]:
-    """Return the names of the removable disks that are plugged in, and are what they should be."""
+    """Return the names of the removable disks that are plugged in and verified by their identity."""
     disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
     if not disks:
         return frozenset()
@@ -164,7 +164,7 @@ def _in_the_way(job: Job) -> str:
 def find_better_copies(
     found: CopySearchResult, job: Job, *, at: datetime | None = None, name: str | None = None
 ) -> tuple[tuple[CopyCandidate, CandidatePoint, str], ...]:
-    """Return the copies that are newer than what a restore of this job would take, each with its hint or command."""
+    """Return the copies that are newer than the one that a restore of this job would take, each with its hint or command."""
     choice = found.choice
     own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]
     mine = max((point for point in own if point), key=lambda point: point.at, default=None)

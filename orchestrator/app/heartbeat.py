@@ -1,7 +1,7 @@
 """Dead-man pings of single runs: the start during the run, the end through the queue of notices.
 
-A start is told only of a run that takes longer than some seconds: most that find their disk away or their lock held end
-before, and a monitor that heard of the start would wait for their end. It is tried once: told late it would be a lie.
+A start is sent only for a run that takes longer than some seconds: most runs that find their disk away or their lock busy end
+before, and a monitor that received the start would wait for their end. It is tried once: a late start would be false.
 """
 
 import threading
@@ -65,7 +65,7 @@ def _of(machine: "MachineConfig", job: "Job") -> tuple[PingChannel, ...]:
 
 
 def start_ping(where: compose.Directories, job: "Job", machine: "MachineConfig", say: Say) -> StartPing | None:
-    """Begin the start ping, when a monitor takes it; else return None. A plain monitor takes no starts."""
+    """Begin the start ping, when a monitor accepts starts; else return None. A plain monitor accepts none."""
     wanted = tuple(ping for ping in _of(machine, job) if ping.style == "healthchecks")
     return StartPing(wanted, job, make_sender_context(where), say) if wanted else None
 

@@ -14,7 +14,7 @@ _BLOCK = "/sys/block"
 
 
 def find_arrivals(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
-    """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is here."""
+    """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is plugged in."""
     waiting = [job for job in jobs if job.schedule == ON_ATTACH and job.target.rotates]
     found = {job.name: _came(job.target, links) for job in waiting}
     return {name: came for name, came in found.items() if came is not None}

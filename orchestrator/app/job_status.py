@@ -1,4 +1,4 @@
-"""How a job stands: what history remembers of it, judged."""
+"""State of a job, judged from what history remembers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.due import JobPause
     from orchestrator.views.disks import SetReport
 
-_LOOKED_AT = (1, 50)  # runs: nearly always the newest tells how it ended, and reading fifty of each job takes time
+_LOOKED_AT = (1, 50)  # runs: the newest nearly always has the outcome, and reading fifty of each job takes time
 
 _DRILLS = 20
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
@@ -32,7 +32,7 @@ Pauses = Mapping[str, "JobPause"]
 class JobHealth:
     """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
-    `blamed`: the failure that nothing has made good, else the newest run that ended, which is `last`.
+    `blamed`: the failure that no good run has followed, else the newest run that ended, which is `last`.
     """
 
     health: CopyHealth
@@ -43,9 +43,9 @@ class JobHealth:
 
 
 def lasting_run(run: RunRecord | None, job: Job, views: HistoryReader) -> RunRecord | None:
-    """Return the equal run that stays known later: of runs that wait for one disk history keeps the first.
+    """Return the equal run that history keeps: the first of several runs that wait for one disk.
 
-    Why: what a notice names is looked up days after it, when many more runs have waited.
+    Why: a person looks up the run that a notice names days later, when many more runs have waited.
     """
     if run is None or not job.target.rotates or run.outcome is not Outcome.WAITING:
         return run
@@ -106,7 +106,7 @@ def _last_run_text(run: RunRecord) -> str:
 
 
 def _rests(pause: "JobPause", now: datetime) -> str:
-    """Render since when, until when and why a job is paused; empty when the pause is over."""
+    """Return since when, until when and why a job is paused, as text; empty when the pause is over."""
     if pause.until is not None and pause.until <= now:
         return ""
     until = f"until {pause.until.astimezone():%Y-%m-%d %H:%M}" if pause.until else "until it is resumed"
@@ -135,7 +135,7 @@ def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, 
 
 
 def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Overview:
-    """Return how the jobs of these names stand, without a name all. Raises: DeclarationError, HistoryError."""
+    """Return the state of the jobs of these names; without a name of all. Raises: DeclarationError, HistoryError."""
     from orchestrator.app.next_run import find_next_runs
 
     known = settings.configuration()

@@ -18,7 +18,7 @@ from orchestrator.runner.run_recorder import RunRecorder
 def call_late_hooks(
     where: compose.Directories, jobs: Sequence[Job], late: Sequence[Notice], history: History, *, say: Say
 ) -> None:
-    """Call each late job's hooks once for each notice. A hook that fails is recorded with the run, and does no harm."""
+    """Call each late job's hooks once for each notice. A hook that fails is only recorded with the run."""
     known = {job.name: job for job in jobs}
     for notice in late:
         story = history.views.run(notice.seen.run) if notice.seen.run is not None else None

@@ -1,4 +1,4 @@
-"""This machine's own clocks: its zone, how long it slept, and when the daemon did not check them."""
+"""This machine's clocks: its zone, how long it slept, and when the daemon did not check them."""
 
 import os
 import time

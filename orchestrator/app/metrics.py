@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, measured out of history; as an answer or as a file."""
+"""Numbers for Prometheus, computed from history; as an answer or as a file."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ def write_metrics(
 def write_whole(path: str, content: bytes) -> None:
     """Write the file with that content, by one rename, readable by all. Raises: OSError.
 
-    Why this other name: node_exporter takes every name that ends in .prom.
+    Why another name while writing: node_exporter reads every file whose name ends in .prom.
     """
     made = f"{path}.{os.getpid()}"
     try:

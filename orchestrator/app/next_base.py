@@ -1,6 +1,6 @@
-"""What the next run starts from: at each target after a restore, and on a disk before it is plugged in.
+"""Base of the next run: at each target after a restore, and on a disk before it is plugged in.
 
-Targets that are here are looked at, of others history tells the points; for a disk that is away the sources are looked at.
+A target that is here is surveyed; for others the points come from history; for a disk that is away the sources are surveyed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -97,7 +97,7 @@ def _recorded_base(
 
 
 def forecast_next_copy(disk: Disk, jobs: Sequence[Job], views: "HistoryReader", log: Callable[[str], None]) -> str:
-    """Return the forecast for a disk in words. `jobs`: of its set."""
+    """Return the forecast for a disk as text. `jobs`: of its set."""
     known = [job for job in jobs if any(point.place == disk.name for point in views.points(job.name))]
     if disk.content != "zfs":
         return describe_forecast(disk, (), new=len(known) < len(jobs))

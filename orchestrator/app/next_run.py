@@ -1,4 +1,4 @@
-"""When each job runs next, in few words, and whether anybody keeps these times."""
+"""Next run of each job as a short text, and whether a daemon or a timer starts it."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # only jobs that run by themselves need it, and the calendar 
     from orchestrator.history.due_runs import DueRunHistory
     from orchestrator.history.views import HistoryReader
 
-# A daemon says every 5 min that it lives; a timer in its stead calls each quarter of an hour, and ends in order.
+# A daemon records a heartbeat every 5 min; a timer instead of it calls every 15 min, and ends in order.
 _SEEN, _CALLED = timedelta(minutes=11), timedelta(hours=1)
 _LONGEST = 20
 
@@ -66,7 +66,7 @@ def _next(
         return NextRun(at=None, due=since, words=f"due since {format_brief(since, now=now).removeprefix('today ')}")
     at = (
         rests if due_run or (rests and scheduled_at and scheduled_at < rests) else scheduled_at
-    )  # what comes due in a pause runs at its end
+    )  # runs that become due in a pause begin at its end
     if at is None:
         return NextRun(at=None, due=since, words="with the next disk" if job.schedule == ON_ATTACH else _after(job))
     if job.window and not calendar.is_open(job.window, at):

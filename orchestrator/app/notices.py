@@ -1,4 +1,4 @@
-"""Notices by hand: what was told to whom, a look now, and a test of a channel."""
+"""Manual work on notices: list what was sent, check now, and test a channel."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ _WITHIN = Seconds(60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What still waits after a look, and what went wrong."""
+    """Messages that still wait after a check, and errors."""
 
     queued: "tuple[MessageRecord, ...]"
     errors: tuple[str, ...]
@@ -28,7 +28,7 @@ def list_notices(settings: Settings, limit: int) -> "tuple[MessageRecord, ...]":
 
 
 def send_notices(settings: Settings) -> Delivery:
-    """Look at all jobs now, tell what changed, and try again what is not delivered. Raises: WrongRequest."""
+    """Check all jobs now, send notices about changes, and retry undelivered messages. Raises: WrongRequest."""
     from orchestrator.app.notify import notify_changes
     from orchestrator.domain.machine import has_subscribers
 
@@ -45,7 +45,7 @@ def send_notices(settings: Settings) -> Delivery:
 
 
 def test_channel(settings: Settings, name: str) -> str:
-    """Send a test through a channel; return why it was not taken, or nothing. Raises: WrongRequest."""
+    """Send a test through a channel; return why it was not accepted, or nothing. Raises: WrongRequest."""
     from orchestrator.app.notify_queue import host_name, make_sender_context
     from orchestrator.domain.notice import DeliveryFailed
     from orchestrator.notices.send import send_message

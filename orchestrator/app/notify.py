@@ -1,8 +1,8 @@
 """Notices about changes: a check of all jobs, the result for each channel, and the queue's delivery.
 
-Called after each run, by the daemon on each look, and by `poolferry notices send`. Two processes may do so at once: what
-is told is decided in one transaction, and each message is claimed before it is sent. Nothing here raises: a channel never
-harms a run.
+Called after each run, by the daemon on each check, and by `poolferry notices send`. Two processes may do so at once: the
+notices are decided in one transaction, and each message is claimed before it is sent. Nothing here raises, so a channel never
+makes a run fail.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from orchestrator.planners.notifications import ChannelMemory, CopyStatus, Notic
 from orchestrator.views.notification_text import WeekSummary, digest_message, notices_message, ping_message
 
 ALL_JOBS = "all jobs"
-# What hooks were told is kept under names that no channel can have.
+# The notices that hooks received are kept under names that no channel can have.
 HOOKS, DISK_HOOKS = ":late", ":disk-overdue"
 
 
@@ -53,9 +53,9 @@ def notify_changes(
 ) -> None:
     """Decide which notices of all jobs are due, queue them, and deliver the due messages.
 
-    `jobs`: all that are declared. `say`: gets a line for what is not delivered. `awake`: since when the machine is back
-    from being off or asleep; for an hour nothing is called late that is being made up for. `within`: how long sending may
-    take in all, and 2 s more; the rest waits. `eagerly`: also what would be tried again later.
+    `jobs`: all declared ones. `say`: receives a line for each undelivered message. `awake`: since when the machine is on again
+    after it was off or asleep; for an hour a missed run that is being caught up is not called late. `within`: time limit for
+    sending in all, plus 2 s; the rest waits. `eagerly`: also messages that are due for a later try.
     """
     if not has_subscribers(jobs, machine):
         return
@@ -79,7 +79,7 @@ def decide_notices(context: NotifyContext, history: History, now: datetime) -> t
         writes, _ = _decisions(context, history.views, history.notifications, now)
     if not writes:
         return ()
-    with history.together():  # looked again: another process may have told it meanwhile
+    with history.together():  # checked again: another process may have sent it meanwhile
         writes, late = _decisions(context, history.views, history.notifications, now)
         for write in writes:
             write(history.notifications)
@@ -228,7 +228,7 @@ def _protection(
 ) -> list[Write]:
     """Return the writes of the ping about protection: protected or not, at each interval, and at once after a change.
 
-    While a job has never run neither can be said, and the monitor waits in vain.
+    While a job has never run no ping is sent, as neither is known.
     """
     if channel.of != "protected":
         return []

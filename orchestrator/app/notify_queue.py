@@ -16,7 +16,7 @@ from orchestrator.notices.transport import SenderContext
 from orchestrator.planners.notifications import next_delivery
 
 ONE_MESSAGE = Seconds(8)  # for one message
-LEAST = Seconds(2)  # less is no honest try
+LEAST = Seconds(2)  # less time is no real try
 LEASE = timedelta(minutes=2)
 Say = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""What happened, from history: runs, one run, restore points, recovery kits; and points as the targets hold them now."""
+"""The past from history: runs, one run, restore points, recovery kits; and the points that the targets hold now."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """One run. `drilled`: what it found, where it was a restore test."""
+    """One run. `drilled`: its result, where it was a restore test."""
 
     story: "RunDetails"
     drilled: "DrillRecord | None"
@@ -62,7 +62,7 @@ def show_run(settings: Settings, run: str) -> Story:
 
 
 def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> PointList:
-    """Return the restore points of jobs, without a name of all. `look`: ask the targets themselves first."""
+    """Return the restore points of jobs; without a name of all. `look`: survey the targets first."""
     jobs = settings.jobs(names)
     if look:
         _look(settings, jobs)

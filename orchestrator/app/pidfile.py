@@ -11,7 +11,7 @@ from orchestrator.domain.due import Downtime
 from orchestrator.domain.errors import NotNow
 from orchestrator.history.due_runs import DueRunWriter
 
-OFTEN = timedelta(minutes=5)  # not more often: a disk that sleeps is to sleep on
+OFTEN = timedelta(minutes=5)  # not more often: a sleeping disk should not wake up for it
 _MOST_DOWNTIMES = 50
 
 

@@ -1,4 +1,4 @@
-"""Pins: what keeps snapshots on the pools for copies to come, and letting go of what nobody wants."""
+"""Pins: holds and bookmarks that keep snapshots on the pools for later copies, and the release of unneeded ones."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinListing:
-    """All pins, and how those that nobody wants would be let go: for each pool a job that stands for it, and its steps."""
+    """All pins, and the release of unneeded ones: for each pool a job that represents it, and its steps."""
 
     pins: PinReport
     planned: "tuple[tuple[Job, tuple[Step, ...]], ...]"
 
     @property
     def steps(self) -> "tuple[Step, ...]":
-        """All steps."""
+        """Return all steps."""
         return tuple(step for _, own in self.planned for step in own)
 
 
 def survey_pins(settings: Settings, name: str | None) -> PinListing:
-    """Return the pins on the pools of a job, without a name on those of all. Raises: WrongRequest."""
+    """Return the pins on the pools of a job; without a name on those of all. Raises: WrongRequest."""
     from orchestrator.engines.registry import load_engine
 
     known = settings.configuration()
@@ -58,7 +58,7 @@ def _look(settings: Settings, jobs: "Sequence[Job]", requested: "tuple[Job, ...]
 
 
 def release_pins(settings: Settings, found: PinListing) -> "tuple[RunReport, ...]":
-    """Let go of what nobody wants, pool by pool."""
+    """Release unneeded pins, pool by pool."""
     from orchestrator.runner.release_holds import release_holds
 
     reports: list[RunReport] = []

@@ -1,6 +1,6 @@
-"""A pool that is to be recreated, and all known copies of its data: here, on disks, on other hosts, as files.
+"""A pool that is going to be recreated, and all known copies of its data: here, on disks, on other hosts, as files.
 
-Disks that are plugged in are attached for the look, by what it is given for that.
+Plugged-in disks are attached for the survey through the given `AttachedDisks`.
 """
 
 import os
@@ -46,8 +46,8 @@ _ON_IT = "it lies on this very pool"
 class EvacuationSurvey:
     """The pool as it is now, and the copies of its data.
 
-    `jobs`: that copy datasets of it. `trees`: of files that lie on it. `homes`: whose copies are datasets of it. `keeps`: by
-    dataset, jobs whose copies lie in it.
+    `jobs`: those that copy datasets of it; `trees`: those that copy files on it; `homes`: those whose copies are datasets of
+    it. `keeps`: by dataset, the jobs whose copies lie in it.
     """
 
     pool: PoolContents
@@ -86,7 +86,7 @@ def survey_evacuation(
 ) -> EvacuationSurvey:
     """Survey the pool and every copy that can be reached. Raises: OrchestratorError.
 
-    `files_of`: jobs of files that belong to it, while nothing of it is there to tell.
+    `files_of`: file jobs that belong to it, while the pool itself is gone and cannot show them.
     """
     known, remembered = settings.configuration().jobs, set(files_of)
     jobs = tuple(job for job in known if is_source_in(job, name) and restores_datasets(job))
@@ -150,7 +150,7 @@ def datasets_of_files(job: Job, pool: PoolContents) -> tuple[str, ...]:
 
 
 def _touched(job: Job, pool: PoolContents) -> dict[str, str]:
-    """Return the datasets of which a file job copies something, each with what it does not copy."""
+    """Return the datasets from which a file job copies, each with the parts that it does not copy."""
     if job.source.host is not None or not job.source.path.startswith("/"):
         return {}
     below = not getattr(job.options, "one_file_system", True)
@@ -211,7 +211,7 @@ class _CopySurveyor:
             yield one, replace(copy, held=held, why="" if held else why, told=told)
 
     def at_home(self, job: Job) -> Iterator[Placed]:
-        """Yield what the source holds of the same snapshots, for a job whose copy is on the pool."""
+        """Yield the same snapshots that the source holds, for a job whose copy is on the pool."""
         copy = DatasetCopy(job=job.name, place=f"its source {job.source.path}", where=_host(job.source.host), held=None)
         try:
             with self._reader(job) as reader:
@@ -241,7 +241,7 @@ class _CopySurveyor:
             yield one, replace(copy, held={}, files=files, point=point, why="")
 
     def _files(self, job: Job) -> tuple[str, str]:
-        """Return (newest point, why it is not all of the source); at a complete one a run has nothing to do."""
+        """Return (newest point, why it does not hold all of the source); a complete one leaves a run nothing to do."""
         from orchestrator.runner.dry_run import RememberedFacts, plan_job
 
         facts = self._views.memory(job.name)
@@ -275,7 +275,7 @@ class _CopySurveyor:
         return [one for one in self._views.points(job.name) if one.place == job.target.name]
 
     def _places(self, job: Job) -> Iterator[Placed]:
-        """Yield the job at each place, with what is known there; attach the disks that are here."""
+        """Yield the job at each place, with the facts known there; attach the plugged-in disks."""
         rotation = job.target.rotation
         known = {copy.place: copy.current_at for copy in self._views.health_facts(job.name).copies}
         if rotation is None:
@@ -293,7 +293,7 @@ class _CopySurveyor:
             )  # fmt: skip
 
     def _told(self, job: Job, place: str, home: Guids) -> Guids:
-        """Return what a disk holds by history: points that were verified there, or older than a verified one."""
+        """Return the contents of a disk by history: points that were verified there, or older than a verified one."""
         records = [one for one in self._views.points(job.name) if one.place == place and one.sound is not False]
         proved = [one.taken_at for one in records if one.verified_at is not None and one.taken_at is not None]
         if not proved:

@@ -1,6 +1,6 @@
-"""A pool's rebuild, step by step: check that all is elsewhere; by the user: destroy and create; restore; compare; chains.
+"""A pool's rebuild, step by step: check that all data is elsewhere; by the user: destroy and create; restore; compare; bases.
 
-What is done is seen on the pools themselves; history keeps only what they cannot tell while the pool is gone.
+Progress is read from the pools themselves; history keeps only facts that they cannot show while the pool is gone.
 """
 
 import os
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from orchestrator.history.views import HistoryReader
 
 Restore = Callable[[Job, Location], "RunReport"]
-_FILES = "files of "  # before a job's name and the dataset: a kit of what comes back as files
-_PLACE = "place of "  # the same of what a job's copies lie in
+_FILES = "files of "  # before a job's name and a dataset: a kit of a dataset that is restored as files
+_PLACE = "place of "  # the same for a dataset that holds a job's copies
 _RUNS = 50
 
 
-# What is remembered while the pool is gone.
+# Facts that are remembered while the pool is gone.
 
 
 def remembered_kits(here: EvacuationSurvey, views: "HistoryReader") -> dict[str, str]:
@@ -77,7 +77,7 @@ def _kits_of_files(settings: "Settings", here: EvacuationSurvey) -> Iterator[tup
     """Yield the kits that recreate the datasets of which only files are copied."""
     for job in here.trees:
         for dataset in _only_files(here, job):
-            if "/" in dataset:  # the pool's own is made with it
+            if "/" in dataset:  # the pool's own dataset is created with it
                 yield f"{_FILES}{job.name} {dataset}", _kit_of(settings, job, dataset)
 
 
@@ -150,14 +150,14 @@ def missing_dataset_lines(here: EvacuationSurvey, told: dict[str, KitFacts]) -> 
     """Return the commands for missing parents of the sources, and for missing datasets that files need."""
     names = {name for source, _ in restore_order(here.jobs) for name in missing_above(source, here.pool)}
     for key in told:
-        if key.startswith((_FILES, _PLACE)):  # the dataset itself, too
+        if key.startswith((_FILES, _PLACE)):  # the dataset itself too
             dataset = key.removeprefix(_FILES).removeprefix(_PLACE).partition(" ")[2]
             names |= set(missing_above(Location(path=f"{dataset}/"), here.pool))
     sources = {job.source.path for job in here.jobs}
     return tuple(line for line in _above(told) if (name := shlex.split(line)[-1]) in names and name not in sources)
 
 
-# Bringing back.
+# The restore.
 
 
 def plan_parts(
@@ -197,8 +197,9 @@ def _part(here: EvacuationSurvey, source: Location, jobs: Sequence[Job], told: d
 
 
 def were_files_restored(job: Job, views: "HistoryReader", since: datetime | None) -> bool:
-    """Return True when a job's files were restored to their source since an instant. Why by history: the folder shows nothing,
-    as a dataset that returned below it makes a folder of its own.
+    """Return True when a job's files were restored to their source since an instant.
+
+    Why by history: the folder shows nothing, as a restored dataset below it creates a folder of its own.
     """
     return since is not None and any(
         run.kind is RunType.RESTORE
@@ -216,7 +217,7 @@ def find_differences(
     made: Mapping[str, KitContents],
     lost: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return the differences from the kits, but for what may be lost. `made`: new kits. Raises: OrchestratorError."""
+    """Return the differences from the kits, except for data that may be lost. `made`: new kits. Raises: OrchestratorError."""
     found: dict[str, None] = {}
     for name, kit in made.items():
         if name in kits:

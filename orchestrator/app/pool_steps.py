@@ -1,4 +1,4 @@
-"""`restore pool`: a pool is destroyed and made anew, in steps; the same call goes on at the right one."""
+"""`restore pool`: destroy and recreate a pool in steps; the same command continues at the right step."""
 
 from collections.abc import Callable, Sequence
 
@@ -33,9 +33,10 @@ def rebuild_pool(
     content: bool = False,
     hears: Callable[[RebuildStep], None] = unheard,
 ) -> RebuildEnd:
-    """Go on with the pool as far as can be gone now. `plan`: only look. `lose`, `trust`: datasets, and disks that are away.
+    """Continue the rebuild of the pool as far as possible now. `plan`: only look.
 
-    `hears`: is told of each step. Raises: WrongRequest, OrchestratorError.
+    `lose`, `trust`: datasets that may be lost, and disks that are away. `hears`: receives each step. Raises: WrongRequest,
+    OrchestratorError.
     """
     known = {disk.name for rotation in settings.configuration().sets for disk in rotation.disks}
     if strange := [disk for disk in trust if disk not in known]:
@@ -48,7 +49,7 @@ def rebuild_pool(
 
 
 class _Rebuild:
-    """One call. Without a desk nothing is changed."""
+    """One call of the rebuild. Without a session nothing is changed."""
 
     def __init__(
         self, settings: Settings, session: Session | None, stays: AttachedDisks, name: str, lose: Sequence[str], trust: Sequence[str], *,
@@ -66,7 +67,7 @@ class _Rebuild:
         self._anew: tuple[str, ...] | None = None
 
     def end(self) -> RebuildEnd:
-        """Goes on as far as it can."""
+        """Continue as far as possible and return the end."""
         outcome = self._go_on()
         return RebuildEnd(
             pool=self._name, outcome=outcome, steps=tuple(self._steps), datasets=self._datasets, next=self._next,
@@ -101,7 +102,7 @@ class _Rebuild:
             return self._to_make(rebuilding.commands_to_create(self._name, told, there=False))
         return self._bring_back(here, kits, told)
 
-    # Before it goes.
+    # Before the pool is destroyed.
 
     def _old(self, here: EvacuationSurvey) -> Outcome:
         leaving = evacuating.judge_copies(here, self._lose, self._trust)
@@ -110,7 +111,7 @@ class _Rebuild:
         lost, guests = refuse_evacuation(here.pool, leaving), refuse_guests(here.pool)
         if refusals := [each for each in (lost, guests, own) if each is not None]:
             lines = evacuation_lines(leaving)
-            for each in refusals:  # what is lost stands in the lines of the datasets
+            for each in refusals:  # the lines of the datasets show the data that would be lost
                 lines += [each.why, *(() if each is lost else each.evidence), f"what to do: {each.hint}"]
             self._step(1, "check that all of it is elsewhere", "no", lines)
             return Outcome.REFUSED
@@ -136,7 +137,7 @@ class _Rebuild:
         self._next = tuple(lines)
         return Outcome.DONE if self._session is None else Outcome.WAITING
 
-    # Afterwards.
+    # After the pool is destroyed.
 
     def _bring_back(self, here: EvacuationSurvey, kits: dict[str, str], told: dict[str, KitFacts]) -> Outcome:
         self._step(2, "destroy it, and create it again", "done")

@@ -1,6 +1,6 @@
 """Good copies of damaged files: at the source, in other points, in copies of other jobs; and the commands that restore them.
 
-For trees of files. What heals datasets is known by their engine.
+Only for trees of files: the engine of datasets knows their repair.
 """
 
 import os
@@ -35,9 +35,9 @@ _FILES, _POINTS, _AWAY = 20, 5, 2
 def find_repair_sources(
     settings: "Settings", job: Job, point: str | None, findings: Sequence[Finding]
 ) -> tuple[RepairSource, ...]:
-    """Return the best place to restore each damaged file from. A failed survey finds nothing, and does no harm.
+    """Return the best place to restore each damaged file from. A failed survey finds nothing and raises nothing.
 
-    `job`: as it is placed, where its copies lie on the disks of a set and one of them is here.
+    `job`: placed on the plugged-in disk, when its copies lie on the disks of a set.
     """
     damaged = [each.path for each in findings if each.verdict in DAMAGE][:_FILES]
     if not damaged or not job.source.path.startswith("/") or point is None:
@@ -63,7 +63,7 @@ class PointEntries:
 class RepairSearch:
     """Manifest entries of the damaged files: in their own point, and in the newest good points of all reachable copies.
 
-    Manifests here are read; those of a host are asked with one command, however many there are.
+    Local manifests are read directly; those of a host are searched with one command for all of them.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ def _repair_sources(found: CopySearchResult, known: RepairSearch, path: bytes) -
 
 
 def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
-    """Return the command that restores a file to the source, from where a run copies it again."""
+    """Return the command that restores a file to the source; the next run copies it from there."""
     home = str(job.source / os.fsdecode(path))
     words = ("poolferry", "restore", "run", holder, "--point", point, "--path", os.fsdecode(path), "--to", home)
     aside = " --aside" if job.source.host or os.path.lexists(home) else ""
@@ -198,7 +198,7 @@ def _offered(settings: "Settings", job: Job, found: CopySearchResult) -> Iterato
     """Yield the newest good points of each copy that can be read; of a disk only when the job is placed on it."""
     known = settings.configuration()
     for copy in found.copies:
-        own = (copy.job, copy.place) == (job.name, job.target.name)  # where we have just been, whatever a look tells
+        own = (copy.job, copy.place) == (job.name, job.target.name)  # read a moment ago, whatever a survey says
         if not own and (copy.away or copy.disk):
             continue
         other = job if own else known.job(copy.job)

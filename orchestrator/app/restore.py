@@ -1,4 +1,4 @@
-"""Bringing data back: the request in plain values, which copy to take, the plan, the restore, and what runs go on from."""
+"""Restores: the request in plain values, the choice of the copy, the plan, the restore, and the bases of the next runs."""
 
 import os
 from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCommand:
-    """What a person asks a restore for, each by the name of its option; `job` or `origin`, a target itself."""
+    """A person's request for a restore, each value by the name of its option; `job` or `origin`, a target itself."""
 
     job: str | None = None
     origin: str | None = None
@@ -40,7 +40,7 @@ class RestoreCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a restore would do. `others`: copies that would bring back something newer; None: there is no configuration."""
+    """Plan of a restore. `others`: copies that would restore newer data; None: there is no configuration."""
 
     job: str
     decision: "Plan | Refusal"
@@ -49,7 +49,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreEnd:
-    """A restore as it ended. `links`: what the next runs go on from; None: that is no question for what came back."""
+    """Result of a restore. `links`: the bases of the next runs; None: not applicable to the restored data."""
 
     report: "RunReport"
     links: "tuple[TargetNextBase, ...] | None"
@@ -66,7 +66,7 @@ def choose_copy(settings: Settings, request: RestoreCommand) -> "CopySearchResul
 
 
 def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
-    """Return what a restore would do; changes nothing. Raises: WrongRequest."""
+    """Return the plan of a restore; change nothing. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import plan_restore
 
     job = _job(settings, request)
@@ -90,7 +90,7 @@ def _newer(
 
 
 def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
-    """Restore data and read it again. Raises: WrongRequest."""
+    """Restore data and verify it. Raises: WrongRequest."""
     from orchestrator.runner.restore.restore import run_restore
 
     job = _job(settings, request)

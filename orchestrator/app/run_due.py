@@ -12,14 +12,14 @@ from orchestrator.domain.due import DowntimeCause
 from orchestrator.domain.job import Job
 from orchestrator.history.store import History
 
-GRACE = timedelta(minutes=16)  # a timer that calls each quarter of an hour is not late
+GRACE = timedelta(minutes=16)  # a timer that calls every 15 minutes is not late
 
 
 @contextlib.contextmanager
 def take_due_runs(
     where: compose.Directories, jobs: Sequence[Job], names: Sequence[str], history: History, *, parallel: int
 ) -> Iterator[Iterator[tuple[Job, str]]]:
-    """Yield the due runs one by one, each with why; check again after each. `names`: start only these; none: all.
+    """Yield the due runs one by one, each with its reason; check again after each. `names`: start only these; none: all.
 
     Raises: NotNow while a daemon lives, or another such call goes on.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """A run as it ended, and the restore tests after it. `heals`: which jobs have what a pool lost, one line each."""
+    """Result of a run, and of the restore tests after it. `heals`: the jobs that hold data that a pool lost, one line each."""
 
     report: RunReport
     drills: "tuple[DrillRunResult, ...]"
@@ -32,7 +32,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsEnd:
-    """All runs that were begun. `not_begun`: jobs that were asked for, and did not come to their turn."""
+    """Results of all runs that began. `not_begun`: jobs that were requested but did not begin."""
 
     runs: tuple[RunEnd, ...]
     not_begun: tuple[str, ...]
@@ -47,9 +47,9 @@ def run_jobs(
     only_due: bool = False,
     hears: Callable[[RunEnd], None] = unheard,
 ) -> RunsEnd:
-    """Runs the jobs of these names. `only_due`: only those that are due, of these or of all; each with its own reason.
+    """Run the jobs of these names. `only_due`: only those with a due run, of these or of all; each with its own reason.
 
-    `hears`: is told of each run once it has ended, and the restore test after it.
+    `hears`: receives each run once it has ended, and the restore test after it.
     """
     from orchestrator.app.run_observers import RunObservers
 
@@ -96,7 +96,7 @@ def _run(
     why: str,
     allowed: frozenset[str],
 ) -> RunEnd:
-    """Run the job, and the restore test that is due after it, while the disk is here."""
+    """Run the job, and the restore test that is due after it, while the disk is attached."""
     from orchestrator.runner.run import run_job
 
     drills: list[DrillRunResult] = []

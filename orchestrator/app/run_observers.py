@@ -1,6 +1,6 @@
-"""The work around a run, apart from the run itself: pings at its start and end, notices of its changes, and metrics.
+"""Work around a run: pings at its start and end, notices of its changes, and metrics.
 
-All of it is imported only where poolferry.toml asks for it, and none of it harms the run.
+It is imported only where poolferry.toml requires it, and none of it can make the run fail.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class RunObservers:
         self._where = where
         self._jobs = jobs
         self._say = say
-        # Who has neither imports nothing of it.
+        # Without notices and metrics nothing of this is imported.
         self._machine = self._read() if compose.has_machine_config(where) or has_late_hook(jobs) else None
 
     def _read(self) -> "MachineConfig":

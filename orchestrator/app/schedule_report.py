@@ -1,4 +1,4 @@
-"""What schedules promise: the next runs, what is owed and why it waits; and jobs that are told to rest."""
+"""Schedules: the next runs, due runs with the reason why they wait, and paused jobs."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ def report_schedules(jobs: Sequence[Job], due_runs: DueRunHistory, *, parallel: 
 
 
 def next_runs(job: Job, now: datetime) -> tuple[datetime, ...]:
-    """Return the next runs at fixed times; nothing where nothing tells them, or cronsim is missing."""
+    """Return the next runs at fixed times; none for other schedules, or when cronsim is missing."""
     if job.schedule is None or not isinstance(parse_normal_schedule(job.schedule), CronSchedule | DailySchedule):
         return ()
     try:
@@ -46,7 +46,7 @@ def next_runs(job: Job, now: datetime) -> tuple[datetime, ...]:
 
 
 def survey_schedule(settings: "Settings", names: Sequence[str], now: datetime) -> ScheduleReport:
-    """Return what is promised of the jobs of these names; without a name all. Raises: DeclarationError, HistoryError."""
+    """Return the schedules of the jobs of these names; without a name of all. Raises: DeclarationError, HistoryError."""
     known, jobs = settings.configuration(), settings.jobs(names)
     with settings.views() as views:
         found = report_schedules(
@@ -58,7 +58,7 @@ def survey_schedule(settings: "Settings", names: Sequence[str], now: datetime) -
 def pause_jobs(
     settings: "Settings", names: Sequence[str], span: "Seconds | None", why: str
 ) -> tuple[tuple[str, ...], datetime | None]:
-    """Let jobs rest; return their names and until when. `span` None: until they are resumed. Raises: OverflowError."""
+    """Pause jobs; return their names and until when. `span` None: until they are resumed. Raises: OverflowError."""
     now = compose.now()
     until = now + timedelta(seconds=span) if span is not None else None
     jobs = tuple(one.name for one in settings.jobs(names))
@@ -69,7 +69,7 @@ def pause_jobs(
 
 
 def resume_jobs(settings: "Settings", names: Sequence[str]) -> dict[str, bool]:
-    """Let jobs run again; return whether each did rest."""
+    """Resume jobs; return whether each was paused."""
     jobs = tuple(one.name for one in settings.jobs(names))
     with compose.open_history(settings.where) as history:
         return {name: history.due_runs.resume(name) for name in jobs}

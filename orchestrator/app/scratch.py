@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def try_point(
     settings: Settings, name: str, *, point: str | None, at: datetime | None, path: str, keep: "Seconds | None"
 ) -> "RunReport":
-    """Clone a point of datasets; those whose time is over go first. Raises: WrongRequest."""
+    """Clone a point of datasets; expired clones are dropped first. Raises: WrongRequest."""
     from orchestrator.runner import scratch_clones as trying
 
     if point and at:

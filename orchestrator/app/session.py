@@ -1,6 +1,6 @@
-"""What a use case that does something works at: an open history, progress, signals, and removable disks.
+"""The session of a use case that changes something: an open history, progress, signals, and removable disks.
 
-Signals as requests to stop: a run ends in good order, and the next one continues from there.
+Signals are requests to stop: a run ends in good order, and the next one continues from there.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class Session:
-    """Open history, progress and signals, for what does something."""
+    """Open history, progress and signals, for a use case that changes something."""
 
     def __init__(self, settings: Settings, history: "History", shown: "ProgressOutput") -> None:
         self.history = history
@@ -74,7 +74,7 @@ class Session:
     ) -> T:
         """Call `action` with the job and its tools, while signals request it to stop.
 
-        Raises: NotNow for a job that is placed on no disk of its set, but for a run, which says so itself.
+        Raises: NotNow for a job that is placed on no disk of its set; not for a run, which reports that itself.
         """
         if job.target.rotates and "absent" not in more:
             raise compose.explain_missing_disk(job)
@@ -91,7 +91,7 @@ class Session:
 
 
 class open_session:  # noqa: N801 - used as a word: `with opened(frame) as desk`
-    """A session that is open as long as it is needed."""
+    """Context manager of a session, which is open as long as the block runs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What a use case works with besides its own arguments: where things lie, and who hears what it does."""
+"""Settings of a use case besides its own arguments: directories, and the subscriber of its progress."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """`config`, `state`: the directories as they were typed, if they were. `subscriber`: hears what is done."""
+    """`config`, `state`: the directories as typed, if given. `subscriber`: receives the progress."""
 
     def __init__(
         self, *, config: str | None = None, state: str | None = None, subscriber: Subscriber | None = None
@@ -33,7 +33,7 @@ class Settings:
         return compose.read_configuration(self.where)
 
     def jobs(self, names: Sequence[str]) -> "tuple[Job, ...]":
-        """Return the jobs of these names, each once; without a name all. Raises: DeclarationError."""
+        """Return the jobs of these names, each once; without a name all of them. Raises: DeclarationError."""
         known = self.configuration()
         return tuple(known.job(name) for name in dict.fromkeys(names)) if names else known.jobs
 
@@ -42,11 +42,11 @@ class Settings:
         return compose.open_history_reader(self.where)
 
     def say(self, line: str) -> None:
-        """A line that is no result, for who hears."""
+        """Send a line that is no result to the subscriber."""
         self.subscriber.say(line)
 
     def log(self, line: str) -> None:
-        """A command line that is about to run, for who hears."""
+        """Send a command line that is about to run to the subscriber."""
         self.subscriber.log(line)
 
     def repeat(self, command: str) -> str:
@@ -59,4 +59,4 @@ class Settings:
 
 
 class WrongRequest(Exception):
-    """Something is asked for that is not there, or does not fit together; nothing was done. The message says what."""
+    """A request for something that does not exist or contradicts itself; nothing was done. The message names the problem."""

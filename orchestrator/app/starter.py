@@ -1,4 +1,4 @@
-"""The first configuration: commented files to start from, or job files made of what syncoid and sanoid were told."""
+"""The first configuration: commented example files, or job files made from the settings of syncoid and sanoid."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ SANOID_CONF = "/etc/sanoid/sanoid.conf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarterFiles:
-    """What was written into a folder. `existing`: what is there already, left as it is; `following`: what to type next."""
+    """Files written into a folder. `existing`: those that are there already, unchanged; `following`: the next commands."""
 
     folder: str
     written: tuple[str, ...]
@@ -22,7 +22,7 @@ class StarterFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncoidLine:
-    """What became of one line. `where`: its file and number; `job`: the job it became, if it became one."""
+    """Result of importing one line. `where`: its file and number; `job`: the job made from it, if any."""
 
     where: str
     job: str | None
@@ -31,14 +31,14 @@ class SyncoidLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncoidImport:
-    """What an import has made of each line, and the files."""
+    """Result of an import: each line, and the files."""
 
     files: StarterFiles
     lines: tuple[SyncoidLine, ...]
 
 
 def write_starter(settings: Settings, source: str | None, target: str | None) -> StarterFiles:
-    """Write a commented configuration; what is there already stays as it is."""
+    """Write a commented configuration; existing files stay unchanged."""
     from orchestrator.config.starter_files import starter_files
 
     usual = "/home" if os.geteuid() == 0 else os.path.expanduser("~")
@@ -62,7 +62,7 @@ def _absolute(place: str) -> str:
 
 
 def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Return the files to leave alone. Jobs and targets belong together: halves of two examples do not fit."""
+    """Return the files to leave unchanged. Jobs and targets belong together: parts of two examples do not fit."""
     jobs = os.path.join(folder, "jobs")
     there = [os.path.join(folder, name) for name in files if os.path.lexists(os.path.join(folder, name))]
     held = [os.path.join(jobs, name) for name in os.listdir(jobs)] if os.path.isdir(jobs) else []
@@ -76,7 +76,7 @@ def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
 def import_syncoid(conf: str | None, crontabs: Sequence[str], to: str, *, stdin: Callable[[], str]) -> SyncoidImport:
     """Write job files for the syncoid lines of crontabs and the rules of sanoid.conf into a folder. "-" is `stdin`.
 
-    Raises: WrongRequest where there is nothing to read; OrchestratorError for a file that cannot be understood.
+    Raises: WrongRequest when there is nothing to read; OrchestratorError for a file that cannot be understood.
     """
     from orchestrator.config.migrate import import_all
 

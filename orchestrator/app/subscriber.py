@@ -1,16 +1,16 @@
-"""Who hears what a use case does while it goes on: a terminal, a page, or nobody. A use case itself prints nothing."""
+"""Subscribers to the progress of a use case: a terminal, or none. A use case itself prints nothing."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
-if TYPE_CHECKING:  # what only looks needs none of it
+if TYPE_CHECKING:  # a use case that only reads needs none of these
     from orchestrator.domain.events import RunEvent
     from orchestrator.domain.run import RunReport
     from orchestrator.planners.throughput import ThroughputCounter
 
 
 class ProgressOutput(Protocol):
-    """A receiver of run events; workers call it from threads of their own. `watched`: a person sees it move."""
+    """A receiver of run events; workers call it from threads of their own. `watched`: a person watches it."""
 
     watched: bool
 
@@ -28,7 +28,7 @@ class ProgressOutput(Protocol):
 
 
 class Silence:
-    """Hears the events of runs and does nothing with them."""
+    """A receiver that ignores the events of runs."""
 
     watched = False
 
@@ -46,28 +46,28 @@ class Silence:
 
 
 class Subscriber:
-    """Hears what a use case does. This one is nobody; others say what they want to hear."""
+    """A subscriber to a use case. This class ignores everything; subclasses override the methods that they need."""
 
     def say(self, line: str) -> None:
-        """A line that is no result."""
+        """Show a line that is no result."""
 
     def log(self, line: str) -> None:
-        """A command line that is about to run, outside of a run."""
+        """Show a command line that is about to run, outside of a run."""
 
     def ended(self, report: "RunReport") -> None:
-        """A run, a verification, a restore or a restore test has ended; others may follow."""
+        """Handle the end of a run, a verification, a restore or a restore test; others may follow."""
 
     def progress(self) -> ProgressOutput:
-        """Return who hears the events of the runs to come."""
+        """Return the receiver for the events of later runs."""
         return Silence()
 
 
 def unheard(_: object) -> None:
-    """Hears what is told, and does nothing with it."""
+    """Ignore the argument; the default of `hears`."""
 
 
 def count_bytes(monotonic: Callable[[], float]) -> "ThroughputCounter":
-    """Return what tells speed and remaining time from the events of a run."""
+    """Return the counter that derives speed and remaining time from the events of a run."""
     from orchestrator.planners.throughput import ThroughputCounter
 
     return ThroughputCounter(monotonic)

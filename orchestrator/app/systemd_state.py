@@ -1,4 +1,4 @@
-"""Whether systemd keeps the times of the jobs: the units as they are installed, against those of this version; and installing them."""
+"""The systemd units that start scheduled runs: the installed ones compared with this version's, and their installation."""
 
 import os
 import re
@@ -161,12 +161,12 @@ def _bad(text: str) -> SystemCheckResult:
     return SystemCheckResult(good=False, subject=_SUBJECT, text=text)
 
 
-# Installing.
+# Installation.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRequest:
-    """Which units are wanted, and where. `timer`: in place of the daemon; `remove`: all of them go."""
+    """Request for units. `timer`: instead of the daemon; `remove`: remove all of them."""
 
     into: str = UNITS_AT
     rules_into: str = RULES_AT
@@ -224,7 +224,7 @@ def _reload() -> None:
 
 
 def program_here() -> str:
-    """The path of the command that runs now. Raises: WrongRequest where it has none that stays."""
+    """Return the path of the command that runs now. Raises: WrongRequest where it has none that stays."""
     beside = os.path.join(os.path.dirname(sys.executable), "poolferry")
     called = sys.argv[0] if os.path.basename(sys.argv[0]) == "poolferry" else beside
     found = called if os.access(called, os.X_OK) else shutil.which("poolferry")
@@ -253,7 +253,7 @@ def _remove(into: str, texts: Iterable[str]) -> Sequence[str]:
     return there
 
 
-# The units as they are installed: the shipped files, with this program and these directories in them.
+# The units to install: the shipped files, with this program and these directories in them.
 
 
 def unit_texts(shipped: Mapping[str, str], *, program: str, config: str, state: str) -> dict[str, str]:
@@ -266,7 +266,7 @@ def _unit(text: str, program: str, config: str, state: str) -> str:
     told = []
     if config != USUAL_FOLDERS[0]:
         told.append(f'Environment="POOLFERRY_CONFIG={_escaped(config)}"')
-    if state != USUAL_FOLDERS[1]:  # systemd makes only what lies below /var/lib
+    if state != USUAL_FOLDERS[1]:  # systemd creates only directories below /var/lib
         told.append(f'Environment="POOLFERRY_STATE={_escaped(state)}"')
         text = _STATE.sub("", text)
     return text.replace("[Service]\n", "\n".join(["[Service]", *told, ""]), 1)

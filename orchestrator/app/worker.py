@@ -1,6 +1,6 @@
-"""One run as a process of its own: a filesystem that hangs blocks this process, and not the daemon.
+"""One run as a process of its own, so that a filesystem that hangs blocks this process and not the daemon.
 
-And the machine, which is kept from sleeping while a run goes on, where systemd-logind is there to be asked.
+Also a lock of systemd-logind, where it runs, that prevents sleep while a run goes on.
 """
 
 import os
@@ -21,7 +21,7 @@ from orchestrator.process.stop import StopRequest
 from orchestrator.process.terminate import TerminationPolicy
 from orchestrator.process.vitals import process_activity
 
-# A run ends its own programs first, which takes it 15 s at worst, and then writes down how it ended.
+# A run ends its own programs first, which takes at most 15 s, and then records how it ended.
 _ALL = slice(None)
 MANNERS = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
@@ -54,9 +54,8 @@ class RunProcess:
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
-        """Start the run. `say` gets its lines, `ended` is called from a thread of its own.
-
-        Why a thread for each: the process is told to end when the thread that began it does.
+        """Start the run. `say` receives its lines, `ended` is called from a thread of its own. Why a thread for each: the
+        process gets a signal to end when the thread that started it ends.
         """
         self._thread = threading.Thread(target=self._go, args=(say, ended), name=f"run {self.job.name}", daemon=True)
         self._thread.start()
@@ -66,7 +65,7 @@ class RunProcess:
         self._stop.request(why)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the run's end, at most so long; return True when it ended."""
+        """Wait for the run's end up to the time limit; return True when it ended."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self.result is not None
@@ -81,7 +80,7 @@ class RunProcess:
                 Pipeline(stages=(self._command,)), stop=self._stop, manners=MANNERS, on_output=words.add, on_errors=said.add,
                 on_tick=watch.look, on_start=watch.begin,
             )  # fmt: skip
-        except Exception as error:  # noqa: BLE001 - a thread that dies in silence would leave the job waiting for ever
+        except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the job waiting for ever
             self.result = PipelineResult(exits=(None,), last_output=(f"{type(error).__name__}: {error}",))
             say(f"{self.job.name}: this is a mistake in poolferry: {type(error).__name__}: {error}")
         words.end()
@@ -94,7 +93,7 @@ class RunProcess:
         return next((line for line in words.splitlines() if "does not end even when killed" in line), "")
 
     def outcome(self) -> str:
-        """Return how the process ended, with its last words."""
+        """Return how the process ended, with its last output."""
         result = self.result or PipelineResult(exits=(None,))
         code, words = result.exits[0], "".join(result.last_output).strip().splitlines()
         told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
@@ -161,8 +160,8 @@ class _PrefixedLines:
 class SleepInhibitor:
     """One lock of logind, held as long as a run needs it.
 
-    Why a program of its own beside the runs, and not around each: where it fails, or is not allowed, the run goes on.
-    Why "block": a lock that only delays is over after 5 s, and a run takes longer.
+    Why a program of its own beside the runs, and not around each: if it fails or is not allowed, the run continues. Why
+    "block": a lock of type "delay" ends after 5 s, and a run takes longer.
     """
 
     def __init__(self, what: str) -> None:

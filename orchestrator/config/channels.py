@@ -38,7 +38,7 @@ def parse_channels(toml_file: TomlFile, jobs: Collection[str] | None = None) -> 
 
 
 def nearest_job(name: str, jobs: Collection[str]) -> str:
-    """Return what is expected in place of an unknown job."""
+    """Return the expected value in place of an unknown job."""
     near = nearest_name(name, jobs)
     return f'"{near}", the nearest name' if near else list_choices(jobs)
 

@@ -91,7 +91,7 @@ def _target(draft: JobDraft, places: Places, sets: Sets) -> Place | None:
 
 
 def _rotating(draft: JobDraft, rotation: "RotationSet | None") -> Place | None:
-    """Return the set as a target when each of its disks holds what the engine copies to; else None."""
+    """Return the set as a target when each of its disks fits the engine; else None."""
     if rotation is None or draft.engine is None:
         return None
     from orchestrator.config.sets import set_place

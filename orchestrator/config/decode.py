@@ -1,8 +1,6 @@
-"""Conversion of written keys to the values that a dataclass declares; each mistake is recorded.
+"""One TOML file during its check: parsed, and its keys converted to the values that a dataclass declares.
 
-One file during its check: its content, and the mistakes found so far.
-
-The bytes of one file parsed as TOML, or the one mistake that prevents it.
+Each mistake is recorded, with its line where known.
 """
 
 import re
@@ -45,7 +43,7 @@ class TomlFile:
 
     def _located(self) -> "KeyLines":
         if self._lines is None:
-            from orchestrator.config.locate import locate_keys  # a file without mistakes never needs it
+            from orchestrator.config.locate import locate_keys  # only mistakes need it
 
             self._lines = locate_keys(self.text)
         return self._lines
@@ -76,7 +74,7 @@ def show_value(value: object) -> str:
 
 
 def list_choices(names: Iterable[str]) -> str:
-    """ "a", "b" or "c", as a message lists them."""
+    """Return `"a", "b" or "c"`, as a message lists them."""
     quoted = [f'"{name}"' for name in names]
     return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
@@ -103,14 +101,14 @@ _HINTS = {
 def parse_toml_file(file: str, content: bytes, *, least: str) -> TomlFile | ConfigMistake:
     """Parse a file, or return why it fails: bytes that are no UTF-8, broken TOML, a repeated key, an empty file.
 
-    `least`: what such a file must hold, for the message of an empty one.
+    `least`: the required content, for the message about an empty file.
     """
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return _mistake(file, line, f"byte 0x{error.object[error.start]:02x} is no UTF-8", "a file saved as UTF-8")
-    import tomllib  # 2 ms that nobody else pays
+    import tomllib  # 2 ms, only here
 
     try:
         table = tomllib.loads(text)
@@ -175,7 +173,7 @@ def key_of_field(field: "Field[Any]") -> str:
 
 
 def declared_fields(model: type[Any]) -> dict[str, "Field[Any]"]:
-    """Return the fields that a file sets, by written key. Cached, as each file asks for the same models again."""
+    """Return the fields that a file sets, by written key. Cached, as each file uses the same models again."""
     if model not in _DECLARED:
         _DECLARED[model] = {key_of_field(field): field for field in fields(model) if "key" in field.metadata}
     return _DECLARED[model]
@@ -207,7 +205,7 @@ def decode_section(toml_file: TomlFile, model: type[T], table: Table, at: Path, 
 
 
 def _untouched(model: type[T]) -> T | None:
-    """Return the shared default value of a section that nobody wrote; None when it has required keys."""
+    """Return the shared default value of a missing section; None when it has required keys."""
     if model not in _UNTOUCHED:
         needs = any(field.default is MISSING for field in declared_fields(model).values())
         _UNTOUCHED[model] = None if needs else model()
@@ -237,7 +235,7 @@ def decode_keys(toml_file: TomlFile, model: type[Any], table: Table, at: Path, h
 
 
 def _value(written: object, kind: type[Any], rule: ConfigKey) -> object:
-    """Return the value of one key. Raises: _Unfit."""
+    """Return the value of one key. Raises: _InvalidValue."""
     if kind is tuple:
         if not isinstance(written, list):
             raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(tuple, rule))
@@ -278,12 +276,12 @@ def _plain(written: object, kind: type[Any], rule: ConfigKey) -> object:
 
 
 def _is_number(written: object) -> bool:
-    """Return True for a finite number. Why not true and false, which Python counts as numbers: a file does not."""
+    """Return True for a finite number. Why not true and false: only Python counts them as numbers."""
     return isinstance(written, int | float) and not isinstance(written, bool) and abs(written) < float("inf")
 
 
 def describe_expected(kind: type[Any], rule: ConfigKey) -> str:
-    """Describe what a key accepts: what its `parse` says of an empty text, its choices, or its kind."""
+    """Describe the values that a key accepts: the error of its `parse` for an empty text, its choices, or its type."""
     if rule.choices:
         return list_choices(rule.choices)
     if rule.parse:

@@ -1,6 +1,6 @@
-"""What a kit's configuration would do here, before anybody trusts it: a kit lies where others may have written.
+"""Review of a kit's configuration before anybody trusts it, as other users may have been able to write the kit.
 
-A file whose keys run programs, choose ssh's options, or send something away is set aside until a person names it.
+A file whose keys run programs, choose ssh's options, or send data away is set aside until a person names it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,13 @@ from orchestrator.domain.names import JOB_NAME, show_name
 MACHINE = "poolferry.toml"
 TARGETS = "targets.toml"
 _JOBS, _TOML = "jobs/", ".toml"
-# Of a job file: sections and keys that run a program, or change how ssh reaches a host. [hooks] is all commands but for its time.
+# Of a job file: sections and keys that run a program, or change how ssh reaches a host. [hooks] holds only commands, except its
+# timeout.
 _RUNS = (("drill", "check-command"), ("pipe", "ssh-options"), ("snapshots", "use"))
 
 
 def review_kit(files: Mapping[str, bytes], trusted: frozenset[str]) -> KitReview:
-    """Return which files of a kit are taken over as they are. `trusted`: names of jobs, or "poolferry" for its own file."""
+    """Return the files of a kit that are taken over unchanged. `trusted`: names of jobs, or "poolferry" for its own file."""
     accepted, set_aside, left_out, copies = dict[str, bytes](), list[SetAside](), list[str](), list[str]()
     for path, content in sorted(files.items()):
         name = file_name(path)
@@ -39,7 +40,7 @@ def review_kit(files: Mapping[str, bytes], trusted: frozenset[str]) -> KitReview
 
 
 def file_name(path: str) -> str | None:
-    """Return what --trust calls a file of a configuration; None where the path is none of ours."""
+    """Return the name of a configuration file for --trust; None when the path is none of ours."""
     if path in (MACHINE, TARGETS):
         return path.removesuffix(_TOML)
     name = path.removeprefix(_JOBS).removesuffix(_TOML)
@@ -68,7 +69,7 @@ def _acts(path: str, table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tables(notice: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the channels, however they are written: [notice.NAME], or [[notice]]."""
+    """Yield the channels, written as [notice.NAME] or as [[notice]]."""
     each: Any = notice.items() if isinstance(notice, Mapping) else (("", one) for one in notice or ())
     for name, found in each:
         if isinstance(found, Mapping):

@@ -22,7 +22,7 @@ TARGETS = "targets.toml"
 def load_configuration(directory: str, engines: Engines) -> Configuration:
     """Load all jobs and places. Raises: DeclarationError with the mistakes of all files, ordered by file and line.
 
-    Jobs that stay with their source name no target: where there are only such, targets.toml may be missing.
+    Jobs that work on the source alone name no target; if there are no others, targets.toml may be missing.
     """
     held = _names_in(directory)
     if not held & {TARGETS, "jobs"}:
@@ -86,7 +86,7 @@ def _names_in(directory: str) -> set[str]:
 
 
 def _job_files(directory: str, mistakes: list[ConfigMistake]) -> list[tuple[str, str]]:
-    """Return each job's name with its file. Hidden files are ignored, as editors leave theirs there."""
+    """Return each job's name with its file. Hidden files are ignored, as editors create some there."""
     folder = os.path.join(directory, "jobs")
     try:
         files = sorted(file for file in os.listdir(folder) if file.endswith(".toml") and not file.startswith("."))

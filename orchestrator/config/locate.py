@@ -1,6 +1,6 @@
 """Line numbers of the keys of a TOML text.
 
-Why: tomllib tells values without their lines, and a mistake without its line is a search.
+Why: tomllib returns values without their lines, and a mistake without its line is hard to find.
 """
 
 import re
@@ -26,7 +26,7 @@ _SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
 class KeyLines:
-    """Line numbers of a text's keys, starting at 1; `twice`: each key that is written again, with its line."""
+    """Line numbers of a text's keys, starting at 1; `twice`: each repeated key, with its line."""
 
     __slots__ = ("_first", "_whole", "twice")
 
@@ -51,23 +51,22 @@ class KeyLines:
             self._first.setdefault(path[:length], line)
 
     def note_key(self, path: Path, line: int) -> None:
-        """Remember a key with a value, which may stand only once."""
+        """Remember a key with a value, which may appear only once."""
         if path in self._first:
             self.twice.append((path, line))
         self._whole.add(path)
         self.note(path, line)
 
     def note_table(self, path: Path, line: int, *, again: bool) -> None:
-        """Remember the header of a table; `again`: its header stood before."""
+        """Remember the header of a table; `again`: its header appeared before."""
         if again or path in self._whole:
             self.twice.append((path, line))
         self.note(path, line)
 
 
 def locate_keys(text: str) -> KeyLines:
-    """Find the line of every key and table of a valid text; of a broken one, of those before the break.
-
-    Keys within lists of tables are told without an index: the first one counts.
+    """Find the line of every key and table of a valid text; in a broken text, of those before the error. Keys within lists of
+    tables have no index: the first one counts.
     """
     return _TomlScan(text).run()
 
@@ -133,7 +132,7 @@ class _TomlScan:
         return any(path[:length] in self.lists for length in range(1, len(path) + 1))
 
     def _key(self, around: Path) -> bool:
-        """Record the key at this position, and move behind its equals sign. Return False when there is no key."""
+        """Record the key at this position, and move past its equals sign. Return False when there is no key."""
         line = bisect_right(self.starts, self.at)
         path = self._path()
         if not path or not self._take("="):
@@ -144,15 +143,15 @@ class _TomlScan:
         return True
 
     def _value(self) -> bool:
-        """Move behind the value of the latest key and record keys of inline tables. Return False if it never ends."""
+        """Move past the value of the latest key and record keys of inline tables. Return False if it never ends."""
         open_: list[tuple[str, Path]] = []
         while self._piece(open_):
-            if not open_ and _END.match(self.text, self.at):  # a date and its time may stand apart by a space
+            if not open_ and _END.match(self.text, self.at):  # a space may separate a date and its time
                 return True
         return False
 
     def _piece(self, open_: list[tuple[str, Path]]) -> bool:
-        """Move behind the next bracket, comma, text or word of a value."""
+        """Move past the next bracket, comma, text or word of a value."""
         sign = self._next()
         if sign and sign in "[{":
             open_.append((sign, self.latest))

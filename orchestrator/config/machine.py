@@ -44,7 +44,7 @@ def load_machine_config(directory: str, jobs: Collection[str] | None = None) -> 
 
 
 def parse_machine_config(toml_file: TomlFile, jobs: Collection[str] | None = None) -> MachineConfig:
-    """Read the declared sections, with defaults for what the file omits; record each mistake."""
+    """Read the declared sections, with defaults for omitted keys; record each mistake."""
     known = (*SECTIONS, CHANNELS)
     for name in toml_file.table.keys() - set(known):
         near = nearest_name(name, known)

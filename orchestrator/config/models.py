@@ -29,10 +29,10 @@ if TYPE_CHECKING:  # most configurations have none, and each run reads this
     from orchestrator.domain.rotation import RotationSet
 
 Check = Callable[[Any, Location, Location, VerifyRules], Iterable[tuple[str, str, str]]]
-"""Options, source, target and [verify] to keys that do not fit together: ("rsync.delete", what is wrong, what is expected)."""
+"""From options, source, target and [verify] to keys that contradict each other: ("rsync.delete", mistake, expected value)."""
 
 Rules = Callable[[SnapshotRules, Location, Location | None], Iterable[tuple[str, str, str]]]
-"""[snapshots], the source and the copy, if there is one, to keys that do not fit together, as in Check."""
+"""From [snapshots], the source and the copy, if there is one, to keys that contradict each other, in the same form."""
 
 SECTIONS: dict[str, type[Any]] = {
     "keep": KeepRules, "snapshots": SnapshotRules, "verify": VerifyRules, "guard": GuardLimits, "pipe": PipeOptions, "retry": RetryRules, "drill": DrillRules,
@@ -43,9 +43,9 @@ SECTIONS: dict[str, type[Any]] = {
 class EngineSection:
     """Engine part of a job file: its section, and whether the engine copies datasets instead of paths.
 
-    `rules`: what is wrong with a job's [snapshots]. `lands`: where in a place the copy of a source lies, when it is not
-    the place itself. `stays`: it works on the source alone, so its jobs name no target. `without`: sections, and
-    keys as "pipe.transport", that mean nothing to it.
+    `rules`: returns the mistakes in a job's [snapshots]. `lands`: returns the location of a copy inside a place, when it is not
+    the place itself. `stays`: it works on the source alone, so its jobs name no target. `without`: sections, and keys such as
+    "pipe.transport", that it does not use.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Configuration:
         return {each.name: each for each in self.sets}[name]
 
     def _names(self, wrong: str) -> str:
-        from difflib import get_close_matches  # only who mistypes a name waits for it
+        from difflib import get_close_matches  # only a mistyped name needs it
 
         names = [job.name for job in self.jobs]
         near = get_close_matches(wrong, names, n=1)
@@ -92,7 +92,7 @@ class Configuration:
 def parse_any_location(text: str) -> Location:
     """Parse like `parse_location`, with our own message for a host that urllib refuses. Raises: ValueError."""
     if "://" not in text:
-        return parse_location(text)  # most places are paths, and urllib costs each start 3 ms
+        return parse_location(text)  # most places are paths, and urllib costs a start 3 ms
     from urllib.parse import urlsplit
 
     try:

@@ -1,6 +1,7 @@
-"""Who may write what decides which commands run here: configuration files, hooks, keys, and every folder up to the root.
+"""Check of the files that decide which commands run here: nobody else may write them, or a folder above them.
 
 Why: whoever can change one of these has the rights of the user that runs poolferry, which is root where disks and pools are.
+The files are the configuration, hooks and keys.
 """
 
 import os
@@ -16,9 +17,8 @@ _KEY_OPTION = "identityfile="
 
 
 def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
-    """Yield a mistake for each of these files, and each folder above them, that somebody else may change.
-
-    Both ways to a file count: the one that is written, and the one that links lead to. What is missing is no mistake here.
+    """Yield a mistake for each of these files, and each folder above them, that another user may change. Both paths of a file
+    count: the written one, and the real one behind links. A missing file is no mistake here.
     """
     done = set() if seen is None else seen
     for path in paths:
@@ -53,7 +53,7 @@ def _judge(path: str, *, above: bool) -> Iterator[ConfigMistake]:
     if found.st_uid not in (0, user):
         yield _mistake(path, f"belongs to {_owner(found.st_uid)}", f"chown {_name(user)}", user)
         return
-    # In a folder with the sticky bit, such as /tmp, others cannot replace what is not theirs.
+    # In a folder with the sticky bit, such as /tmp, users can replace only their own files.
     if above and mode & stat.S_ISVTX:
         return
     groups = (0,) if user == 0 else (0, os.getegid())  # a user's own group, as Debian makes one for each user
@@ -96,7 +96,9 @@ def called_files(job: Job, directory: str) -> Iterator[str]:
 
 
 def hook_files(program: str, directory: str) -> tuple[str, ...]:
-    """Return the file of a hook that a path or the configuration's own hooks/ names; shipped and PATH's are the system's."""
+    """Return the file of a hook that is named by a path or lies in the configuration's hooks/; other hooks belong to the
+    system.
+    """
     if "/" in program:
         return (program,)
     own = os.path.join(directory, "hooks", program)

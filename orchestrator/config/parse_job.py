@@ -1,10 +1,6 @@
-"""One job file, checked alone: checks against the rest of the configuration come later.
+"""One job file checked alone, with its hooks and locations; and the places from targets.toml.
 
-The [hooks] section of a job file: the commands of each event.
-
-Valid locations of a job, and the relation between two of them.
-
-The places for copies, from targets.toml.
+Checks against the rest of the configuration come later, in `cross_checks`.
 """
 
 import os.path
@@ -111,7 +107,7 @@ def dataset_mistake(location: Location) -> tuple[str, str] | None:
 
 
 def normalize_path(path: str) -> str:
-    """Return the path without doubled slashes, "." and ".."; a dataset's name as it is."""
+    """Return the path without doubled slashes, "." and ".."; a dataset's name unchanged."""
     return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
@@ -139,7 +135,7 @@ Engines = Mapping[str, EngineSection]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDraft:
-    """The valid part of a job file. `keys`: the valid keys before the first section; `sections`: what follows."""
+    """The valid part of a job file. `keys`: the valid keys before the first section; `sections`: the sections after them."""
 
     name: str
     toml_file: TomlFile
@@ -213,7 +209,7 @@ def _judge_snapshots(toml_file: TomlFile, sections: dict[str, Any], engine: Engi
 
 
 def _judge_schedule(toml_file: TomlFile) -> None:
-    """Check the schedule keys. Why the later ones are wrong: the first in the file is taken as the intended one."""
+    """Check the schedule keys. Why the later ones are wrong: the first in the file counts as the intended one."""
     first, *more = [key for key in toml_file.table if key in SCHEDULE_KEYS] or [""]
     for key in more:
         toml_file.say((key,), f'"{first}" already says when to run', "only one of schedule, every, daily and on")

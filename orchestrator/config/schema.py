@@ -26,7 +26,7 @@ _SAMPLES: dict[type[Any], object] = {int: 4, float: 1.5, bool: True, tuple: ["on
 
 
 def make_schemas(engines: Mapping[str, EngineSection]) -> dict[str, Schema]:
-    """Return the schema of each kind of file, by the file it is for."""
+    """Return the schema of each kind of file, by its file name."""
     return {"jobs/*.toml": job_schema(engines), "targets.toml": targets_schema(), "poolferry.toml": machine_schema()}
 
 

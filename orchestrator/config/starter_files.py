@@ -1,4 +1,4 @@
-"""The files that `poolferry init` writes: a commented start that loads as it is."""
+"""The files that `poolferry init` writes: a commented configuration that loads without changes."""
 
 from collections.abc import Mapping
 from urllib.parse import quote_from_bytes

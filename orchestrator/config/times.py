@@ -52,7 +52,7 @@ def _cron_field(text: str, name: str, least: int, most: int, names: dict[str, in
 
 
 def _cron_item(text: str, least: int, most: int, names: dict[str, int]) -> range:
-    """Return the numbers of one item, none if it is wrong. Why no step behind a single number: crons differ on it."""
+    """Return the numbers of one item, none if it is wrong. Why no step after a single number: cron programs differ there."""
     match = re.fullmatch(_ITEM, text)
     first, last, step = match.groups() if match else ("?", None, None)
     if first and step and not last:

@@ -1,6 +1,6 @@
-"""Answers of programs and words of others' files are data: a parser understands them, or they end in one error of our tree.
+"""Parsing of data that others write: a parser understands an answer or a file, or one class of error is raised.
 
-Why one place: a host that was taken over may answer anything, and what a parser makes of that is nobody's to foresee.
+Why in one place: a host that an attacker controls may answer anything, and nobody can foresee how a parser reacts to it.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command
 
 _Read = TypeVar("_Read")
-# What a parser raises for words that are not as its program says them. RecursionError: lists in lists; OverflowError: years and sizes
-# that no clock or disk has.
+# Exceptions of a parser for text in an unexpected form. RecursionError: nested lists; OverflowError: years and sizes that no
+# clock or disk has.
 NOT_READ = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 _SHOWN = 200
 _SMALL = 4 << 20  # bytes; what is smaller takes little memory, whatever it is split into
@@ -22,7 +22,7 @@ _LARGEST = 1 << 63
 
 
 def understand(program: str, command: Command, said: bytes, parse: Callable[[bytes], _Read]) -> _Read:
-    """Return what `parse` makes of an answer. Raises: UnreadableAnswer with the host and the beginning of what was said."""
+    """Return the answer, parsed by `parse`. Raises: UnreadableAnswer with the host and the beginning of the answer."""
     try:
         if len(said) > _SMALL:
             _check_size(said)
@@ -32,7 +32,7 @@ def understand(program: str, command: Command, said: bytes, parse: Callable[[byt
 
 
 def unreadable(program: str, command: Command, said: bytes | None, error: Exception) -> UnreadableAnswer:
-    """Build the error for an answer that its parser does not understand. `said` None: it is too much to be told."""
+    """Build the error for an answer that its parser does not understand. `said` None: it is too long to show."""
     where = f" on {command.host}" if command.host else ""
     begins = printable_word((said or b"")[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))[:_SHOWN]
     return UnreadableAnswer(
@@ -51,7 +51,7 @@ def unreadable(program: str, command: Command, said: bytes | None, error: Except
 
 
 def too_much(program: str, evidence: Evidence, hint: str = "") -> UnreadableAnswer:
-    """Build the error for an answer that was ended because it did not fit into memory."""
+    """Build the error for an answer that was cut off because it is too long for memory."""
     where = f" on {evidence.host}" if evidence.host else ""
     return UnreadableAnswer(
         f"{program}{where} said more than an answer may hold, so it was ended",
@@ -66,15 +66,15 @@ def _reason(error: Exception) -> str:
 
 
 def _check_size(said: bytes) -> None:
-    """Refuse (ValueError) what would take many times its own size once it is split."""
+    """Raise ValueError for text that would take many times its own size once it is split."""
     for mark, most in _MOST:
         if said.count(mark) > most:
             raise ValueError(f"more than {most} parts in one answer")
 
 
 def parse_json(text: bytes | str) -> Any:
-    """Parse JSON of others. Raises: ValueError, also for lists in lists without end, and for more than 16 MiB."""
-    import json  # most runs read none
+    """Parse JSON that others wrote. Raises: ValueError, also for endlessly nested lists and for more than 16 MiB."""
+    import json  # most runs read no JSON
 
     if len(text) > _MOST_JSON:
         raise ValueError("more JSON than any answer holds")

@@ -18,10 +18,10 @@ class FolderChanges:
 class Changes:
     """Differences that a survey found between the source and the newest restore point. None means unknown.
 
-    `entries_before`, `files_before`: in the newest point; None when there is none. `other`: entries of which only mode,
-    owner, times of links or the like differ. `moving`: bytes of the files to move. `device_…`: which filesystem the
-    source lies on, the same way told at both looks. Why: a device number of btrfs, ZFS or NFS may change with each
-    mount, so for those it must be something steadier, or None.
+    `entries_before`, `files_before`: in the newest point; None when there is none. `other`: entries of which only mode, owner,
+    times of links or similar data differ. `moving`: bytes of the files to move. `device_…`: the filesystem that holds the
+    source, identified the same way in both surveys. Why: a device number of btrfs, ZFS or NFS may change with each mount, so
+    for those it must be something more stable, or None.
     """
 
     entries_before: int | None

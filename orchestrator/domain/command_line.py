@@ -1,7 +1,4 @@
-"""Command lines that run on a host through ssh, and the remote shell for rsync.
-
-The exact command lines that run, as a person would paste them into a shell.
-"""
+"""Command lines as they run: as text that a person can paste into a shell, and as argv through ssh."""
 
 import os
 import re
@@ -11,9 +8,9 @@ from orchestrator.domain.names import UNSAFE_WORD
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Pipeline
 
-# Never a question: nobody sits at the keyboard. Nothing of this machine is lent to the host, which may be taken over one day:
-# neither the keys in our agent nor our display, nor a port that leads to us. It stands first because ssh keeps the first value
-# it sees: so neither ~/.ssh/config nor a job's own ssh-options can switch any of it on. A shared connection is no forwarding.
+# BatchMode: nobody is there to answer a question. No forwarding: an attacker may control the host one day and must not use the
+# keys in our agent, our display, or a port that leads to us. These options are first because ssh keeps the first value it
+# reads: neither ~/.ssh/config nor a job's own ssh-options can switch forwarding on. A shared connection is no forwarding.
 _FIRM = ("-oBatchMode=yes", "-oForwardAgent=no", "-oForwardX11=no", "-oClearAllForwardings=yes")
 # A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
 # the job's own options, so that those win; but the last of -A and -a, and of -X and -x, wins: so those come here once more.
@@ -26,8 +23,8 @@ _LOCALE = "LC_ALL=C.UTF-8"
 def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the argv to run here for the command: its own argv, or ssh with one remote command line.
 
-    Why: ssh joins all it is given with spaces for the remote login shell, so quoting is ours. `env` sets the variables
-    because csh and old fish know no `NAME=value program`.
+    Why: ssh joins all its arguments with spaces for the remote login shell, so poolferry must quote them. `env` sets the
+    variables because csh and old fish know no `NAME=value program`.
     """
     host = command.host
     if host is None:
@@ -42,10 +39,10 @@ _UNPACK = 'text=$1; shift; eval "$(printf %b "$text")"'
 
 
 def _on_one_line(command: Command) -> tuple[str, ...]:
-    r"""Return the argv with a script packed into one line, which sh unpacks there.
+    r"""Return the argv with a script as one line, which sh unpacks on the host.
 
-    Why: a login shell comes first. csh takes no newline inside quotes, and reads ! there as its history; fish reads \\ inside
-    them as \, so a backslash goes by its number.
+    Why: the login shell reads it first. csh accepts no newline inside quotes, and reads ! there as its history; fish reads \\
+    inside them as \, so a backslash is sent by its number.
     """
     if not is_script(command) or "\n" not in command.argv[2]:
         return command.argv
@@ -56,7 +53,7 @@ def _on_one_line(command: Command) -> tuple[str, ...]:
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the words of rsync's -e for a host; " ".join(words) is its value. rsync's argument holds host and user.
+    """Return the words of rsync's -e for a host; " ".join(words) is its value. rsync adds host and user from its own argument.
 
     Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
     word with a space or a quote is wrapped in single quotes, its single quotes doubled.
@@ -87,7 +84,7 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
     return " | ".join((first + head, *rest)) + tail
 
 
-_WIDEST = 200 - len("     runs: ")  # a plan puts this before it
+_WIDEST = 200 - len("     runs: ")  # a plan prints this before it
 
 
 def brief_line(pipeline: Pipeline) -> str:

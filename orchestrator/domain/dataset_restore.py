@@ -10,7 +10,7 @@ from orchestrator.domain.point import RestorePoint
 class DatasetRestoreRequest:
     """Restore request: all of a copy, or what lies `below`; with `until`, nothing newer than that point.
 
-    `kit`: the content of the source's newest recovery kit, which knows what it kept for other targets.
+    `kit`: the content of the source's newest recovery kit, which names what the source kept for other targets.
     """
 
     to: Location
@@ -44,7 +44,7 @@ class NextBase:
 class SnapshotView:
     """A snapshot that can be read: `show` makes `tree` its contents, `hide` ends that; `rest`: the requested part.
 
-    `left_out`: datasets that lie below what is wanted, and are not in it.
+    `left_out`: datasets that lie below the requested part and are not included.
     """
 
     point: RestorePoint

@@ -7,10 +7,10 @@ from orchestrator.domain.fast_dataclass import dataclass
 class BlockDevice:
     """A disk or a part of a disk. `name`: its kernel name; `disk`: the kernel name of the whole disk.
 
-    `kind`: what lies on it, in the words of blkid (ext4, zfs_member, crypto_LUKS …); empty: nothing. `uuid` as
-    Disk.identity; `sub`: of a pool, which part of it this is. `above`: devices that were made on it. `at`: where it, or
-    what lies above it, is mounted. `external`: it hangs on USB, or may be pulled out. Serial, model and wwn are what
-    the disk or a bridge before it claims.
+    `kind`: its content as blkid names it (ext4, zfs_member, crypto_LUKS …); empty: nothing. `uuid` as Disk.identity; `sub`: of
+    a pool, which part of it this is. `above`: devices that were made on it. `at`: where it, or a device above it, is mounted.
+    `external`: it is connected by USB, or may be pulled out. Serial, model and wwn are as the disk or the USB bridge reports
+    them.
     """
 
     name: str
@@ -29,9 +29,9 @@ class BlockDevice:
     above: tuple[str, ...] = ()
     at: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()  # names of its partitions
-    case: str = ""  # the same for all disks behind one USB bridge; empty: it hangs on none
+    case: str = ""  # the same for all disks behind one USB bridge; empty: there is no bridge
     table: str = ""  # the kind of its partition table
-    answers: bool = True  # False: it could not be read; then kind, uuid and label are what udev remembers
+    answers: bool = True  # False: it could not be read; then kind, uuid and label come from udev's memory
 
     @property
     def blank(self) -> bool:

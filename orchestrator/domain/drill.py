@@ -1,9 +1,4 @@
-"""Plan of a restore test of datasets: what is created from a copy, and what it is compared with.
-
-Result of a restore test: the evidence that data can be restored.
-
-Pure.
-"""
+"""Plan and result of a restore test: evidence that data can be restored."""
 
 from datetime import datetime
 
@@ -18,7 +13,7 @@ from orchestrator.domain.run import Outcome, RunReport
 class DrillDataset:
     """One dataset to restore. `source`: the snapshot to compare with; `scratch`: the dataset made from the copy.
 
-    `alone`: the source does not show its files, so that snapshot is the copy's own; nothing else tells what should be in it.
+    `alone`: the source does not show its files, so that snapshot is the copy's own; nothing else shows what it should contain.
     """
 
     name: bytes
@@ -30,10 +25,10 @@ class DrillDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillPlan:
-    """Plan of one restore test. `of`: number of datasets with a snapshot to test; `left_out`: why some have no part.
+    """Plan of one restore test. `of`: number of datasets with a snapshot to test; `left_out`: why some take no part.
 
-    `encrypted_steps`: how what cannot be read without a key is tried, and `proves`: what that proves, in words. `remarks`: what else
-    has to be known of the parts.
+    `encrypted_steps`: how data that cannot be read without a key is tested; `proves`: a sentence that says what this verifies.
+    `remarks`: other facts about the parts that a person should know.
     """
 
     point: str
@@ -61,8 +56,9 @@ class UserCheckResult:
 class DrillResult:
     """Result of one restore test.
 
-    `point` None: it did not come to one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on purpose.
-    `files` and `bytes` came back, `of_files` and `of_bytes` are in the point; `restore_s`: how long bringing back took.
+    `point` None: the test ended before it chose one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on
+    purpose. `files` and `bytes` were restored, `of_files` and `of_bytes` are in the point; `restore_s`: duration of the
+    restore.
     """
 
     place: str

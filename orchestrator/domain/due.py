@@ -9,7 +9,7 @@ from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Schedule
 from orchestrator.domain.window import TimeWindow
 
-BY_STOP_AT = "(stop-at)"  # in the words of a run that its stop-at ended: such a run is over until the next slot
+BY_STOP_AT = "(stop-at)"  # in the reason of a run that its stop-at ended: it is over until the next scheduled time
 
 
 class Calendar(Protocol):
@@ -38,7 +38,8 @@ class Calendar(Protocol):
 class ScheduleAnchor:
     """The instant up to which a job's scheduled times are handled. `schedule`: as judged then; `run`: the newest then.
 
-    Why the schedule: slots are counted by the one that held when they came, and by a new one from when it is first seen.
+    Why the schedule: scheduled times are counted by the schedule that was valid then, and by a new one from when it is first
+    read.
     """
 
     job: str
@@ -52,7 +53,7 @@ class DueRun:
     """A due run of a job. It stands for all `slots` scheduled times from `scheduled_at` to `newest`.
 
     `after_run`: only a run with a higher number can serve it. `tried`: the newest run that tried; `not_before`: when to
-    try again; `told`: why the last try did not do. `noted`: when it was written down.
+    try again; `told`: why the last try did not succeed. `noted`: when it was recorded.
     """
 
     job: str
@@ -70,7 +71,7 @@ class DueRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """A run as the clock needs it. `outcome` None: the run is still going on."""
+    """A run with the facts that the due decision needs. `outcome` None: the run is still going on."""
 
     id: int
     begun: datetime
@@ -89,7 +90,7 @@ class PastRun:
 class JobHistory:
     """A job's runs as history knows them: the newest, the newest that ended, and the newest that ended well.
 
-    `since`: those after the owed row's `after_run`, oldest first.
+    `since`: those after the due run's `after_run`, oldest first.
     """
 
     last: PastRun | None = None
@@ -130,7 +131,7 @@ class JobPause:
 class Heartbeat:
     """A daemon's heartbeat record; a later daemon learns from it since when the clock was not checked.
 
-    `seen`: when it last lived for certain; `orderly`: it said that it ends.
+    `seen`: when it was last certainly alive; `orderly`: it announced its end.
     """
 
     boot: str

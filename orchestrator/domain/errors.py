@@ -4,13 +4,13 @@ OrchestratorError
 ├─ DeclarationError        job files: all mistakes together                       NEVER
 ├─ NotNow                  lock busy · disk away · a hook said 75                 WHEN_IT_CHANGES
 ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
-├─ OutsideError            holds the command lines, exits, last words, host
+├─ OutsideError            holds the command lines, exits, last output, host
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · SourceMissing              ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
 │  ├─ BaseGone · TokenStale                                                       NOW
-│  └─ Unexplained          last words nobody has met yet: verbatim                ONCE
+│  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
-├─ ProofFailed             it ended well and is not there                         ASK_A_HUMAN
+├─ ProofFailed             a step ended well, its effect is missing               ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
@@ -64,12 +64,12 @@ class ConfigMistake:
 
 
 class OrchestratorError(Exception):
-    """Base class of all errors. `why`: what happened and what it means; `hint`: the hint what to do about it."""
+    """Base class of all errors. `why`: what happened and what it means; `hint`: what to do about it."""
 
     retry = RetryClass.ASK_A_HUMAN
 
     def __init__(self, why: str, *, hint: str = "") -> None:
-        # Words of programs, disks and hosts come in here, which may send megabytes; the evidence has its own limits.
+        # Output of programs, disks and hosts comes in here, possibly megabytes; the evidence has its own limits.
         why = why if len(why) <= _LONGEST_WHY else why[: _LONGEST_WHY - 1] + "…"
         super().__init__(why)
         self.why = why
@@ -161,7 +161,7 @@ class Unexplained(OutsideError):
 
 
 class UnreadableAnswer(Unexplained):
-    """An answer of a program that no parser understands: garbage, a flood, or a version that nobody knows yet."""
+    """An answer of a program that no parser understands: garbage, a flood, or a version that is not known yet."""
 
 
 class ProofFailed(OrchestratorError):

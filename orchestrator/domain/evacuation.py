@@ -1,4 +1,4 @@
-"""A pool that is going to be destroyed: its contents, the copies of them, and what no copy holds."""
+"""A pool that is going to be destroyed: its contents, the copies of it, and the data that no copy holds."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,8 +10,8 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 class PoolDataset:
     """A dataset of the pool. `snapshots`: (name, guid), the oldest first; `written`: bytes since the newest one.
 
-    `empty`: no file is in it; None: nobody looked, as only what has no snapshot is looked into. `unsettled`: a restore has
-    begun to bring it back, or something above it, and has not ended.
+    `empty`: it holds no file; None: unknown, as only datasets without snapshots are read. `unsettled`: a restore of it, or of a
+    dataset above it, has begun and not ended.
     """
 
     name: str
@@ -25,7 +25,7 @@ class PoolDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestPool:
-    """Another pool that lies on this one. `dataset`: holds its device or file; empty: an unknown volume holds it."""
+    """Another pool that lies on this one. `dataset`: the one that holds its device or file; empty: an unknown volume."""
 
     pool: str
     device: str
@@ -36,7 +36,7 @@ class GuestPool:
 class PoolContents:
     """The pool as a survey found it, by full dataset names; without datasets the pool does not exist.
 
-    `taken`: when each snapshot was, by guid. `mounts`: (what, folder) of all that this machine has mounted. `guests`: other
+    `taken`: creation time of each snapshot, by guid. `mounts`: (what, folder) of all mounts of this machine. `guests`: other
     pools on it.
     """
 
@@ -54,8 +54,8 @@ class PoolContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitFacts:
-    """Facts that a kit holds about a pool. `top_guid`: of its own dataset; `create`, `above`: the lines that make it, and what lies
-    above the source, and the source itself (`own`), again; `guids`: of each dataset's snapshots, the oldest first.
+    """Facts that a kit holds about a pool. `top_guid`: of its own dataset. The lines that create the pool again (`create`), the
+    datasets above the source (`above`) and the source itself (`own`). `guids`: of each dataset's snapshots, the oldest first.
     """
 
     top_guid: int | None
@@ -69,10 +69,10 @@ class KitFacts:
 class DatasetCopy:
     """Snapshots and files of a job's datasets that one target, or one disk of a set, holds.
 
-    `held`: the guids of its snapshots by whole name of the source's dataset; None: it could not be looked at, for the reason
-    `why`. `files`: of a job of files by dataset, why what it copied is not all of it; empty: it is. `point`: in which.
-    `known_at`: the source as it was then is verified there, as history knows; `told`: the guids that it had, as history knows.
-    `disk`: the removable disk that it is on; `where`: the host, or where that disk is, as somebody noted it.
+    `held`: the guids of its snapshots by full name of the source's dataset; None: it could not be surveyed, for the reason
+    `why`. `files`: of a file job, by dataset, why it did not copy all of it; empty: it did. `point`: the restore point. From
+    history: `known_at`: the source as it was then is verified there; `told`: the guids that it had. `disk`: the removable disk
+    that holds it; `where`: the host, or where that disk is, as a person noted it.
     """
 
     job: str
@@ -95,9 +95,9 @@ class DatasetCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetStatus:
-    """Copy status of one dataset. `copies`: those with any of its snapshots, and how many; `lost`: what is on no copy.
+    """Copy status of one dataset. `copies`: those with any of its snapshots, and how many; `lost`: data that no copy holds.
 
-    `files`: copies that hold its files alone. `keeps`: of which job it holds copies. `let_go`: somebody told by name that it
+    `files`: copies that hold its files alone. `keeps`: the job whose copies it holds. `let_go`: a person named it as data that
     may be lost.
     """
 

@@ -1,9 +1,4 @@
-"""Events that a run reports while it goes on: for the progress bar, the log and the history.
-
-Signs of life of a run: processor time and bytes moved of each of its processes.
-
-Pure.
-"""
+"""Events that a run reports while it goes on, for the progress bar, the log and the history; and activity of its processes."""
 
 from orchestrator.domain.fast_dataclass import dataclass
 
@@ -34,7 +29,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferProgress:
-    """Progress in bytes; `expected` None when unknown. `whole`: of all copying steps of the run, else of the last step begun."""
+    """Progress in bytes; `expected` None when unknown. `whole`: of all copying steps of the run, else of the newest step."""
 
     done: int
     expected: int | None
@@ -46,7 +41,7 @@ RunEvent = RunStarted | RunMessage | StepStarted | TransferProgress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessActivity:
-    """Activity of one process. `moved`: bytes read and written in its life; None: unknown, as another user runs it."""
+    """Activity of one process. `moved`: bytes read and written in its life; None: unknown, as it runs as another user."""
 
     pid: int
     processor_s: float

@@ -1,8 +1,8 @@
-"""One table of failures: what programs say when they fail, what it means, and what helps.
+"""Table of failures: messages and exit codes of programs, their meaning, and a hint.
 
-Each engine, and the room of the disks, has a short table of its own and takes the shared rows of ssh from here. A table is
-tried from the top: words before mere exit codes, causes before consequences.
-Why here: disks and engines may not import each other, and both may import this room.
+Each engine and the disks have a short table of their own and add the shared rows of ssh from here. A table is tried from the
+top: messages before mere exit codes, causes before consequences.
+Why here: disks and engines may not import each other, and both may import this package.
 """
 
 import re
@@ -14,7 +14,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow:
-    """One row. It fits when `words` (a pattern; None: any) were said, by `program` and with one of `exits` where these are given."""
+    """One row. It fits when the output matches `words` (None: any), and `program` and one of `exits` fit where given."""
 
     words: str | None = None
     exits: tuple[int, ...] = ()
@@ -26,7 +26,7 @@ class FailureRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureMatch:
-    """The row that fits, and where in the text its words were found; None: it fits by an exit code alone."""
+    """The row that fits, and where in the text its pattern matched; None: it fits by an exit code alone."""
 
     row: FailureRow
     at: tuple[int, int] | None
@@ -46,7 +46,7 @@ def find_failure(
 
 
 def says(words: str, error: type[OutsideError], why: str, hint: str) -> FailureRow:
-    """Return a row that fits by words."""
+    """Return a row that fits by a message."""
     return FailureRow(words=words, error=error, why=why, hint=hint)
 
 
@@ -56,7 +56,7 @@ def ends(exits: tuple[int, ...], error: type[OutsideError], why: str, hint: str)
 
 
 def whole_lines(said: str, at: tuple[int, int]) -> str:
-    """Return the whole lines that contain what was found, joined into one."""
+    """Return the whole lines that contain the match, joined into one."""
     start = said.rfind("\n", 0, at[0]) + 1
     end = said.find("\n", at[1])
     return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())

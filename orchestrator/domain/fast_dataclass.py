@@ -3,14 +3,13 @@
 Why: the library writes and compiles six functions for each frozen class, 0.5 ms on Python 3.11, and brings `inspect` with
 it, 6 ms. A run that finds nothing to do declares 79 classes: 55 ms of processor time, where a whole such run may cost 85 ms
 beside rsync. Here all classes share one of each function; a class that is made often gets an `__init__` of its own, quicker
-than the library's. The library's `fields`, `asdict` and `replace` know these classes, too: what they ask for is made when
-they ask.
+than the library's. The library's `fields`, `asdict` and `replace` know these classes, too: what they need is built on demand.
 
 Why not msgspec.Struct, a well-kept library whose values are made in 0.04 µs (0.28 here once a class is made often, 0.40 the
-library's): its import costs each start 5 to 11 ms, and most starts make 132 values. Measured in turns, 60 to 80 rounds on Python
-3.11.2, 3.11.7 and 3.13 with msgspec 0.19 and 0.22: a run with nothing to do 1.06 to 1.16 of today's processor time, `status`
-1.05 to 1.11, `--help` 1.07 to 1.15. Reading and planning a million snapshots a side would take 0.66 of the time; with the own
-`__init__` of classes that are made often it takes 0.84.
+library's): its import costs each start 5 to 11 ms, and most starts make 132 values. Measured in turns, 60 to 80 rounds on
+Python 3.11.2, 3.11.7 and 3.13 with msgspec 0.19 and 0.22: a run with nothing to do 1.06 to 1.16 of today's processor time,
+`status` 1.05 to 1.11, `--help` 1.07 to 1.15. Reading and planning a million snapshots a side would take 0.66 of the time; with
+the own `__init__` of classes that are made often it takes 0.84.
 """
 
 from itertools import count
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["MISSING", "Field", "dataclass", "field", "fields", "replace"]
 
-_OFTEN = 500  # values of one class: a run with nothing to do makes 130 of all, a look at datasets one a snapshot
+_OFTEN = 500  # values of one class: a run with nothing to do makes 130 of all, a dataset survey one per snapshot
 
 
 class _FastValue:
@@ -86,7 +85,7 @@ def _own_init(cls: Any) -> Any:
         body.append(f" _{index}(self, {value})")
     front = ", ".join(("self", *(["*"] if body else []), *(each[0] for each in cls.__plan__)))
     text = "\n".join((f"def __init__({front}):", *(body or [" pass"])))
-    exec(text, known)  # noqa: S102 - names of fields, and nothing else
+    exec(text, known)  # noqa: S102 - names of fields, nothing else
     made = known["__init__"]
     made.__kwdefaults__, made.__qualname__, made.__module__ = defaults, f"{cls.__qualname__}.__init__", cls.__module__
     return made

@@ -17,7 +17,7 @@ _FORMER = {
 
 
 def with_former_keys(value: Any) -> Any:
-    """Return the value with each renamed key under its former name too, wherever it stands in it."""
+    """Return the value with each renamed key under its former name too, at any depth."""
     if isinstance(value, dict):
         found = {name: with_former_keys(each) for name, each in value.items()}
         return found | {old: found[new] for new, old in _FORMER.items() if new in found and old not in found}

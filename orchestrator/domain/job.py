@@ -1,8 +1,6 @@
-"""A job as its owner declared it.
+"""A job as its owner declares it, with its restore tests; and `config_key`, which declares a key of a job file.
 
-Declaration of job file keys on dataclass fields: the one source for the parser, the schema and the manual.
-
-Restore tests as a job file declares them: a copy is restored into scratch space to check that this works.
+The declarations are the one source for the parser, the schema and the manual.
 """
 
 from collections.abc import Callable

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-SET_ASIDE = ".not-trusted"  # what a file of a kit that is not believed yet ends in
+SET_ASIDE = ".not-trusted"  # suffix of a kit's file that is not trusted yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitContents:
     """One recovery kit. `content`: all known facts as JSON; `layout`: the pool layout, to compare with older kits.
 
-    `recovery`: the page that says what to do; `guids`: a line for each snapshot, name and guid.
+    `recovery`: the page with the steps to take; `guids`: a line for each snapshot, name and guid.
     """
 
     content: str
@@ -22,7 +22,7 @@ class KitContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """One file that is not believed yet. `name`: what --trust calls it; `acts`: what it would run or send, for people."""
+    """One file that is not trusted yet. `name`: its name for --trust; `acts`: what it would run or send, for people."""
 
     name: str
     path: str
@@ -31,9 +31,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitReview:
-    """A kit's configuration, parted. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no configuration.
+    """A kit's configuration, divided. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no
+    configuration.
 
-    `copies`: for each job file what it carries where, for people.
+    `copies`: for each job file what it copies where, for people.
     """
 
     accepted: Mapping[str, bytes]

@@ -1,7 +1,4 @@
-"""Settings of the whole machine, which the owner declares in poolferry.toml.
-
-The check for receivers of our notices.
-"""
+"""Settings of the whole machine, which the owner declares in poolferry.toml; and whether notices have receivers."""
 
 from collections.abc import Sequence
 from datetime import time
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-# By the word in the file: what systemd-inhibit calls it.
+# By the value in the file: the name that systemd-inhibit uses.
 INHIBITS = {"sleep": "sleep", "sleep-and-shutdown": "sleep:shutdown", "nothing": ""}
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 POINT_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z")
 _POINT_FORMAT = "%Y-%m-%dT%H%M%SZ"
-# What a terminal, a log or a reader's eye would obey rather than show: control characters, line separators, and all of Unicode's
-# format characters (category Cf), of which some turn the direction of text or are not seen; and bytes that are no UTF-8.
-# Tab and newline are named apart. Compiled by re when first needed, which is not in every run; none of it is printable.
+# Characters that a terminal or a log obeys instead of showing: control characters, line separators, and all of Unicode's format
+# characters (category Cf), some of which turn the direction of text or are invisible; and bytes that are no UTF-8. Tab and
+# newline are listed separately. Compiled by re when first needed, which is not in every run; none of it is printable.
 # Source: Unicode 15.1, categories Cc, Cf, Zl and Zp, written out because a Python knows only the Unicode of its own year.
 _OBEYED = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
@@ -36,13 +36,15 @@ def parse_point_name(name: str) -> datetime:
 
 
 def show_name(name: bytes | str) -> str:
-    r"""Return a printable, lossless form of any file name: valid UTF-8 as it is, all else as \n, \\, \xff, \u202e."""
+    r"""Return a printable, lossless form of any file name: valid UTF-8 unchanged, all else as \n, \\, \xff, \u202e."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE_NAME, _escape, text)
 
 
 def make_printable(text: str) -> str:
-    r"""Return the text with all that a terminal would obey written out: \x1b, \xff, \u202e. Backslashes, tabs and line ends stay."""
+    r"""Return the text with what a terminal would obey written out: \x1b, \xff, \u202e. Backslashes, tabs and
+    line ends stay.
+    """
     return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
 
 

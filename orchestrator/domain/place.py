@@ -1,11 +1,4 @@
-"""Locations of data: a path or a dataset, here or on a host reached by ssh.
-
-Mount points below a folder into which files are restored.
-
-Recognition of public and private network addresses.
-
-Pure.
-"""
+"""Locations of data: a path or a dataset, here or on a host reached by ssh; and mount points below a restored folder."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -96,9 +89,9 @@ def _trim(path: str) -> str:
 class Place:
     """A target named in targets.toml; one job keeps its copies below `location`.
 
-    `rotation`: the rotation set that it is; where copies lie is known only while a disk of it is here, and nothing may
-    be read or written at `location` itself. `disk`: the disk of a rotation set that it lies on, which
-    is here; `device`: the kernel's name of it; `within`: a copy to it that would take longer is warned of.
+    `rotation`: the rotation set that it is; the location of copies is known only while a disk of it is here, and nothing may be
+    read or written at `location` itself. `disk`: the attached disk of a rotation set that holds it; `device`: the kernel's name
+    of that disk; `within`: a copy that would take longer gets a warning.
     """
 
     name: str
@@ -151,8 +144,8 @@ _OWN = (
 
 
 def is_public(address: str) -> bool | None:
-    """Return True when an address is public; None for what is no address, such as a name."""
-    import ipaddress  # few jobs ask
+    """Return True when an address is public; None for other text, such as a name."""
+    import ipaddress  # few jobs need it
 
     try:
         told = ipaddress.ip_address(address.partition("%")[0])

@@ -1,7 +1,4 @@
-"""Plans as data: each step carries its exact commands, its reason, and its expected effect.
-
-Commands as values: the program to run, its host, and how strong its effect is.
-"""
+"""Plans as data: each step carries its exact commands, its reason, and its expected effect."""
 
 import shlex
 from datetime import datetime
@@ -43,7 +40,7 @@ class Command:
 class Pipeline:
     """Commands joined by pipes. `reads`: a file for the first one's input; `keeps`: a file that collects the output.
 
-    `counts`: the stage behind which bytes are counted, where somebody wants to know.
+    `counts`: the stage after which bytes are counted; None: they are not counted.
     """
 
     stages: tuple[Command, ...]
@@ -77,8 +74,8 @@ class Proof(Protocol):
 class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
-    `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the manifest of the point that
-    unchanged files were linked from. What neither knows is read.
+    `moved`: the local folder whose files "moved-…" list what copying steps moved; `linked`: the manifest of the point that
+    unchanged files were linked from. A file in neither of them is read.
     """
 
     tree: Location
@@ -122,18 +119,18 @@ class Step:
 
     action: str
     why: str
-    worker: str  # steps of one lane run in order; lanes side by side, in the order of first mention where names differ
+    worker: str  # steps of one worker run in order, lanes in parallel; they begin in the order of first mention
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None
-    makes: str | None = None  # the restore point that exists once this step is verified
-    taken: datetime | None = None  # when the source was as that point is, where the plan knows
+    makes: str | None = None  # the restore point that exists once this step is confirmed
+    taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
-    copies: bool = False  # its output tells progress, and what it moved
-    accounts: bool = False  # the program's own closing account counts towards the proof of the tree
+    copies: bool = False  # its output reports progress and what it moved
+    accounts: bool = False  # the program's own summary counts for the verification of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well
-    vain: tuple[str, str] | None = None  # and one where it failed for a reason of its own
+    vain: tuple[str, str] | None = None  # and one, once it has failed for a reason of its own
 
     @property
     def effect(self) -> Effect:
@@ -147,11 +144,11 @@ class Plan:
 
     summary: str
     stages: tuple[tuple[Step, ...], ...]
-    resumes: str | None = None  # what an earlier run left, that this plan goes on from
-    anew: bool = False  # nothing of an earlier run is used, so what it noted is void
+    resumes: str | None = None  # the remains of an earlier run from which this plan continues
+    anew: bool = False  # nothing of an earlier run is used, so its notes are void
     warnings: tuple[str, ...] = ()
-    again: bool = False  # what comes next depends on what this leaves: the same run looks again
-    parallel: int | None = None  # lanes side by side at most; None: all of a stage
+    again: bool = False  # the next steps depend on the result: the same run surveys again
+    parallel: int | None = None  # lanes in parallel at most; None: all of a stage
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
 
     @property
@@ -174,7 +171,7 @@ class NothingToDo:
 class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
-    `outcome`: how the run ends by it: FAILED where what was looked at is broken already, WAITING where it may be done later.
+    `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
     """
 
     why: str

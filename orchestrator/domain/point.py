@@ -10,7 +10,7 @@ from orchestrator.domain.run import RunReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePoint:
-    """One complete copy as it was at `taken`. `manifest` None: without a manifest nothing can be verified."""
+    """One complete copy of the source as it was at `taken`. `manifest` None: without a manifest nothing can be verified."""
 
     name: str
     taken: datetime
@@ -26,8 +26,8 @@ class Verdict(StrEnum):
     MISSING = "missing"
     EXTRA = "extra"
     EDITED = "edited"  # size or mtime differ, and the digest
-    ROTTEN = "rotten"  # size and mtime as promised, the digest is another
-    METADATA = "metadata"  # bytes as promised; mode, owner, mtime or link target differ
+    ROTTEN = "rotten"  # size and mtime as in the manifest, the digest is another
+    METADATA = "metadata"  # bytes as in the manifest; mode, owner, mtime or link target differ
     UNREADABLE = "unreadable"
     UNPROVED = "unproved"  # the manifest itself holds no digest: it could not be read when it was copied
 

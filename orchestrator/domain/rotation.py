@@ -12,7 +12,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 VISIT_WITHIN = Seconds(86400)
 MOUNT_ROOT = "/run/poolferry/disks"  # below it disks are mounted, each under its own name
 LUKS_NODE_SUFFIX = (
-    "+disk"  # behind a disk's name: the node under its LUKS container that holds a pool; no disk's own name has a +
+    "+disk"  # after a disk's name: the node of the opened LUKS container that holds a pool; no disk's own name has a +
 )
 POOL_PREFIX = "poolferry-"  # before the name of a disk: its pool while it is imported, and its node below /dev/mapper
 
@@ -43,9 +43,9 @@ class Disk:
 class RotationSet:
     """Disks of which any one satisfies a job; `expect` selects the disk to request. Limits: None means no limit.
 
-    `verify`: so much of the copies is read again in each visit; None: nothing beyond what the jobs themselves promise.
-    `away_at_least`: so many must not be plugged in at once with the rest. `keep_for`: how long a month's disk is left alone.
-    `visit_within`: a copy to one of its disks that would take longer is warned of.
+    `verify`: so much of the copies is read again in each visit; None: only what the jobs' own settings require.
+    `away_at_least`: so many must stay away while others are plugged in. `keep_for`: how long a month's disk is left alone.
+    `visit_within`: a copy to one of its disks that would take longer gets a warning.
     """
 
     name: str
@@ -87,7 +87,7 @@ class DiskMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUsability:
-    """Write state of a disk. `attached`: the disk itself lies where copies go; `ails`: why it takes no more."""
+    """Write state of a disk. `attached`: the disk is mounted where copies go; `ails`: why it takes no more copies."""
 
     attached: bool
     ails: str = ""
@@ -119,8 +119,8 @@ class DiskRecord:
 class DiskVisit:
     """One visit of a disk. `released` None: it is still here, or was pulled out. `safe`: it was released properly.
 
-    `health`: what the disk said is wrong with it; empty: that it is well; None: it said nothing. `slow`: what was told of
-    a copy that would have taken too long; empty: nothing.
+    `health`: the problem that the disk reported; empty: none; None: it reported nothing. `slow`: the warning about a copy that
+    would have taken too long; empty: none.
     """
 
     id: int
@@ -157,7 +157,7 @@ class DiskSnooze:
 class IncrementBase:
     """Base of an increment to a disk. `kept`: until when the snapshot is kept; `bookmark`: a bookmark exists.
 
-    `snapshot` False and no bookmark: there is nothing to start from. `whole`: bytes of a full copy.
+    `snapshot` False and no bookmark: there is no base. `whole`: bytes of a full copy.
     """
 
     dataset: str

@@ -1,4 +1,4 @@
-"""Plans, refusals and reports as plain values for JSON: the public shapes. And a failure's evidence as lines."""
+"""Plans, refusals and reports as plain values for JSON, the public shapes; and a failure's evidence as lines."""
 
 from typing import Any
 

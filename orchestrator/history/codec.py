@@ -1,12 +1,10 @@
-r"""Storage of instants, lists and any text in columns, so that they come back the same.
+r"""Storage of instants, lists and any text in columns, so that they are read back unchanged; and the statements of queries.sql.
 
-Text is stored as TEXT. Text that is no valid Unicode (a file name in another encoding arrives as surrogates) is stored
-as the BLOB of its bytes, so it comes back to the byte, and ordinary text stays readable with any SQLite tool. Columns
-that may hold such text have the type ANY; lists are JSON in ASCII, where a surrogate is \udcff, and have the type TEXT.
+Text is stored as TEXT. Text that is no valid Unicode (a file name in another encoding arrives as surrogates) is stored as the
+BLOB of its bytes, so it is read back to the byte, and ordinary text stays readable with any SQLite tool. Columns that may hold
+such text have the type ANY; lists are JSON in ASCII, where a surrogate is \udcff, and have the type TEXT.
 
 Instants are INTEGER microseconds since 1970 in UTC, in columns whose names end in `_at`.
-
-The SQL statements by name, read once from queries.sql, where each begins with `-- name: its_name`.
 """
 
 import functools
@@ -43,7 +41,7 @@ def encode_text(text: str) -> str | bytes:
 
 
 def decode_text(value: object) -> object:
-    """Return the value as it was given; a BLOB was text."""
+    """Return the original value; a BLOB was text."""
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
@@ -110,5 +108,5 @@ def decode_evidence(text: str | None) -> Evidence | None:
 def _raw(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a surrogate that stands for no byte, as JSON may bring
+    except UnicodeEncodeError:  # a surrogate that stands for no byte, as JSON may contain
         return text.encode("utf-8", "surrogatepass")

@@ -1,8 +1,6 @@
-"""One thread-safe connection: named statements in, decoded rows out, transactions, and clear error messages.
+"""The connection to the history: thread-safe, with named statements, decoded rows, transactions, clear errors, and backups.
 
-Connections to the history: the writer creates and migrates the file, the reader changes nothing.
-
-A consistent backup of the history, such as the one beside a target's points.
+The writer creates and migrates the file, the reader changes nothing.
 """
 
 import functools
@@ -40,9 +38,9 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
 
 
 def _close(folder: str) -> None:
-    """Let nobody but the owner into the state directory, which an older version left open: names and digests are in it.
+    """Restrict the state directory to its owner, as it holds names and digests and an older version left it open.
 
-    Where it holds other things too, only what is ours is closed.
+    In a directory that holds other files too, only our own files are restricted.
     """
     seen = os.stat(folder)
     if not seen.st_mode & 0o077 or seen.st_uid != os.geteuid():
@@ -60,7 +58,7 @@ def _close(folder: str) -> None:
 def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
     """Connect read-only; without a history yet, to an empty one in memory. Raises: HistoryError.
 
-    Why: before the first run every job's state is "never", which is an answer and not a failure.
+    Why: before the first run every job's state is "never", which is a result, not a failure.
     """
     try:
         if os.stat(path).st_size == 0:
@@ -75,7 +73,7 @@ def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:
 def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
     """Connect read-only to a history that must exist. Raises: HistoryError.
 
-    What a crash left half written is rolled back first, if this user may.
+    A write that a crash interrupted is rolled back first, if this user may.
     """
     try:
         return _opened(path, wait_s, writes=False)
@@ -102,7 +100,7 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.Error):
             raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
-        if isinstance(error, UnicodeError):  # SQLite quotes what is damaged, and Python cannot read that
+        if isinstance(error, UnicodeError):  # SQLite quotes damaged data, which Python cannot decode
             raise explain(name="SQLITE_CORRUPT", words=str(error), path=path) from error
         raise
     return connection
@@ -112,10 +110,11 @@ def _connected(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
     if path == ":memory:":
         name = path
     else:
-        # Every byte written as %xx: what urllib would leave as it is means the same, and its import costs each start 3 ms.
+        # Every byte written as %xx: urllib would leave some unchanged, with the same meaning, but its import costs each start 3
+        # ms.
         whole = "".join(f"%{byte:02x}" for byte in os.fsencode(os.path.abspath(path)))
         name = f"file:{whole}?mode={'rwc' if writes else 'ro'}"
-    # Lanes record from threads of their own; the door's lock keeps them apart.
+    # Workers record from threads of their own; the lock of `Database` separates them.
     return sqlite3.connect(name, uri=True, timeout=wait_s, isolation_level=None, check_same_thread=False)
 
 
@@ -129,7 +128,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
 def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) -> int:
     """Return the file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
 
-    Why before anything else: a file that is not ours is left exactly as it is.
+    Why before anything else: a file that is not ours is not changed.
     """
     mark, version, tables = _state(connection)
     known = len(_migrations())
@@ -193,7 +192,7 @@ Row = dict[str, Any]
 
 
 class Database:
-    """Database session for History and Views. Every method raises HistoryError for what SQLite refuses."""
+    """Database session for History and Views. Every method raises HistoryError when SQLite refuses."""
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self.path = path
@@ -208,7 +207,9 @@ class Database:
 
     @contextmanager
     def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """Run all statements inside as one transaction: all are stored, or none. Inside another one: a part of it."""
+        """Run all statements inside as one transaction: all are stored, or none. Inside another transaction it is a part of
+        that one.
+        """
         with self._lock:
             self._depth += 1
             try:
@@ -334,7 +335,7 @@ def _copy(source: str, target: str, wait_s: float) -> None:
     try:
         into = sqlite3.connect(target, isolation_level=None)
         try:
-            into.execute("PRAGMA synchronous = OFF")  # synced once, when it is whole
+            into.execute("PRAGMA synchronous = OFF")  # synced once, when it is complete
             into.execute("PRAGMA journal_mode = OFF")
             origin.backup(into)
         finally:

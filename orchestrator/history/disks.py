@@ -89,7 +89,7 @@ class DiskHistoryWriter(DiskHistory):
         )
 
     def visit_health(self, visit: int, health: str | None) -> None:
-        """Record the health that the disk reported: see Visit."""
+        """Record the health that the disk reported, as in DiskVisit."""
         self._database.change("visit_health", visit=visit, health=health)
 
     def visit_is_slow(self, name: str, why: str) -> None:

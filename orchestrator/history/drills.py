@@ -21,7 +21,7 @@ class DrillHistory:
         return tuple(map(_record, self._database.rows("drills_of_job", job=job, limit=limit)))
 
     def of_run(self, run: int) -> DrillRecord | None:
-        """Return the restore test of a run; None when the run was none, or was cut off."""
+        """Return the restore test of a run; None when the run was none, or was interrupted."""
         row = self._database.first("drill_of_run", run=run)
         return _record(row) if row else None
 

@@ -47,7 +47,7 @@ class DueRunHistory:
         return Heartbeat(boot=row["boot"], pid=row["pid"], **seen)
 
     def past(self, jobs: Iterable[str], due_runs: dict[str, DueRun]) -> dict[str, JobHistory]:
-        """Return what is known of the runs of each job, at one moment."""
+        """Return the known runs of each job, at one moment."""
         with self._database.glance():
             return {job: self._past(job, due_runs.get(job)) for job in jobs}
 
@@ -104,7 +104,7 @@ class DueRunWriter(DueRunHistory):
         return beat
 
     def beat(self, beat: int, now: datetime, *, orderly: bool = False) -> None:
-        """Record that the daemon still lives; `orderly`: it ends now."""
+        """Record that the daemon is still alive; `orderly`: it ends now."""
         self._database.change("beat", beat=beat, now=now, orderly=orderly)
 
     def pause(self, job: str, *, now: datetime, until: datetime | None, why: str) -> None:

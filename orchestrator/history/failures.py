@@ -6,7 +6,7 @@ _ASIDE = (
     "set it aside (mv {path} {path}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
     "Nothing but the past is lost; or put back the copy that lies beside a target's points"
 )
-# By the first word after SQLITE_; the longer, more exact names stand first.
+# By the first part after SQLITE_; the longer, more exact names come first.
 _WORDS: tuple[tuple[str, str, str], ...] = (
     (
         "READONLY_ROLLBACK",
@@ -84,7 +84,7 @@ def of_another(*, path: str) -> HistoryError:
 
 
 def out_of_reach(*, path: str, words: str) -> HistoryError:
-    """Build the error for what the operating system refused around the file."""
+    """Build the error for an access to the file that the operating system refused."""
     return HistoryError(
         f"the history cannot use {path} ({words})",
         hint=f"see whether {path} exists, may be written and has space, or name another place with --state",

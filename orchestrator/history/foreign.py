@@ -1,7 +1,7 @@
-"""A history that comes from elsewhere, such as a kit: looked into before anything believes it.
+"""A history from another machine, such as a kit's: it is checked before anything in it is trusted.
 
-Its schema must be ours to the letter, so no view, trigger or table of somebody else's ever runs a statement here; and each
-look has a budget of steps, so that no content makes it endless.
+Its schema must be identical to ours, so that no foreign view, trigger or table ever runs a statement here; and each read has a
+budget of steps, so that no content makes it endless.
 """
 
 import os
@@ -18,7 +18,7 @@ _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT L
 
 
 def check_foreign(path: str) -> None:
-    """Refuse a history that is not wholly ours. `path`: a local copy that nobody writes. Raises: HistoryError."""
+    """Refuse a history whose schema is not exactly ours. `path`: a local copy that no process writes. Raises: HistoryError."""
     left = [_BUDGET // _EACH]
 
     def count() -> bool:
@@ -54,7 +54,7 @@ def _require_our_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def our_schema(version: int) -> list[tuple[str, str, str, str]]:
-    """Return what a history of that format holds: type, name, table and statement of each object."""
+    """Return the schema of a history of that format: type, name, table and statement of each object."""
     ours = sqlite3.connect(":memory:", isolation_level=None)
     try:
         for number in range(version):

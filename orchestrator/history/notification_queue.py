@@ -13,7 +13,7 @@ _LONGEST_WAIT = timedelta(hours=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifiedRecord:
-    """A channel's last notice about a job's copy at a place. `begun_at` None: no trouble was reported, or it ended."""
+    """A channel's last notice about a job's copy at a place. `begun_at` None: no problem was reported, or it ended."""
 
     job: str
     target: str
@@ -61,7 +61,7 @@ class NotificationQueue:
     def due(self, now: datetime, *, eagerly: bool = False) -> tuple[MessageRecord, ...]:
         """Return the messages to try now, those that wait longest first.
 
-        `eagerly`: also those that wait for their next try, but none that somebody is sending.
+        `eagerly`: also those that wait for their next try, but none that another process is sending.
         """
         return tuple(each for each in self.queued() if not _is_ahead(each.held_at if eagerly else each.due_at, now))
 
@@ -101,7 +101,7 @@ class NotificationQueue:
 
 
 def _is_ahead(instant: datetime | None, now: datetime) -> bool:
-    """Return True when the instant is still to come. One further ahead than any wait came from a wrong clock."""
+    """Return True when the instant is in the future. One further ahead than any wait came from a wrong clock."""
     return instant is not None and now < instant <= now + _LONGEST_WAIT
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from orchestrator.history.rebuilds import RebuildHistory
     from orchestrator.history.views import HistoryReader
 
-WHOLE = "whole"  # the scope of a reading that read all of a point; any other word is a part of it
-MOST_FINDINGS = 1000  # per reading; the rest is counted
+WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
+MOST_FINDINGS = 1000  # per reading; the rest is only counted
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
 
@@ -39,7 +39,7 @@ def open_history(path: str, *, wait_s: float = 30.0) -> "History":
 
 
 class History:
-    """Recorder of runs, points and what was found in them. Use as a context manager; threads may share it.
+    """Recorder of runs, points and findings. Use as a context manager; threads may share it.
 
     Every method raises HistoryError. `now` is an aware instant.
     """
@@ -137,7 +137,7 @@ class History:
     def heal(self, alive: Callable[[int, int, str], bool], now: datetime) -> tuple[int, ...]:
         """Mark runs without an end whose process is gone as `interrupted`; return their numbers.
 
-        `alive` is asked with the pid, the process's start time and the boot in which it ran.
+        `alive` receives the pid, the process's start time and the boot in which it ran.
         """
         gone = [
             row["id"]
@@ -287,7 +287,7 @@ class History:
     def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
         """Record exactly these points at the place, by name with when each was taken: add unknown ones, remove vanished ones.
 
-        Costs nothing when the history knew it. A listing that failed must not come here as an empty one.
+        Writes nothing when the history knows them all. A listing that failed must not be passed as an empty one.
         """
         known = {
             str(row["name"]): not row["undated"] for row in self._database.rows("names_there", job=job, place=place)
@@ -306,7 +306,7 @@ class History:
     ) -> None:
         """Record that the point was read again, all of it if `scope` is WHOLE.
 
-        Any broken promise makes it unsound; only a good reading of the whole makes it sound again.
+        Any difference from the manifest makes it unsound; only a good reading of the whole makes it sound again.
         """
         kept = reading.findings[:MOST_FINDINGS]
         left_out = sum(count for _, count in reading.counts) - len(kept)
@@ -341,7 +341,7 @@ class History:
     # Memory
 
     def remember(self, job: str, key: str, value: str) -> None:
-        """Store a small fact; a fact that is known already costs nothing."""
+        """Store a small fact; one that is stored already costs nothing."""
         if self.recall(job, key) != value:
             self._database.change("remember", job=job, key=key, value=value)
 
@@ -355,7 +355,7 @@ class History:
         return None if row is None else str(row["value"])
 
     def backup_to(self, path: str) -> None:
-        """Write a consistent backup of the history to `path`, whole or not at all; others may go on recording."""
+        """Write a consistent backup of the history to `path`, completely or not at all; others may record meanwhile."""
         from orchestrator.history.database import backup
 
         backup(self._database.path, path, self._wait_s)

@@ -1,4 +1,4 @@
-"""Values that history views return: texts as they were given, so names may hold surrogates."""
+"""Values that history views return, with texts unchanged, so names may hold surrogates."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from orchestrator.domain.run import Outcome, RunType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run. `outcome` None: it goes on, or its process died and that is not recorded; then all below is None.
+    """One run. `outcome` None: it goes on, or its process died and that is not recorded; then all fields below are None.
 
     `ended_at` of a run whose process died is when that was noticed; its `took_s` and `moved_bytes` are unknown.
     """
@@ -137,9 +137,9 @@ class VerificationRecord:
 class PointRecord:
     """One restore point that exists.
 
-    `made_at` None: no run we remember made it. `taken_at` None: its name tells no instant.
-    `sound` None: never read again; False: a reading found it broken, and no whole reading has been good since.
-    `confirmed_at`: a look found it as new as the source. `whole_at`: the last reading of all of it, good or bad.
+    `made_at` None: no recorded run made it. `taken_at` None: its name holds no instant.
+    `sound` None: never read again; False: a reading found damage, and no whole reading has been good since.
+    `confirmed_at`: a survey found it as new as the source. `whole_at`: the last reading of all of it, good or bad.
     """
 
     job: str
@@ -180,11 +180,11 @@ class ConfirmedCopy:
 class HealthFacts:
     """Facts needed to judge the health of a job.
 
-    `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that
-    failed, were refused or interrupted since the last one that ended well; waiting neither counts nor ends the row.
-    `last_failed`: the newest failure that nothing has made good since, whatever waited or was cut after it.
-    `broken`: of a copy that is there the last word is that it is not as it was promised. `first_begun`: of the first run,
-    where there are no copies; else None.
+    `copies`: per place, newest first. `last`: the newest runs first, an open one included. `failures`: runs that failed, were
+    refused or interrupted since the last one that ended well; waiting runs neither count nor end the series. `last_failed`: the
+    newest failure that no good run has followed; runs that waited or were interrupted after it do not count. `broken`: the last
+    reading of an existing copy found differences from its manifest. `first_begun`: of the first run, where there are no copies;
+    else None.
     """
 
     job: str

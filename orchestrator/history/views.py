@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
     """Open a read view of the history at `path`; it changes nothing and needs no write permission.
 
-    No file yet: a history in which nothing has happened. Raises: HistoryError.
+    A missing file counts as an empty history. Raises: HistoryError.
     """
     return HistoryReader(Database(connect_reader(path, wait_s), path))
 
@@ -147,21 +147,21 @@ class HistoryReader:
         return KitHistory(self._database)
 
     def memory(self, job: str) -> dict[str, str]:
-        """Return the small facts that runs of a job left for later runs."""
+        """Return the small facts that runs of a job stored for later runs."""
         return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
     def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
         """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
 
         `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
-        It is looked for where there is no copy.
+        It is searched only where there is no copy.
         """
         with self._database.glance():
             well = self._database.first("last_well", job=job)
             going_on = self._database.first("open_run_of_job", job=job)
             copies = _copies(self._database.rows("newest_copies", job=job))
             there = tuple(copy for copy in copies if at is None or copy.place == at[0])
-            # Where a target was changed, all runs into the one before would be gone through.
+            # Where a target was changed, all runs into the former one would be searched.
             first = None if there else self._first_begun(job, at)
             since = well["id"] if well else 0
             badly = self._database.first("badly_since", job=job, run=since)

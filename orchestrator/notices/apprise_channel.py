@@ -7,7 +7,7 @@ _LOOKS = {NoticeType.TROUBLE: "failure", NoticeType.REMINDER: "warning", NoticeT
 
 
 def send_apprise(channel: AppriseChannel, message: Message, means: SenderContext) -> None:
-    """Send the message; Apprise reports the peer's acceptance. Raises: Undelivered."""
+    """Send the message; Apprise reports the peer's acceptance. Raises: DeliveryFailed."""
     try:
         import apprise
     except ImportError as error:

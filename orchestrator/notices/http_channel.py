@@ -34,7 +34,7 @@ _TEXT = "text/plain; charset=utf-8"
 def send_http(
     channel: NtfyChannel | WebhookChannel | PingChannel, message: Message, means: SenderContext, lines: OpenConnections
 ) -> None:
-    """Send the message by one POST. Raises: Undelivered."""
+    """Send the message by one POST. Raises: DeliveryFailed."""
     match channel:
         case NtfyChannel():
             address, headers, body = channel.topic, _ntfy_headers(message), _ntfy_body(message)
@@ -56,7 +56,7 @@ def _ntfy_headers(message: Message) -> dict[str, str]:
 
 
 def _header(text: str) -> str:
-    """Encode the text as a header's value; ntfy reads RFC 2047, and HTTP itself knows no UTF-8."""
+    """Encode the text as a header's value; ntfy reads RFC 2047, and HTTP itself has no UTF-8."""
     return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
@@ -65,7 +65,7 @@ def _ntfy_body(message: Message) -> str:
 
 
 def ping_address(channel: PingChannel, url: str, message: Message) -> str:
-    """Return the address of this ping. Source: Healthchecks: /start and /fail stand behind the check's own path."""
+    """Return the address of this ping. Source: Healthchecks: /start and /fail follow the check's own path."""
     whole = url.replace("{job}", quote(message.about, safe=""))
     signal = _SIGNALS.get(message.kind, "") if channel.style == "healthchecks" else ""
     parts = urlsplit(whole)
@@ -107,7 +107,7 @@ def _post(address: str, body: str, headers: Mapping[str, str], means: SenderCont
     if urlsplit(address).scheme not in ("http", "https") or not (address.isascii() and address.isprintable()):
         raise DeliveryFailed("what stands in the file is no http:// or https:// address")
     told = {**headers, "User-Agent": "poolferry"}
-    request = urllib.request.Request(address, body.encode(), told, method="POST")  # noqa: S310 - judged just above
+    request = urllib.request.Request(address, body.encode(), told, method="POST")  # noqa: S310 - checked just above
     host = urlsplit(address).hostname
     try:
         _opener(lines).open(request, timeout=means.within).close()

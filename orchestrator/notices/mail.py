@@ -20,7 +20,7 @@ _SUBJECT = 180
 
 
 def send_mail(channel: MailChannel, message: Message, means: SenderContext, lines: OpenConnections) -> None:
-    """Hand the mail on for delivery. Raises: Undelivered."""
+    """Pass the mail on for delivery. Raises: DeliveryFailed."""
     letter = compose_mail(channel, message, means)
     if channel.smtp:
         _by_smtp(channel, letter, means, lines)
@@ -29,7 +29,7 @@ def send_mail(channel: MailChannel, message: Message, means: SenderContext, line
 
 
 def compose_mail(channel: MailChannel, message: Message, means: SenderContext) -> EmailMessage:
-    """Build the mail; its headers say that no person wrote it, so that no vacation answer comes back."""
+    """Build the mail; its headers show that no person wrote it, so that no vacation program answers."""
     letter = EmailMessage(policy=default.clone(cte_type="7bit"))
     letter["From"], letter["To"] = channel.sender or f"poolferry@{means.host}", ", ".join(channel.to)
     letter["Subject"] = to_one_line(message.subject)[:_SUBJECT]

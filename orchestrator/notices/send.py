@@ -1,4 +1,4 @@
-"""One message through one channel, by the way of its kind and within a time limit."""
+"""One message through one channel, by the sender of its kind and within a time limit."""
 
 from orchestrator.domain.notice import (
     AppriseChannel,
@@ -13,7 +13,7 @@ from orchestrator.notices.transport import OpenConnections, SenderContext, send_
 
 
 def send_message(channel: Channel, message: Message, means: SenderContext) -> None:
-    """Send the message to the peer. Raises: Undelivered, at the latest when `means.within` is over."""
+    """Send the message to the peer. Raises: DeliveryFailed, at the latest when `within` is over."""
     send_within(lambda lines: _by_kind(channel, message, means, lines), means.within)
 
 

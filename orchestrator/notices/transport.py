@@ -22,8 +22,8 @@ class SenderContext:
 
 
 def to_one_line(text: str) -> str:
-    """Render the text on one line of printable signs: text from a file name can end no header and forge no line."""
-    text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # what was no UTF-8
+    """Render the text on one line of printable signs: so text from a file name can neither end a header nor forge a line."""
+    text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)  # bytes that were no UTF-8
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
@@ -34,7 +34,7 @@ def to_many_lines(text: str) -> str:
 
 
 def read_secret(name: str, means: SenderContext) -> str:
-    """Read the first line of a file: a path, or a bare name in a folder of secrets. Raises: Undelivered."""
+    """Read the first line of a file: a path, or a bare name in a folder of secrets. Raises: DeliveryFailed."""
     places = [name] if "/" in name else [os.path.join(folder, name) for folder in means.secrets]
     why = "there is no such file"
     for place in places:
@@ -54,7 +54,7 @@ def read_secret(name: str, means: SenderContext) -> str:
 
 
 def text_or_secret(text: str, means: SenderContext) -> str:
-    """Return the text itself; for "@FILE", the content of that file. Raises: Undelivered."""
+    """Return the text itself; for "@FILE", the content of that file. Raises: DeliveryFailed."""
     return read_secret(text[1:], means) if text.startswith("@") else text
 
 
@@ -81,14 +81,14 @@ class OpenConnections:
 
 
 def send_within(send: Callable[[OpenConnections], None], within: Seconds) -> None:
-    """Send in a thread, and abandon it after so long. Raises: Undelivered."""
+    """Send in a thread, and abandon it after the time limit. Raises: DeliveryFailed."""
     ends: list[BaseException] = []
     lines = OpenConnections()
 
     def sending() -> None:
         try:
             send(lines)
-        except Exception as error:  # noqa: BLE001 - whatever a sender raises, a run goes on
+        except Exception as error:  # noqa: BLE001 - no error of a sender may end a run
             ends.append(error)
 
     thread = threading.Thread(target=sending, name="notice", daemon=True)

@@ -7,14 +7,14 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds, show_duration
 
 _GAP = timedelta(days=1)
-_LEAST = 1 << 20  # bytes: what moved less tells of the start of programs
+_LEAST = 1 << 20  # bytes: for less, the time is mostly the start of programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatePoint:
     """One point at a place. `at`: when the source was last in this state; `taken`: when the point was made.
 
-    `sound`: the last word of a reading, None: never read.
+    `sound`: the result of the last reading, None: never read.
     """
 
     name: str
@@ -40,7 +40,7 @@ class CandidatePoint:
 class CopyCandidate:
     """All points of one job at one place, the oldest first. `away`: why it cannot be reached now; empty: it can.
 
-    `disk`: the removable disk that it is on; `where`: where that disk is, as somebody noted it.
+    `disk`: the removable disk that it is on; `where`: where that disk is, as a person noted it.
     """
 
     job: str
@@ -109,10 +109,11 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
 def find_copies_to_fetch(
     copies: Sequence[CopyCandidate], *, since: datetime, of: datetime | None, but: tuple[str, str]
 ) -> tuple[tuple[CopyCandidate, CandidatePoint, bool], ...]:
-    """List the copies to fetch that should hold a file as it was, those that surely hold it first.
+    """List the copies to fetch that should hold a file in its former state, those that certainly hold it first.
 
-    `since`: when the file was last changed; `of`: when the point was made that promises it, None: nobody knows. A point between
-    the two has the file as it was, unless its time was set back; a later one may have. `but`: job and place of the damaged copy.
+    `since`: when the file was last changed; `of`: when the point was made whose manifest has it, None: unknown. A point between
+    the two has the file in that state, unless its time was set back; a later one may have it. `but`: job and place of the
+    damaged copy.
     """
     found = []
     for copy in copies:

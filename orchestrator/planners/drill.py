@@ -12,7 +12,7 @@ from orchestrator.domain.units import Seconds
 
 _TELLING_OUTCOMES = (Outcome.DONE, Outcome.FAILED, Outcome.REFUSED)
 _SPARE = 8  # candidates of a folder beyond its fair share, as some are too large to be taken
-_SURE_S = 0.5  # what is over sooner tells of the start of programs, and not of data
+_SURE_S = 0.5  # a shorter time measures the start of programs, not the data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class PastDrill:
 
 
 def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) -> str:
-    """ "whole", "sample", or "" when none is due. `past`: the drills of this place, the newest first.
+    """Return "whole", "sample", or "" when no restore test is due. `past`: the tests of this place, the newest first.
 
-    One that failed or was refused is repeated after each run, until it is well again.
+    A test that failed or was refused is repeated after each run, until one ends well.
     """
     if not rules.requested:
         return ""
@@ -40,7 +40,7 @@ def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) ->
 
 
 def _older(past: Sequence[PastDrill], limit: Seconds, now: datetime) -> bool:
-    # What lies after now was noted by a wrong clock, and must not keep drills away for years.
+    # A time after now was recorded by a wrong clock and must not prevent restore tests for years.
     known = [each.at for each in past if each.at <= now]
     return not known or (now - max(known)).total_seconds() > limit
 
@@ -56,7 +56,7 @@ class SampleFile:
 def choose_sample(pieces: Iterable[SampleFile], *, files: int, size: int, seed: int) -> tuple[SampleFile, ...]:
     """Choose sample files folder by folder, in an order that only the seed decides; at least one if there is any.
 
-    Folders take turns, so that a large one does not hide the others. What does not fit into `size` any more is passed over.
+    Folders take turns, so that a large one does not hide the others. A file that no longer fits into `size` is skipped.
     """
     key = seed.to_bytes(8, "big")
     folders: dict[bytes, list[tuple[bytes, SampleFile]]] = {}

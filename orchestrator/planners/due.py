@@ -1,7 +1,7 @@
 """Due runs of jobs: one run for all missed scheduled times, and which due runs are served or dropped.
 
-A job owes at most one run; further slots join it, unless a run for the first is already going on. What has been seen is
-told by an anchor per job, so nothing has to be written while nothing happens.
+A job has at most one due run; later scheduled times join it, unless a run for the first is already going on. An anchor per job
+says up to when times are handled, so nothing must be recorded while nothing happens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from orchestrator.domain.schedule import (
     parse_normal_schedule,
 )
 
-# Source: cron(8) of Debian: a clock that is set back by less than 3 hours does not repeat jobs at a fixed time; further
-# back is taken for a correction, and the new time holds at once.
+# Source: cron(8) of Debian: a clock that is set back by less than 3 hours does not repeat jobs at a fixed time; a larger change
+# is treated as a correction, and the new time is valid at once.
 SET_BACK = timedelta(hours=3)
 LATE = timedelta(minutes=2)
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(minutes=30)
@@ -32,7 +32,7 @@ CHAINED = "after others"
 class DueFacts:
     """Remembered facts by job name. `arrived`: when the job's target was plugged in, if it is present.
 
-    `grace`: how long after its slot a run is not called late yet.
+    `grace`: how long after its scheduled time a run is not called late yet.
     """
 
     anchors: Mapping[str, ScheduleAnchor]
@@ -105,7 +105,7 @@ def schedule_text(job: Job) -> str:
     return f"{parse_normal_schedule(job.schedule)}" + (f", {chained}" if chained else "")
 
 
-# What came
+# Scheduled times that have passed.
 
 
 def _came(job: Job, facts: DueFacts, past: JobHistory, now: datetime, calendar: Calendar) -> _PassedTimes:
@@ -117,7 +117,7 @@ def _came(job: Job, facts: DueFacts, past: JobHistory, now: datetime, calendar: 
         return _first_seen(form, _here(job, form, past, now), past, now)
     if anchor.schedule == form:
         return _by_schedule(job, facts, anchor, past, now, calendar)
-    clocked = anchor.schedule.startswith(("cron ", "daily "))  # what the old schedule promised until now is owed
+    clocked = anchor.schedule.startswith(("cron ", "daily "))  # scheduled times of the old schedule until now are due
     came = _by_schedule(job, facts, anchor, past, now, calendar) if clocked else _NONE
     return replace(came, anchor=_here(job, form, past, now))
 
@@ -197,14 +197,14 @@ def _chained(job: Job, facts: DueFacts, anchor: ScheduleAnchor, past: JobHistory
     ends: list[datetime] = []
     for name in job.after:
         well = facts.past.get(name, _NO_PAST).last_well
-        # The number counts too: it knows the order where the clock was set between the two.
+        # The number counts too: it gives the order when the clock was set between the two runs.
         if well is None or well.ended is None or (well.id <= number and well.ended <= begun):
             return _NONE
         ends.append(well.ended)
     return _PassedTimes(first=max(ends), newest=max(ends), count=1)
 
 
-# What is owed then
+# The due run that follows from them.
 
 
 def _served(past: JobHistory, newest: datetime, now: datetime) -> bool:
@@ -258,7 +258,7 @@ def _why(
 
 
 def _concluded(due_run: DueRun, past: JobHistory, now: datetime) -> DueRun | SettledRun:
-    """Return what remains of a due run after later runs; any run that ended well serves it."""
+    """Return the due run after later runs, None when one of them served it; any run that ended well serves it."""
     for run in past.since:
         if run.well:
             return SettledRun(job=due_run.job, why=f"run {run.id} served it")

@@ -7,14 +7,14 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.rotation import Disk
 
-CONTENT_SIGNATURES = {"zfs": "zfs_member"}  # what blkid calls a content otherwise than we do
+CONTENT_SIGNATURES = {"zfs": "zfs_member"}  # contents for which blkid has another name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrollmentRequest:
     """Enrollment request. `erase`: the serial that the person typed as consent to erase; empty: no consent.
 
-    `adopt`: what is on it stays. `inner`: consent to a disk that is not one that can be pulled out.
+    `adopt`: its content stays. `inner`: consent to a disk that is not removable.
     """
 
     name: str
@@ -79,8 +79,8 @@ def _erasable(enroll_request: EnrollmentRequest, device: BlockDevice) -> Refusal
 def refuse_changed_device(device: BlockDevice, again: BlockDevice | None, held: Sequence[str] | None) -> Refusal | None:
     """Return why a device must not be erased after all; None when a new survey shows the judged device unchanged.
 
-    `held`: the signatures on it and its partitions, None where they cannot be read. Why both looks: a device that is
-    not blank is erased only with consent, and then what was consented to must still be what is there.
+    `held`: the signatures on it and its partitions, None where they cannot be read. Why two surveys: a device that is not blank
+    is erased only with consent, and its content must still be the one that the person consented to.
     """
     if again is None:
         return _no(f"{device.called} is gone", "plug it in again")

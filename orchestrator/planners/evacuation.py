@@ -1,7 +1,7 @@
 """Check before a pool is destroyed: whether copies hold all its data, by guid, and the order of its restore.
 
-Only what a look found at a target counts; what history remembers of disks that are away counts for those disks alone that
-somebody names. Copies of files alone count for what has no snapshot, and only as long as nothing has changed since.
+Only data that a survey found at a target counts; for disks that are away, history counts only when a person names the disk.
+Copies of files count only for data without snapshots, and only as long as nothing has changed since.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def judge_evacuation(
 ) -> PoolEvacuation:
     """Judge each dataset of the pool. `let_go`: names that may be lost; a name with a slash at its end includes all below.
 
-    `trusted`: disks that are away and count as history knows them. `keeps`: by dataset, the jobs whose copies lie in it.
+    `trusted`: disks that are away and count by their history. `keeps`: by dataset, the jobs whose copies lie in it.
     """
     names, sure = tuple(let_go), frozenset(trusted)
     counted = [(copy, held) for copy in copies if (held := _counts(copy, sure)) is not None]
@@ -78,7 +78,7 @@ def may_be_lost(dataset: str, told: str) -> bool:
 
 
 def _lost(one: PoolDataset, counted: Sequence[Counted], files: Sequence[DatasetCopy]) -> str:
-    """Return what no copy holds of a dataset; empty when all is held."""
+    """Return the data of a dataset that no copy holds, as text; empty when copies hold all of it."""
     held = frozenset().union(*(each.get(one.name, frozenset()) for _, each in counted))
     missing = [name for name, guid in one.snapshots if guid not in held]
     if not one.snapshots:
@@ -92,7 +92,7 @@ def _lost(one: PoolDataset, counted: Sequence[Counted], files: Sequence[DatasetC
 
 
 def _lost_files(one: PoolDataset, files: Sequence[DatasetCopy]) -> str:
-    """Return which files of a dataset without snapshots no copy of files holds; empty when all are held."""
+    """Return the files of a dataset without snapshots that no copy holds, as text; empty when copies hold all."""
     whys = [copy.files[one.name] for copy in files]
     if "" in whys:
         return ""
@@ -161,7 +161,7 @@ def _trust(copies: Sequence[DatasetCopy]) -> str:
     return " ".join(dict.fromkeys(f"--trust {copy.place}" for copy in copies))
 
 
-# What history knows of disks that are away, and what lies where.
+# History of disks that are away, and the location of data.
 
 
 def guids_from_history(
@@ -169,8 +169,8 @@ def guids_from_history(
 ) -> dict[str, frozenset[int]]:
     """Return the snapshot guids that a disk held, by the names and instants of its points. `datasets`: of the job.
 
-    Why the instant too: a snapshot may have been destroyed, and another one be called the same. A recursive snapshot bears one
-    name everywhere, though datasets may get it some seconds apart.
+    Why the instant too: a snapshot may have been destroyed and another one created with its name. A recursive snapshot has one
+    name everywhere, but datasets may get it some seconds apart.
     """
     known = dict(points)
     copied = set(datasets)
@@ -198,7 +198,7 @@ def dataset_of(folder: str, pool: PoolContents) -> tuple[str, str] | None:
 def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[str, str]:
     """Return the pool's datasets that a file job copies, each with what it leaves out; empty: it leaves out nothing.
 
-    `below`: the job goes on into what is mounted below its folder.
+    `below`: the job also copies filesystems that are mounted below its folder.
     """
     on = dataset_of(folder, pool)
     if on is None and not below:
@@ -212,7 +212,7 @@ def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[
     return found
 
 
-# The way back.
+# The restore.
 
 
 def is_source_in(job: Job, pool: str) -> bool:
@@ -238,7 +238,7 @@ def _depth(path: str) -> tuple[int, str]:
 
 
 def has_come_back(source: Location, pool: PoolContents, copy: DatasetCopy) -> bool:
-    """Return True when all datasets that a copy holds of a source are in the pool again, by guid, and in use."""
+    """Return True when all datasets of a source that a copy holds are in the pool again, by guid, and in use."""
     there = {one.name: one for one in pool.datasets}
     held = _of(source, copy)
     return bool(held) and all(name in there and _came_back(there[name], guids) for name, guids in held.items())
@@ -253,7 +253,7 @@ def choose_best_copy(
 ) -> DatasetCopy | None:
     """Return the copy to restore a source from: the newest, then the one that holds most; None when none is usable.
 
-    `known`: the guids of each dataset's snapshots, the oldest first, as the source's own kit has them.
+    `known`: the guids of each dataset's snapshots, the oldest first, from the source's own kit.
     """
     usable = [copy for copy in copies if copy.held is not None and _of(source, copy)]
     return max(usable, key=lambda copy: _worth(source, copy, known), default=None)

@@ -25,10 +25,10 @@ class _GuardAlarm:
 
 
 def decide_guard(look: Changes, guard: GuardLimits, *, job: str, allowed: frozenset[str]) -> Refusal | None:
-    """Return a refusal when guards not in `allowed` see too much change; it names each of them, the gravest first.
+    """Return a refusal when guards not in `allowed` find too much change; it names each of them, the most serious first.
 
-    Why: where the number before is unknown, a percent limit is judged against the least it can have been (what is gone
-    plus what is known to remain), which errs towards asking.
+    Why: where the number before is unknown, a percent limit is compared with the smallest possible number (entries that are
+    gone plus entries known to remain): rather one question too many.
     """
     alarms = [alarm for alarm in _alarms(look, guard) if alarm.guard not in allowed]
     if not alarms:

@@ -1,15 +1,14 @@
 """Health of a job's copy at a place, judged by the age of the newest verified copy, not by how runs ended.
 
-The state is what is, and `status` shows it at once. A trouble that may pass by itself is `passing`, and nobody is woken
-for it yet:
+`status` shows the state at once. A problem that may end by itself is `passing`, and no notice is sent for it yet:
 
 * late, while a run goes on that began less than half of late-after ago (but an hour at least), or in the first hour
-  after the machine was off or asleep: then what was missed is being made up for.
-* failing, when one single run has failed and the newest verified copy is younger than half of late-after: another run
-  comes before anything is late. A second failure in a row ends this. Where no late-after is told, where nothing is
-  proved yet, where a copy was read again and found broken, and for what was refused nothing passes by itself.
+  after the machine was off or asleep: then the missed run is being caught up.
+* failing, when one single run has failed and the newest verified copy is younger than half of late-after: another run begins
+  before anything is late. A second failure in a row ends this. Nothing is passing without late-after, without a verified copy,
+  when a copy was read again and found damaged, or after a refusal.
 
-A failure stays one until a run ends well: a run that only waits, or was cut, does not wash it away.
+A failure remains until a run ends well; a run that only waits, or was interrupted, does not end it.
 """
 
 from datetime import datetime
@@ -37,12 +36,11 @@ class JobState(StrEnum):
 class HealthInput:
     """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
-    A failure that nothing has made good yet comes before it, and then `since` tells how the newest one ended instead.
-    `proved`: when a verified copy was last as the source was; a run that finds nothing to do renews it.
-    `failures`: runs that ended badly since the last one that ended well. `running`: when the run that goes on began.
-    `awake`: since when the machine is back, if it was off or asleep lately. `paused`: why and until when; empty: not.
-    `broken`: a copy was read again, and is not as it was promised. `copies` False: the job works on its source alone, and
-    `proved` is when that last went well.
+    A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `proved`: the
+    newest state of the source that a verified copy holds; a run that finds nothing to do renews it. `failures`: runs that ended
+    badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
+    again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
+    differs from its manifest. `copies` False: the job works on its source alone, and `proved` is its last good run.
     """
 
     first_begun: datetime | None
@@ -59,7 +57,7 @@ class HealthInput:
 
     @property
     def newest(self) -> str:
-        """Return the name of what the age measures: the newest verified copy, or the last good run."""
+        """Return the name for what the age measures: the newest verified copy, or the last good run."""
         return "the newest verified copy" if self.copies else "the last good run"
 
     @property
@@ -72,7 +70,7 @@ class HealthInput:
 class CopyHealth:
     """State of a job. `age`: of the newest verified copy; None: there is none.
 
-    `passing`: why this trouble may pass by itself; empty when it will not, or is none.
+    `passing`: why this problem may end by itself; empty when it will not, or when there is none.
     """
 
     state: JobState
@@ -82,7 +80,7 @@ class CopyHealth:
 
 
 def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | None) -> CopyHealth:
-    """Return a job's state; paused outranks late, and late the last run's outcome. `late_after` None: never late."""
+    """Return a job's state; paused outranks late, late outranks the last run's outcome. `late_after` None: never late."""
     age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
     if facts.paused:
         return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
@@ -119,7 +117,7 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
     if late_after is None:
         return ""
     limit = f"late-after is {show_duration(late_after)}"
-    if age is not None and age < -late_after:  # a clock was wrong; such a copy would else hide every failure until then
+    if age is not None and age < -late_after:  # a clock was wrong; such a copy would hide failures until then
         return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
         return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""

@@ -1,7 +1,7 @@
 """Disk recognition: by the identity of the filesystem or pool, by poolferry's marker, and by the generation.
 
-Never by name, label or serial alone: bridges tell the serials of others, and a copy of a disk has its label. Each state
-has its own sentence (what was found, what it means) and cure. Nothing is written on a disk that is not READY.
+Never by name, label or serial alone: bridges report the serials of other disks, and a copy of a disk has its label. Each state
+has its own sentence (what was found, what it means) and hint. Nothing is written to a disk that is not READY.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskMark
 from orchestrator.domain.run import RunReport
 
 UNPLUG = "it may be unplugged"
-# OpenZFS keeps a pool whose disk went in the middle of an export, and the lock that every look at any pool waits for.
+# OpenZFS keeps a pool whose disk was removed during an export, and the lock that every survey of any pool waits for.
 HANGS = "hangs in the kernel, as the disk was pulled out while it was let go"
 RESTART = (
     "restart this machine, then plug the disk in again: what was copied is kept, and the copy continues; until then other pools "
@@ -23,7 +23,7 @@ _ANOTHER = "plug it in again; if that does not help: in another port, or with an
 
 
 class DeviceState(StrEnum):
-    """Result of recognizing a device. TO_PROVE: an enrolled disk by its identity; its marker is not read yet."""
+    """Result of recognizing a device. TO_PROVE: by its identity an enrolled disk; its marker is not read yet."""
 
     READY = "ours-ready"
     TO_PROVE = "to-prove"
@@ -70,10 +70,10 @@ class VisitOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitResult:
-    """A finished visit. `seen`: the recognized state of the disk; `safe`: it may be unplugged.
+    """A finished visit. `seen`: the state of the disk; `safe`: it may be unplugged.
 
-    `readings`: what was read again within the set's budget. `beside`: what else in its case is still in use. `health`: see
-    Visit.
+    `readings`: copies that were read again within the set's budget. `beside`: other disks in its case that are still in use.
+    `health`: as in DiskVisit.
     """
 
     disk: Disk
@@ -102,7 +102,7 @@ def identify_devices(
     ours = {disk.identity: disk for disk in disks}
     remembered = {each.identity: each for each in known}
     above = {name for device in devices for name in device.above}
-    nodes = f"/dev/mapper/{POOL_PREFIX}"  # devices of ours: one may still lead to a disk that was pulled out
+    nodes = f"/dev/mapper/{POOL_PREFIX}"  # our own device nodes: one may still point to a disk that was pulled out
     leaves = [
         device for device in devices
         if not device.parts and device.name not in above and not device.path.startswith(nodes)

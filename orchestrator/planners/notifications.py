@@ -1,12 +1,12 @@
 """Notice decisions: what a channel sends about a job's copy, from the current state and earlier notices.
 
-* A trouble (a state that the channel asks for, and that does not pass by itself) is told once, when it begins.
-* The same cause is told once: numbers in the reason do not make another, nor does a failing copy that becomes late
-  thereby. Another cause within the same trouble is told too, up to four in all.
-* While the trouble lasts it is told again after 1 day, then after 3, then every 7.
-* Its end is told when a verified copy is there again. Waiting is no end.
-* What comes and goes (the third trouble within 7 days) has ended only when it has been well for 2 days.
-* A paused job is silent, unless the channel asks for paused; its trouble goes on when it is resumed.
+* A problem (a state that the channel subscribes to, and that does not end by itself) is sent once, when it begins.
+* The same cause is sent once: other numbers in the reason make no new cause, nor does a failing copy that becomes late. A new
+  cause within the same problem is sent too, up to four in all.
+* While the problem lasts it is sent again after 1 day, then after 3, then every 7.
+* Its end is sent when a verified copy is there again. Waiting is no end.
+* A recurring problem (the third within 7 days) has ended only after 2 days without it.
+* A paused job sends nothing, unless the channel subscribes to paused; its problem continues when it is resumed.
 """
 
 import re
@@ -22,9 +22,9 @@ from orchestrator.planners.health import JobState
 REMINDERS = (timedelta(days=1), timedelta(days=3), timedelta(days=7))
 RECENT = timedelta(days=7)
 STEADY = timedelta(days=2)
-_OFTEN = 2  # earlier troubles within RECENT, from which on it comes and goes
+_OFTEN = 2  # earlier problems within RECENT, from which on it is recurring
 _CAUSES = 4
-# A nightly look is not made at the same second each night.
+# A nightly check does not run at the same second each night.
 _SLACK = timedelta(hours=2)
 _NUMBER = re.compile(r"\d+")
 
@@ -33,8 +33,8 @@ _NUMBER = re.compile(r"\d+")
 class CopyStatus:
     """Current state of a job's copy at a place. `run`: the newest run that ended; `hint`: its hint.
 
-    `called`: what it is in its stead, as "disk red"; the job is then one of those that use it. `whole`: it is a whole
-    set of disks.
+    `called`: the subject instead of the copy, such as "disk red"; the job is then one of those that use it. `whole`: it is a
+    whole set of disks.
     """
 
     job: str
@@ -56,7 +56,9 @@ class CopyStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A reported trouble that has not ended. `unsteady`: it comes and goes, so it ends late; `well_since`: it seems well."""
+    """A reported problem that has not ended. `unsteady`: it is recurring, so it ends late; `well_since`: since then all seems
+    well.
+    """
 
     begun_at: datetime
     notified_at: datetime
@@ -68,7 +70,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelMemory:
-    """Earlier notices of a channel about a copy. `earlier`: when its last troubles began, within the last 7 days."""
+    """Earlier notices of a channel about a copy. `earlier`: when its last problems began, within the last 7 days."""
 
     trouble: Trouble | None = None
     earlier: tuple[datetime, ...] = ()
@@ -76,7 +78,7 @@ class ChannelMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One notice to send. `since`: when the trouble was first reported; `times`: how often in 7 days, with this one."""
+    """One notice to send. `since`: when the problem was first reported; `times`: how often in 7 days, with this one."""
 
     kind: NoticeType
     seen: CopyStatus
@@ -85,7 +87,7 @@ class Notice:
 
 
 def trouble_cause(state: JobState, last: Outcome | None, why: str) -> str:
-    """Return the key that makes two troubles the same: how the last run failed, without numbers; else the state."""
+    """Return the key by which two problems are the same: how the last run failed, without numbers; else the state."""
     if last in (Outcome.FAILED, Outcome.REFUSED):
         return _NUMBER.sub("0", f"{last}: {why}")[:500]
     return str(state)
@@ -94,7 +96,7 @@ def trouble_cause(state: JobState, last: Outcome | None, why: str) -> str:
 def decide_notice(
     seen: CopyStatus, memory: ChannelMemory, *, states: Collection[str], now: datetime
 ) -> tuple[ChannelMemory, Notice | None]:
-    """Decide what to remember from now on, and which notice to send, if any. The rules: see the module."""
+    """Decide what to remember from now on, and which notice to send, if any. The rules are in the module's docstring."""
     if seen.state is JobState.PAUSED and JobState.PAUSED not in states:
         return memory, None
     bad = seen.state in states and not seen.passing
@@ -107,7 +109,7 @@ def decide_notice(
 
 
 def _in_time(trouble: Trouble | None, now: datetime) -> Trouble | None:
-    """Return the trouble without instants after now: one wrong clock must not silence notices for years."""
+    """Return the problem without instants after now: one wrong clock must not prevent notices for years."""
     if trouble is None or max(trouble.notified_at, trouble.begun_at, trouble.well_since or now) <= now:
         return trouble
     well = trouble.well_since and min(trouble.well_since, now)

@@ -1,7 +1,7 @@
 """Run queue: the due runs that begin now, and why others wait; one run per place, a limit in parallel, then by order.
 
-First the higher priority, then what came with a disk that may leave again, then the older slot. A run that cannot begin
-holds up none behind it.
+First the higher priority, then a job whose disk may be unplugged again, then the older scheduled time. A run that cannot begin
+does not delay the runs after it.
 """
 
 from collections.abc import Mapping, Sequence

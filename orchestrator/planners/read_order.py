@@ -1,6 +1,6 @@
-"""Order of rereading when there is time for only a part: suspects first, then what was never read, then the oldest.
+"""Order of rereading when there is time for only a part: suspects first, then items never read, then the oldest.
 
-Why not by chance: a sample never reads everything; the oldest first does, with visits however short.
+Why not a random sample: it never reads everything; the oldest first does, even in very short visits.
 """
 
 from collections.abc import Iterable

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
-DAMAGED = "damaged: "  # before each name, in the evidence of a pool's watch
+DAMAGED = "damaged: "  # before each name, in the evidence of a pool check
 
 
 def explain_pool_repair(evidence: Sequence[str], jobs: Sequence[Job], pool: Location) -> tuple[str, ...]:
-    """Return a line for each damaged name and job that can repair it. `evidence`: from a run of the pool's watch."""
+    """Return a line for each damaged name and job that can repair it. `evidence`: from a run of the pool engine."""
     names = [line.removeprefix(DAMAGED) for line in evidence if line.startswith(DAMAGED)]
     copying = [job for job in jobs if job.copies]
     lines = [line for name in names for line in _of_name(name, copying, pool)]

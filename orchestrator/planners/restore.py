@@ -97,7 +97,7 @@ class ResumeRestore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveAside:
-    """A restore that first renames what is there to `path` (without replacing anything), then begins with nothing."""
+    """A restore that first renames the existing data to `path` (without replacing anything), then begins with nothing."""
 
     path: str
 
@@ -106,7 +106,7 @@ def decide_destination(
     found: DestinationState, *, job: str, point: str, destination: str, aside: bool, now: datetime
 ) -> StartFresh | ResumeRestore | MoveAside | Refusal:
     """Decide the start. An unfinished restore of the same point resumes, with `aside` too: so one command, repeated
-    after an interruption, goes on. Refuses: something else is there and `aside` was not told.
+    after an interruption, continues. Refuses: something else is there and `aside` was not given.
     """
     if isinstance(found, DestinationAbsent):
         return StartFresh()
@@ -128,8 +128,8 @@ def decide_destination(
 def refuse_mounts(mounts: Sequence[MountPoint], filling: Sequence[bytes], *, destination: str) -> Refusal | None:
     """Refuse to restore files into a mount point that holds files when the point has files for it too.
 
-    What is mounted and empty is filled; what the point has nothing for stays as it is. `filling`: what an earlier, cut restore
-    of the same point has begun to fill.
+    An empty mounted filesystem is filled; one for which the point has no files is not changed. `filling`: mount points that an
+    earlier, interrupted restore of the same point has begun to fill.
     """
     both = [one.path for one in mounts if one.full and one.wanted and one.path not in filling]
     if not both:

@@ -48,8 +48,8 @@ def decide_retention(
 ) -> tuple[RetentionDecision, ...]:
     """Decide for every point, oldest first. `protected`: names of points to keep in any case, with the reason.
 
-    A point dated after `now` stays, and takes no place in any span: it was made while a clock was wrong, and would
-    else push out good points that are dated right. A protected point does take its place.
+    A point dated after `now` stays and does not count in any span: it was made while a clock was wrong, and would otherwise
+    displace good points with correct dates. A protected point does count.
     """
     ordered = sorted(points, key=lambda point: (point.taken, point.name))
     past = [point for point in ordered if point.taken <= now]

@@ -1,7 +1,7 @@
 """Retry decision: whether a run tries again after a failed attempt, and after how long.
 
-Why: a transfer that gets further each time over a bad line should go on all night; one that gets nowhere should say so
-soon. So attempts that moved bytes are not counted, and only the last cap ends them.
+Why: a transfer over a bad line that makes progress each time should continue all night; one without progress should fail soon.
+So attempts that moved bytes are not counted; only the last limit ends them.
 """
 
 from typing import assert_never
@@ -42,17 +42,17 @@ def decide_retry(
 ) -> RetryAfter | GiveUp:
     """Decide whether to try again after attempt number `attempt` of this run failed with `error`.
 
-    `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes.
-    `jitter`: 0 to 1, takes up to half off the wait, so that many jobs do not knock together.
-    `seen_before`: this run has met the same failure already. `least`: what to wait at least after a broken transfer, so
-    that a receiver left on the other side has ended by itself; it outranks `wait-at-most`.
-    Why: `attempts = 1` means one attempt, even when it moved bytes: the owner wants the next run to go on.
+    `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes. `jitter`: 0 to 1,
+    shortens the wait by up to half, so that many jobs do not connect at once. `seen_before`: the same failure has already
+    occurred in this run. `least`: the shortest wait after a broken transfer, so that a receiver left on the other side has
+    ended by itself; it has priority over `wait-at-most`.
+    Why: `attempts = 1` means one attempt, even when it moved bytes: the owner wants the next run to continue.
     """
     if error.retry in (RetryClass.NEVER, RetryClass.WHEN_IT_CHANGES, RetryClass.ASK_A_HUMAN):
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
-    # Who only cleared the way has not tried yet.
+    # An attempt that only removed an obstacle has not tried yet.
     attempts = max(rules.attempts, AT_ONCE + 1) if isinstance(error, LookAgain) else rules.attempts
     if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")

@@ -1,6 +1,5 @@
-"""Rotation decisions: the disk to request, overdue disks, and the health of a set. Any member is accepted anyway.
-
-An absent disk is waited for and not a failure; absent for too long it is late, by name.
+"""Rotation decisions: the disk to request, overdue disks, and the health of a set. Any member is accepted. An absent disk is no
+failure, the job waits for it; a disk that is absent for too long is late, by name.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +14,7 @@ from orchestrator.domain.units import show_count, show_duration, show_size
 class SetMember:
     """Remembered state of a disk. `filled`: the instant of its copies of all jobs; None: some copies are missing.
 
-    `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow"); None: nothing is known.
+    `ails`: problems of the disk itself, by their kind ("health", "slow"); None: nothing is known.
     """
 
     disk: Disk
@@ -45,7 +44,7 @@ class DiskRequest:
 class SetHealth:
     """Health of a set. `late`, `overdue`, `ailing` (by disk name) and `all_here` are sentences; empty: all is well.
 
-    `sleeping`: the same of disks that nobody waits for at the moment.
+    `sleeping`: the same of disks that are snoozed.
     """
 
     newest: datetime | None
@@ -122,7 +121,7 @@ def month_end(now: datetime) -> datetime:
 
 
 def explain_left_alone(rotation: RotationSet, member: SetMember, now: datetime) -> str:
-    """Return why a disk takes no copy now; empty when it does. A copy written for a month's end is kept."""
+    """Return why a disk takes no copy now; empty when it takes one. A copy written for a month's end is kept."""
     if rotation.expect != "month-end" or member.filled is None or rotation.keep_for is None:
         return ""
     until = member.filled + timedelta(seconds=rotation.keep_for)

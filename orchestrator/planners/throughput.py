@@ -46,9 +46,9 @@ class Throughput:
         return max(0, self.expected - self.done) / rate if self.expected and rate else None
 
     def told(self) -> str:
-        """ "12%, 120.0 MiB of 1.0 GiB, 60.0 MiB/s, 15 s left", as far as it is known.
+        """Return "12%, 120.0 MiB of 1.0 GiB, 60.0 MiB/s, 15 s left", as far as it is known.
 
-        Why less once all that was expected is there: an estimate that is passed tells nothing of the rest.
+        Why without the rest once all expected bytes have moved: an exceeded estimate says nothing about the remaining time.
         """
         percent = f"{self.percent}%, " if self.percent is not None else ""
         of = f" of {show_size(self.expected)}" if self.expected and self.done < self.expected else ""

@@ -8,7 +8,7 @@ from orchestrator.domain.units import Seconds
 
 LEAST = Seconds(30 * 60)
 _BESIDES = 5 * 60
-# A run that only waits looks about itself twice a second: measured, 0.03 % of a core. ssh's keepalives are 80 bytes each.
+# A run that only waits checks twice a second: measured, 0.03 % of a core. ssh's keepalives are 80 bytes each.
 _IDLE = 0.002
 _NOISE = 128
 

@@ -45,8 +45,8 @@ def _no_log(_: str) -> None:
 class Reader:
     """Executor of pipelines that only read.
 
-    `log` gets the exact line of each before it runs; `inherit`: descriptors all children hold (the lock file: a stray
-    child keeps the lock); `stop` ends readings too. Children die with the thread that calls: call from one that stays.
+    `log` receives the exact line of each before it runs; `inherit`: descriptors all children hold (the lock file: a stray
+    child keeps the lock); `stop` ends readings too. Children end with the calling thread: call from one that stays.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Reader:
     def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
         """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
 
-        Refuses: what does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`, ends
-        it, and `stopped` says so.
+        Refuses: a pipeline that does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`,
+        ends it, and `stopped` shows this.
         """
         only_reads(pipeline)
         kept = bytearray()
@@ -84,8 +84,8 @@ class Reader:
     def records(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
         """Return an iterator of output records in constant memory; use it in a `with`, or read it to the end.
 
-        Raises: Broken at the end when any stage failed, so an empty answer is never a failure. Refuses: what does
-        more than read (Forbidden).
+        Raises: PipelineFailed at the end when any stage failed, so an empty answer is never a failure. Refuses: a pipeline that
+        does more than read (Forbidden).
         """
         only_reads(pipeline)
         return Records(self._records(pipeline, separator))
@@ -154,14 +154,15 @@ class Writer(Reader):
     ) -> PipelineResult:
         """Run a pipeline to its end and return its result; exit statuses raise nothing.
 
-        `on_output` gets the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` has it
-        appended; with neither it joins the last words. With both the program writes into the file itself, and
-        `on_output` gets each half second what came meanwhile. Each half second `on_tick` is called, and `on_bytes` with all
-        bytes that went on from the stage that `pipeline.counts` names; asking for it is what makes them counted. `on_errors` gets
-        all that the stages say on stderr, of which the result keeps only the end. What a callback raises ends the pipeline and comes out here.
-        `on_start` gets the stages' processes; `manners`: how it is ended when it must be.
+        `on_output` receives the last stage's output in chunks of up to 256 KiB, cut anywhere; `pipeline.keeps` names a file to
+        which it is appended; with neither it joins the stage's error output. With both the program writes into the file itself,
+        and every half second `on_output` receives the new data. Every half second `on_tick` is called, and `on_bytes` with all
+        bytes that have passed the stage that `pipeline.counts` names; they are counted only with this callback. `on_errors`
+        receives all stderr output of the stages, of which the result keeps only the end. An exception in a callback ends the
+        pipeline and is raised here. `on_start` receives the stages' processes; `manners`: how to end it by force.
 
-        Why not through our hands: a program that tells of each of 100,000 files would wake us as often, for 0.8 s of work.
+        Why the output does not pass through this process: a program that reports each of 100,000 files would wake it as often,
+        for 0.8 s of work.
         """
         stop = stop or self._stop
         if stop is not None and stop.reason is not None:

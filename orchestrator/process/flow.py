@@ -60,7 +60,7 @@ class Flow:
         self._last_exit = self._looked = 0.0
         self._poll = select.poll()
         self._heard: dict[int, DescriptorHandler] = {}
-        self._open: set[int] = set()  # of those, the ones that bring output
+        self._open: set[int] = set()  # those of them that deliver output
         after = limits.stall_after
         self._silence = StallDetector(self._groups, after, self._through_our_hands, self._began) if after else None
         self._listen()
@@ -82,7 +82,7 @@ class Flow:
             self._finish()
 
     def end(self, reason: StopReason | None, manners: TerminationPolicy | None = None) -> None:
-        """Begin to end the pipeline. `reason` None: its stages have ended, and only their children are left."""
+        """Begin to end the pipeline. `reason` None: its stages have ended, only their children remain."""
         if self._ending is None:
             self._stopped = reason
             self._ending = PipelineTermination(self._stages, manners or self._limits.manners, time.monotonic())
@@ -194,7 +194,7 @@ class Flow:
     def _through_our_hands(self) -> int:
         return self._said + (self._wires.relay.moved if self._wires.relay else 0)
 
-    # Who is listened to.
+    # The descriptors to read.
 
     def _listen(self) -> None:
         for stage in self._stages:
@@ -205,7 +205,7 @@ class Flow:
             self._add(output, lambda _: self._read(output), brings=True)
         if self._limits.stop is not None:
             wakeup = self._limits.stop.fileno()
-            # It rings for ever, so it is heard once.
+            # It stays readable for ever, so it is handled once.
             self._add(wakeup, lambda _: self._drop(wakeup))
         if self._wires.relay is not None:
             self._relay(self._wires.relay)

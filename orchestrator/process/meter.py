@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-# ssh's keepalives move bytes although the far side sleeps: measured, 80 each, so 5 a second at our interval of 15 s and
-# 80 at the shortest. Less than this a second is silence.
+# ssh's keepalives move bytes although the other side sleeps: measured, 80 each, so 5 a second at our interval of 15 s and 80 at
+# the shortest. Fewer bytes a second than this are silence.
 NOISE = 128
 _SHORTEST, _LONGEST = 0.1, 15.0
 
@@ -54,10 +54,8 @@ def _member(pid: str, groups: Collection[int]) -> GroupProcess | None:
 
 
 class StallDetector:
-    """Detector of silence: no byte through our hands and no bytes of any member for `after` seconds.
-
-    `seen`: the bytes that went through our own hands so far.
-    Why: looking into /proc is left for when our own hands are still, and then a few times within `after`.
+    """Detector of silence: no byte through this process and no bytes of any member for `after` seconds. `seen`: the bytes that
+    have passed through this process so far. Why: /proc is read only while no byte passes, and then a few times within `after`.
     """
 
     def __init__(self, groups: Collection[int], after: float, seen: Callable[[], int], now: float) -> None:

@@ -1,16 +1,7 @@
-"""Start of a pipeline: looks up its programs, connects them, and starts each in a session of its own.
+"""A pipeline: finds its programs, connects them by pipes and starts each in a session of its own; then its result, with the
+stage that failed and its last output.
 
-Results of a pipeline, and the exceptions of this package.
-
-Search for the stage that broke a pipeline.
-
-The last words of a stage: its last output, limited in size and safe to print and to store.
-
-A counted pipe between two stages: bytes pass inside the kernel and are counted exactly.
-
-The pipes and files between the stages of a pipeline.
-
-One running program of a pipeline: its last words, its exit, and signals to its whole group.
+Bytes between two stages can be counted inside the kernel, exactly.
 """
 
 import contextlib
@@ -39,18 +30,18 @@ _SETPRIV = "/usr/bin/setpriv"
 class StopReason(StrEnum):
     """Reason why poolferry ended a pipeline."""
 
-    STOPPED = "stopped"  # somebody asked
+    STOPPED = "stopped"  # on request
     STALLED = "stalled"  # nothing moved for too long
     TIMED_OUT = "timed out"  # a reading took longer than it may
-    FLOODED = "too much output"  # a reading said more than we hold in memory
-    LET_GO = "let go"  # nobody reads on: the caller left early, or its callback raised
+    FLOODED = "too much output"  # a reading printed more than fits into memory
+    LET_GO = "let go"  # nothing reads its output any more: the caller left early, or its callback raised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineResult:
     """Result of a pipeline. `exits`: per stage, negative for signals, None if unknown; without meaning if `stopped`.
 
-    `moved`: bytes that went on from the counted stage, else what was added to `keeps`, else None (unknown).
+    `moved`: bytes that passed the counted stage, else bytes added to `keeps`, else None (unknown).
     """
 
     exits: tuple[int | None, ...]
@@ -103,17 +94,17 @@ def pipeline_failure(pipeline: Pipeline, result: PipelineResult, ssh_options: tu
     return PipelineFailed(pipeline, result, evidence)
 
 
-# A shell on the far side of ssh tells a death by signal as 128 + its number.
+# A shell on the other side of ssh reports a death by signal as 128 + its number.
 _PIPE_CLOSED = (-signal.SIGPIPE.value, 128 + signal.SIGPIPE.value)
 
 
 def culprit(exits: tuple[int | None, ...]) -> int | None:
     """Return the index of the stage to blame; None when every stage ended well.
 
-    The rightmost status that is neither 0 nor a SIGPIPE; if only SIGPIPEs remain, the stage after the last of them
-    (it stopped reading too early), or that one itself where none comes after. A status nobody knows (None: the stage
-    was never started) is blamed only when no other is.
-    Why: a stage that dies takes those before it along by SIGPIPE, and leaves those after it a short stream.
+    The rightmost status that is neither 0 nor a SIGPIPE; if only SIGPIPEs remain, the stage after the last of them (it stopped
+    reading too early), or that one itself where none follows. An unknown status (None: the stage was never started) is blamed
+    only when no other is. Why: a stage that dies ends the stages before it by SIGPIPE, and the stages after it get a short
+    stream.
     """
     failed = [index for index, status in enumerate(exits) if status not in (0, None, *_PIPE_CLOSED)]
     if failed:
@@ -135,14 +126,14 @@ class StderrTail:
         self._kept = bytearray()
 
     def add(self, said: bytes) -> None:
-        """Add output and drop what is too old."""
+        """Add output and drop the oldest."""
         self.seen += len(said)
         self._kept += said
         del self._kept[:-MOST_BYTES]
 
     @property
     def text(self) -> str:
-        """Return the text, in whole lines where possible; "…" in front when earlier text was dropped."""
+        """Return the text, in whole lines where possible; begins with "…" when earlier text was dropped."""
         kept = bytes(self._kept)
         if self.seen <= MOST_BYTES:
             return printable_text(kept)
@@ -157,9 +148,9 @@ def printable_text(said: bytes) -> str:
 
 
 WIDE = 1 << 20
-_AT_ONCE = 16  # turns before somebody else may speak
-_ENOUGH = WIDE // 2  # bytes worth a turn; as much again fits into the pipe meanwhile
-_BEGUN = 8 << 20  # bytes; what is smaller ends before its turns count, and must not wait for its end
+_AT_ONCE = 16  # turns before other descriptors are handled
+_ENOUGH = WIDE // 2  # bytes worth a turn; as many fit into the pipe meanwhile
+_BEGUN = 8 << 20  # bytes; a smaller stream ends before its turns matter, and must not wait for a rest
 _SHORTEST_REST, _LONGEST_REST = 0.01, 0.1  # seconds
 
 
@@ -176,10 +167,9 @@ def wide_pipe() -> tuple[int, int]:
 
 
 class Relay:
-    """A pump from one pipe into the next by splice that counts the bytes. It never blocks: `wants` says what to poll.
-
-    `rests_until`: when it wants to be asked again, by the monotonic clock; until then it lets the pipes fill and drain. Why:
-    a turn costs 0.1 ms of processor, and a stream of 10 MB/s asked for 80 turns a second.
+    """A pump from one pipe into the next by splice that counts the bytes. It never blocks: `wants` returns the descriptors to
+    poll. `rests_until`: when to poll it again, by the monotonic clock; until then the pipes fill and drain. Why: a turn costs
+    0.1 ms of processor time, and a stream of 10 MB/s needed 80 turns a second.
     """
 
     def __init__(self, source: int, sink: int) -> None:
@@ -194,7 +184,7 @@ class Relay:
         os.set_blocking(sink, False)
 
     def wants(self) -> dict[int, int]:
-        """Return the ends to poll and their events; always the sink, which shows on its own that a reader left."""
+        """Return the ends to poll and their events; always the sink, which shows that its reader has left."""
         if self.rests_until:
             return {self.sink: 0}
         if self._full:
@@ -202,7 +192,7 @@ class Relay:
         return {self.source: select.POLLIN, self.sink: 0}
 
     def turn(self, failed: bool = False) -> None:
-        """Move what can be moved now. `failed`: the poll saw that nobody reads the sink any more."""
+        """Move what can be moved now. `failed`: the poll showed that nothing reads the sink any more."""
         if failed:
             return self.close()
         before, self.rests_until = self.moved, 0.0
@@ -243,14 +233,14 @@ def _readable(source: int) -> bool:
 
 
 CHUNK = 256 << 10
-JOINED = -1  # as an output: it goes where the stage's errors go
+JOINED = -1  # as an output: it joins the stage's error output
 
 
 class PipelinePipes:
     """Input and output of every stage in `ends`; `output`, `kept` and `relay` belong to this process.
 
-    `output`: the last stage's output for us to read. `kept`: the file that collects it, without passing through our
-    hands. With neither, nobody wants that output, and it joins the stage's last words.
+    `output`: the last stage's output for us to read. `kept`: the file that collects it, without passing through this process.
+    With neither, the output joins the stage's error output.
     """
 
     def __init__(self, pipeline: Pipeline, *, output: bool, counted: bool) -> None:
@@ -331,14 +321,13 @@ class PipelinePipes:
 
 
 _END_NOW = 5.0
-# What even SIGKILL did not end (it waits for a dead disk): kept, so that it is reaped when it ends after all.
+# Stages that even SIGKILL did not end (they wait for a dead disk): kept, so that they are reaped when they end after all.
 _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 
 
 class PipelineStage:
-    """One program and its children. It is reaped last, so that its pid, the name of its group, stays its own.
-
-    `errors`: where to read what it says; `exit_bell`: readable once it has ended.
+    """One program and its children. It is reaped last, so that its pid, which names its group, is not reused. `errors`: where
+    to read its error output; `exit_bell`: readable once it has ended.
     """
 
     def __init__(self, *, command: Command, process: subprocess.Popen[bytes], errors: int) -> None:
@@ -355,7 +344,7 @@ class PipelineStage:
     def note_exit(self) -> None:
         """Record the exit status; None when it cannot be known.
 
-        Why not Popen's own word: where our parent made us ignore SIGCHLD it says 0, whatever happened.
+        Why not Popen's status: where our parent made us ignore SIGCHLD it is always 0.
         """
         self.alive = False
         with contextlib.suppress(OSError):
@@ -386,7 +375,7 @@ class PipelineStage:
         self.let_go()
 
     def let_go(self) -> None:
-        """Reap the process and close our descriptors of it."""
+        """Reap the process and close our descriptors for it."""
         if self._process.poll() is None:
             _LEFT_BEHIND.append(self._process)
         os.close(self.exit_wakeup)
@@ -410,7 +399,7 @@ def reap_left_behind() -> None:
 
 
 class PipelineNotStarted(Exception):
-    """A pipeline of which a stage could not be started, so none runs; `result` says what a shell would have said."""
+    """A pipeline of which a stage could not be started, so none runs; `result` is as a shell would report it."""
 
     def __init__(self, exits: tuple[int | None, ...], last_output: tuple[str, ...]) -> None:
         super().__init__("\n".join(last_output))
@@ -436,9 +425,9 @@ class RunningPipeline:
 
 
 def start_pipeline(pipeline: Pipeline, fittings: StartOptions) -> RunningPipeline:
-    """Start every stage, or none. Raises: NotStarted.
+    """Start every stage, or none. Raises: PipelineNotStarted.
 
-    Call it from a thread that lives as long as the pipeline: children are told to end when that thread does.
+    Call it from a thread that lives as long as the pipeline: children get a signal to end when that thread ends.
     """
     _look_up(pipeline, fittings)
     stages: list[PipelineStage] = []
@@ -495,7 +484,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions
             stderr=errors_sink,
             env=child_environment(command),
             pass_fds=fittings.inherit,
-            # A session, not only a group: so no child finds a terminal to ask its questions on.
+            # A session, not only a group, so that no child has a terminal for questions.
             start_new_session=True,
         )
     except BaseException:
@@ -513,7 +502,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions
 
 
 def child_environment(command: Command) -> dict[str, str]:
-    """Build the clean environment of the child. A remote command's own variables travel in its remote line."""
+    """Build the clean environment of the child. A remote command's own variables are part of its remote line."""
     ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
     clean = {
         "PATH": ":".join(dict.fromkeys((*ours, *_PATH))),
@@ -533,7 +522,7 @@ def is_missing(program: str, variables: dict[str, str]) -> bool:
 def death_signal_prefix() -> tuple[str, ...]:
     """Return the argv prefix by which the kernel signals the child to end when the thread that started it dies.
 
-    Why: after a kill -9 nobody is left to stop the sender. The kernel forgets it for programs that gain privileges
-    (sudo) and for the child's own children, which end by their closed pipes.
+    Why: after a kill -9 of poolferry nothing else stops the sender. The kernel drops this setting for programs that gain
+    privileges (sudo) and for the child's own children, which end by their closed pipes.
     """
     return (_SETPRIV, "--pdeathsig", "TERM", "--") if os.access(_SETPRIV, os.X_OK) else ()

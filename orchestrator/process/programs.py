@@ -10,7 +10,7 @@ from orchestrator.process.pipeline import child_environment, is_missing
 def find_program(program: str, folders: Iterable[str]) -> str:
     """Return the program's path: a bare name is searched in these folders; else it is left to PATH.
 
-    Why a file that is not executable counts too: the owner means this one, and not another of its name further on.
+    Why a file that is not executable counts too: the owner means this one, not another of its name later in PATH.
     """
     if "/" in program:
         return program

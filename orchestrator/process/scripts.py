@@ -1,6 +1,6 @@
-"""The one loader of the scripts that lie in `scripts/` folders of the package, and the one place that makes them commands.
+"""The only loader of the scripts in the package's `scripts/` folders; it builds the commands that run them.
 
-A script is sent as it is, with its own name as `$0`, so that a plan can show `publish.sh /backup/photos …`.
+A script is sent unchanged, with its own name as `$0`, so that a plan can show `publish.sh /backup/photos …`.
 """
 
 import functools
@@ -31,7 +31,7 @@ def script_command(
 ) -> Command:
     """Build the command that runs a script with these values as its arguments.
 
-    `before`: text that it needs in front. `with_functions`: the script that holds functions which this one calls.
+    `before`: text that must come before it. `with_functions`: the script whose functions this one calls.
     """
     functions = script(space, with_functions) if with_functions else ""
     text = before + functions + script(space, name)
@@ -39,8 +39,8 @@ def script_command(
 
 
 def printing_function(function: str, space: str, name: str) -> str:
-    """Return a shell function that prints a script in another language, for the `before` of one that needs it.
+    """Return a shell function that prints a script in another language, as the `before` of a script that needs it.
 
-    Why: as an argument its text would stand in the plan's line.
+    Why: as an argument its text would appear in the plan's line.
     """
     return f"{function}() {{\nprintf %s {shlex.quote(script(space, name))}\n}}\n"

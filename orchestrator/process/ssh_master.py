@@ -11,8 +11,8 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
 
-# Seconds that a connection outlives its last command, should nobody be left to end it. Why few: where the machine then loses
-# its power, the far end hears of nothing and keeps the session for hours. A longer pause within a run costs one more login.
+# Seconds that a connection stays open after its last command when poolferry was killed. Why few: if this machine then loses
+# power, the other side notices nothing and keeps the session for hours. A longer pause within a run costs one more login.
 _PERSIST = 15
 _PATIENCE = 5.0
 

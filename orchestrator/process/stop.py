@@ -1,4 +1,4 @@
-"""The request to stop, which every running stream hears at once."""
+"""The request to stop, which every running stream notices at once."""
 
 import math
 import os
@@ -17,7 +17,7 @@ class StopRequest:
     """
 
     def __init__(self, *, deadline: Seconds | None = None, because: str = "the time window has ended") -> None:
-        # Rung once and never read: so it stays readable for every poll, in every thread.
+        # Written once and never read, so it stays readable for every poll, in every thread.
         self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         weakref.finalize(self, os.close, self._wakeup)
         self._reasons: list[str] = []

@@ -18,13 +18,13 @@ class TerminationPolicy:
 
 
 # The sender first: then the receiver sees the end of its input, keeps what it has, and ends by itself.
-# Within 10 s all is over, so that a service manager's patience is never tried.
+# All ends within 10 s, so that no service manager's timeout is reached.
 GENTLE = TerminationPolicy(
     steps=((0.0, signal.SIGTERM, _FIRST), (8.0, signal.SIGTERM, _ALL), (8.8, signal.SIGKILL, _ALL)), give_up=9.8
 )
-# After a stall the disk may be the culprit: who hangs on one may need seconds to die, or never does.
+# After a stall the disk may be the cause: a process that hangs on it may need seconds to end, or never ends.
 PATIENT = TerminationPolicy(steps=GENTLE.steps, give_up=8.8 + 5.0)
-# Who only reads has nothing to keep.
+# A pipeline that only reads has nothing to save.
 QUICK = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (0.5, signal.SIGKILL, _ALL)), give_up=2.5)
 
 

@@ -8,7 +8,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def process_activity(first: int) -> tuple[ProcessActivity, ...]:
-    """Return the process and all its descendants; none when they are gone.
+    """Return the process and all its descendants; none when they have ended.
 
     Why by parents and not by group or session: each stage of a run has a session of its own.
     """

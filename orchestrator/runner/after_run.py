@@ -35,7 +35,7 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
     if _asks_points(journal, changed=changed):
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
-    if points and tools.engine.stays:  # there is no copy: the newest snapshot itself is what a job of this kind is for
+    if points and tools.engine.stays:  # there is no copy: such a job exists for the newest snapshot itself
         tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
     if points and is_verification_due(journal):
         _verify(journal, writer, executor, points[-1])
@@ -96,7 +96,7 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     tools = journal.tools
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
     protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
-    # Of two points in one second the later is named after the next: that is no sign of a wrong clock.
+    # The later of two points in one second gets the name of the next second: that is no sign of a wrong clock.
     now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
     gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
     engine = tools.engine

@@ -13,7 +13,7 @@ from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
 
-if TYPE_CHECKING:  # what a job has none of, its run does not import
+if TYPE_CHECKING:  # a run does not import classes that its job does not use
     from orchestrator.engines.contract.restore import FileRestorer
     from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.engines.contract.trees import TreeEngine
@@ -48,9 +48,9 @@ class RunContext:
     hook_environment: tuple[tuple[str, str], ...]
     identity: ProcessIdentity
     alive: Callable[[int, int, str], bool]
-    files: Callable[[], Engine] | None = None  # the engine that carries files out of snapshots
+    files: Callable[[], Engine] | None = None  # the engine that copies files from snapshots
     lock_wait: float = 5.0
-    watched: bool = False  # a person sees it move, so that sizes are worth asking for
+    watched: bool = False  # a person watches the progress, so that sizes are worth a survey
 
     @property
     def trees(self) -> "TreeEngine":
@@ -59,7 +59,7 @@ class RunContext:
 
 
 def file_restorer(engine: Engine, point: RestorePoint) -> "FileRestorer":
-    """Return the engine, if its points come back as trees of files. Raises: OrchestratorError that says what does instead."""
+    """Return the engine, if its points are restored as trees of files. Raises: OrchestratorError that names the alternative."""
     from orchestrator.engines.contract.restore import FileRestorer
 
     if implements(engine, FileRestorer):
@@ -70,7 +70,7 @@ def file_restorer(engine: Engine, point: RestorePoint) -> "FileRestorer":
 
 
 def tree_engine(engine: Engine) -> "TreeEngine":
-    """Return the engine as one of trees. Raises: TypeError for one of another kind, a mistake in our own code."""
+    """Return the engine as a TreeEngine. Raises: TypeError for another engine, a mistake in our own code."""
     from orchestrator.engines.contract.trees import TreeEngine
 
     if not implements(engine, TreeEngine):

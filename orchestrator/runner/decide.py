@@ -1,9 +1,4 @@
-"""The decision after a survey: guards, then the engine's plan, then the points to keep.
-
-Entry counts of top folders before a run, from the newest point's manifest: only a limit per folder needs them.
-
-Check that a plan fits on its target, for engines that can find this out before.
-"""
+"""The decision after a survey: guards, the engine's plan, the check for free space, and the points to keep."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +19,7 @@ from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
 
-_LARGEST = 1 << 30  # bytes of a manifest that is fetched from elsewhere
+_LARGEST = 1 << 30  # bytes of a manifest that is fetched from a host
 
 
 def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mapping[bytes, int]:
@@ -43,7 +38,7 @@ def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mappi
     try:
         return _count(newest.manifest, engine, reader)
     except (OrchestratorError, OSError):
-        return {}  # the guard then judges by the least there can have been
+        return {}  # the guard then uses the smallest possible number
 
 
 def with_folders(changes: Changes, before: Mapping[bytes, int]) -> Changes:
@@ -104,7 +99,7 @@ def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: M
     changes = with_folders(changes, folders)
     device, own = engine.ground(world)
     before = request.remembered.get(GROUND)
-    # Device numbers change with a reboot; what tells an unmounted source is that it was a filesystem of its own.
+    # Device numbers change with a reboot; a source that was a filesystem of its own and is none now is not mounted.
     moved = before is not None and before.endswith(" mounted") and not own
     if moved:
         changes = replace(changes, device_before=before, device_now=source_ground(device, own))
@@ -112,7 +107,7 @@ def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: M
 
 
 def with_sizes(plan: Plan, engine: Engine, reader: Reader) -> Plan:
-    """Return the plan with the sizes that its programs can estimate; as it is where they cannot."""
+    """Return the plan with the sizes that its programs can estimate; unchanged where they cannot."""
     return engine.weigh(plan, reader) if implements(engine, SizeEstimator) else plan
 
 
@@ -134,7 +129,7 @@ def points_to_remove(decisions: Sequence[RetentionDecision]) -> tuple[RetentionD
 
 
 def protected_points(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str]:
-    """Return the points that stay whatever [keep] says, with the reason: the newest verified one, those in use."""
+    """Return the points that stay regardless of [keep], with the reason: the newest verified one, those in use."""
     newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
     return newest | dict.fromkeys(busy, "a restore or a reading is using it")
 

@@ -53,7 +53,7 @@ def plan_job(
 ) -> DryRunResult:
     """Survey and decide. Raises: OrchestratorError when a survey fails.
 
-    Where snapshots are due, what is sent is only known once they are taken: then taking them is all that can be planned.
+    Where snapshots are due, the data to send is only known once they are taken: then the plan only takes them.
     """
     taking = plan_snapshots(job, snapshotter, reader, state) if snapshotter else ()
     if taking:
@@ -70,7 +70,7 @@ def plan_job(
     decision = decide_run(job, engine, world, request, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):
         decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
-    if job.keep.everything or engine.needs_datasets:  # snapshots are pruned by sanoid, which decides by itself
+    if job.keep.everything or engine.needs_datasets:  # sanoid prunes snapshots by its own decision
         return DryRunResult(decision=decision, going=())
     points = engine.points(job, reader)
     protected = protected_points(known.sound, points_being_read(job, state, [point.name for point in points]))

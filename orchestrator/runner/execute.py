@@ -14,7 +14,7 @@ from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, d
 from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
-# Of more copies no sizes are asked before a run: that would take longer than a count of the whole is worth.
+# With more copies no sizes are read before a run: a count of the whole is not worth so much time.
 _WEIGHED = 50
 
 
@@ -38,7 +38,7 @@ def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
 
 
 def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: Any, request: RunRequest) -> RunReport:
-    """Record that the newest point is current. One transaction when nothing follows: the cost of most nights."""
+    """Record that the newest point is current. One transaction when nothing follows, as on most nights."""
     job, history = journal.job, journal.tools.history
     follows = bool(nothing.stages) or has_after_run(journal, changed=False)
     with history.together():
@@ -78,7 +78,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     else:
         from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit
     refresh_kit(journal, writer)
-    import shutil  # 6 ms that a run without changes need not pay
+    import shutil  # 6 ms that a run without changes saves
 
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:

@@ -22,7 +22,7 @@ _MOST_OUTPUT = 64 << 10
 def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> None:
     """Run each command that the job names for the event. In `before`, exit 75 means not now; other failures end the run.
 
-    Raises: NotNow · OrchestratorError, both in `before` only; afterwards a failing hook is recorded and harms nothing.
+    Raises: NotNow · OrchestratorError, both in `before` only; later a failing hook is only recorded.
     """
     for argv in journal.job.hooks.of(event):
         result, output = _call(event, argv, journal, report)
@@ -75,7 +75,7 @@ def _call(
 
 
 def _explain_code(code: int | None, path: str) -> str:
-    """Return how a hook ended; a shell says 126 and 127 for a program that could not be started."""
+    """Return how a hook ended; a shell exits with 126 or 127 for a program that could not be started."""
     problem = explain_unusable(path)[0] if code in (126, 127) else ""
     return f"could not be started: {problem}" if problem else f"ended with {code}"
 
@@ -119,5 +119,5 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _line(value: object) -> str:
-    """Return one line for an environment variable; unknown is empty."""
+    """Return one line for an environment variable; empty when unknown."""
     return "" if value is None else " ".join(str(value).split("\n")).replace("\0", "")

@@ -1,4 +1,4 @@
-"""The processes that hold a lock: the run that took it, or programs that outlived their run."""
+"""The processes that hold a lock: the run that took it, or programs that still run after their run has ended."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import dataclass
 
 _MOST_SIGNS = 100
-_LONGEST = 1 << 17  # Linux allows no longer word
+_LONGEST = 1 << 17  # Linux allows no longer argument
 _KILLED = 1 << (signal.SIGKILL - 1)
 
 
@@ -45,7 +45,7 @@ def explain_busy_lock(path: str, usually: str) -> NotNow:
 
 
 def _taker(path: str) -> int | None:
-    """Return the process that took the lock last, as it noted in the file."""
+    """Return the process that took the lock last, as recorded in the file."""
     try:
         with open(path, "rb") as file:
             return int(file.read(20) or b"x")
@@ -70,7 +70,7 @@ def _has_open(name: str, wanted: tuple[int, int]) -> bool:
             opened = os.stat(f"{folder}/{descriptor}")
             if (opened.st_dev, opened.st_ino) == wanted:
                 return True
-    except OSError:  # it has ended, or belongs to somebody else
+    except OSError:  # it has ended, or belongs to another user
         return False
     return False
 
@@ -92,7 +92,7 @@ def _holder(name: str) -> LockHolder:
 def parse_line(words: Sequence[str]) -> str:
     """Return a command line for a message. When it is too long, its options are cut: program and object stay.
 
-    Why the last word: zfs, rsync and mount name there the dataset or the directory that they write.
+    Why the last argument: it names the dataset or the directory that zfs, rsync or mount writes.
     """
     line = " ".join(words)
     if len(line) <= _MOST_SIGNS:

@@ -19,7 +19,7 @@ VISITS = "/run/poolferry-visits"  # not below /run/poolferry, which systemd remo
 
 @contextlib.contextmanager
 def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: float) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of a job's name and place; yield their descriptors. `wait` sleeps, True when asked to stop.
+    """Hold the locks of a job's name and place; yield their descriptors. `wait` sleeps; it returns True at a stop request.
 
     Raises: NotNow when another run holds one for longer than `patience` seconds.
     """
@@ -34,8 +34,8 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
             names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
         all_held = tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
-        # A program that hangs on a disk which was pulled out keeps that disk's lock, and not the job's: other disks of the
-        # set take their turn meanwhile.
+        # A program that hangs on a disk which was pulled out keeps that disk's lock, but not the job's: the job can use other
+        # disks of the set meanwhile.
         yield all_held[1:] if job.target.disk else all_held
 
 
@@ -66,7 +66,7 @@ def lock_visit(disk: "Disk", state: str, lock_folder: str = VISITS) -> Iterator[
 def lock_device(device: "BlockDevice", state: str, lock_folder: str = VISITS) -> Iterator[None]:
     """Hold the lock of a device that becomes a disk of a set, and of the visit of the disk that it may already be.
 
-    Raises: NotNow when somebody else enrolls it, or another poolferry visits it.
+    Raises: NotNow when another process enrolls it or visits it.
     """
     names = (device.disk, *([device.uuid] if device.uuid else ()))
     with _alone_with(names, f"{device.called} is being enrolled or visited already", state, lock_folder):
@@ -77,7 +77,7 @@ def lock_device(device: "BlockDevice", state: str, lock_folder: str = VISITS) ->
 def _alone_with(names: tuple[str, ...], busy: str, state: str, lock_folder: str) -> Iterator[None]:
     """Hold the locks of these names. Raises: NotNow, with the text `busy`.
 
-    Why below /run: two schedulers with a history each must not attach one disk twice. Who may not write there cannot
+    Why below /run: two schedulers with separate histories must not attach one disk twice. A user who may not write there cannot
     attach a disk either.
     """
     with contextlib.ExitStack() as held:
@@ -102,7 +102,7 @@ def _hold(
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if flags & os.O_RDWR:  # who took it, for those who find it busy
+            if flags & os.O_RDWR:  # the owner, for processes that find it busy
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, b"%d" % os.getpid(), 0)
             return descriptor

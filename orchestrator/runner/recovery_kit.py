@@ -1,11 +1,8 @@
-"""The recovery kit: made once a day after a copy, kept in history, and stored beside the copy with our configuration.
+"""Recovery kits, stored beside the copies: what a restore needs when this machine is lost, with our configuration.
 
-Failing to is a warning: the copy itself is good.
-
-The files beside copies of files, for a restore without this machine: a recovery page, and our configuration.
-
-The history lies there too, renewed by each run. The rest is renewed once a day, and when a file of the configuration has
-changed. Failing to is a warning: the copy itself is good.
+A kit of datasets is made once a day after a copy and kept in history too. Beside copies of files lie a recovery page, our
+configuration, renewed once a day and when it has changed, and the history, renewed by each run. A failure to store any of this
+is a warning: the copy itself is good.
 """
 
 import io
@@ -26,7 +23,7 @@ PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
 
 
 def refresh_tree_kit(journal: RunRecorder, writer: Writer) -> None:
-    """Store the page and the configuration beside a copy of files, when those that lie there are old."""
+    """Store the page and the configuration beside a copy of files, when the stored ones are old."""
     try:
         _refresh(journal, writer)
     except (OrchestratorError, OSError) as error:
@@ -63,7 +60,7 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     if not implements(engine, KitMaker) or tools.engine.stays:
         return
     fresh = known is not None and journal.now - known.made_at < OFTEN
-    if fresh and is_fresh(journal):  # another disk has it not yet, though it was made today
+    if fresh and is_fresh(journal):  # made today, but this disk has no copy of it yet
         return
     try:
         kit = known.kit if known and fresh else engine.survey_kit(job, journal.now, writer)
@@ -128,7 +125,7 @@ def _read(path: str) -> bytes:
 
 def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
     """Write an archive that any tar reads, for its owner alone."""
-    import tarfile  # most runs write none
+    import tarfile  # most runs write no archive
 
     with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
         os.chmod(path, 0o600)

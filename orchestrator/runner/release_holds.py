@@ -12,7 +12,7 @@ from orchestrator.runner.steps import StepExecutor
 
 
 def release_holds(job: Job, tools: RunContext, steps: tuple[Step, ...]) -> RunReport:
-    """Run the steps of one pool. `job`: a made-up job that represents it."""
+    """Run the steps of one pool. `job`: an artificial job that represents it."""
     journal = begin_run(job, tools, f"let go of pins on {job.source}", RunType.PINS)
     journal.attempt_begun()
     notes = f"{tools.state}/notes/pins"

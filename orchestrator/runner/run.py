@@ -1,10 +1,10 @@
 """One run from start to end: record, lock, survey, act on the survey (`execute.py`), and survey again after a failure.
 
-The lock before the survey, the record before the action, the verification before the praise. A failed step goes back to the
-survey, never to the step.
+The lock comes before the survey, the record before the action, the verification before the success. A failed step leads back to
+the survey, never to the step.
 
-Why modules are imported while we wait for the survey: a run that finds nothing to do should cost what its survey costs. Half
-of our start is the import of what acts on it; beside a survey of a second it costs nothing.
+Why modules are imported during the survey: a run that finds nothing to do should cost only its survey. Half of our start is the
+import of modules that act on its result; during a survey of one second that costs nothing.
 """
 
 import os
@@ -25,7 +25,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
 
-_TURN = 0.0005  # seconds; 5 ms is usual, and one who waits for a program needs some ten turns
+_TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def run_job(
 def _watched(journal: RunRecorder) -> Iterator[None]:
     """Watch a disk during a copy: end the run when it is unplugged, and warn when the copy is too slow."""
     place = journal.job.target
-    if not place.device:  # as of most jobs
+    if not place.device:  # as in most jobs
         yield
         return
     from orchestrator.runner.disk.removal_watch import watch_removal
@@ -102,7 +102,7 @@ def _call_hooks(event: str, journal: RunRecorder, report: RunReport | None = Non
 
 
 def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
-    """Make attempts until one succeeds, or another one makes no sense."""
+    """Make attempts until one succeeds, or until another one makes no sense."""
     tools, rules = journal.tools, journal.job.retry
     fruitless, seen = 0, set[str]()
     while True:

@@ -1,8 +1,6 @@
-"""The records of one run while it is going: in history, and as events for subscribers.
+"""The records of one run while it goes on: in history, as events for subscribers, and as notes of its copying steps.
 
-Small programs inside a larger operation, each run to its end.
-
-The notes of attempts about their copying: one file for each step, in the folder of the job's notes.
+Notes are one file for each step, in the job's folder for notes.
 """
 
 import json
@@ -36,7 +34,7 @@ class RunRecorder:
         self.steps: list[StepReport] = []
         self.points: list[str] = []
         self.warnings: list[str] = []
-        self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.failed: set[str] = set()  # keys of facts that this run has recorded about its failures
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None

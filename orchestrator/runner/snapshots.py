@@ -29,7 +29,7 @@ def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: st
 
 
 def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> None:
-    """Remove what no rule keeps, on the source, and if the copy `changed` on the target; a failure is a warning."""
+    """Remove snapshots that no rule keeps, on the source, and if the copy `changed` on the target; a failure is a warning."""
     snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None:
         return
@@ -62,7 +62,7 @@ def _do(snapshotter: Snapshotter, steps: Sequence[Step], journal: RunRecorder, w
 
 
 def _folder(journal: RunRecorder) -> str:
-    """Return the folder of sanoid's memory of a job, which stays between runs; make it if needed."""
+    """Return the folder with sanoid's state for a job, which stays between runs; make it if needed."""
     folder = _folder_of(journal.job, journal.tools.state)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder

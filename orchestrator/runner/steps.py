@@ -1,6 +1,6 @@
-"""Execution of the steps of a plan, stage by stage: steps of one worker in order, workers side by side.
+"""Execution of a plan's steps, stage by stage: the steps of one lane in order, lanes in parallel.
 
-It is the only holder of a Writer. What only some steps need is imported in the call: most runs find nothing to do.
+It is the only holder of a Writer. Modules that only some steps need are imported in the call: most runs find nothing to do.
 """
 
 import errno
@@ -35,13 +35,13 @@ from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, 
 from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 
-if TYPE_CHECKING:  # its import takes 4 ms, and most runs have nothing to do side by side
+if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
     from concurrent.futures import Future
 
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
-# What the next lane would only meet again.
+# Errors that the next lane would only meet again.
 HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
-# What speaks against the stream itself: not that its host, its room or its rights were missing.
+# Errors of the stream itself, not of its host, free space or permissions.
 PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 
@@ -56,7 +56,7 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:
-    """Return the error that represents a stage: one that ends everything, else the first; it counts the other failures."""
+    """Return the error that represents a stage: one that ends the run, else the first; it counts the other failures."""
     chosen = next((error for error in errors if isinstance(error, HALTING_ERRORS)), errors[0])
     if len(errors) > 1:
         chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
@@ -80,7 +80,7 @@ def _first(lines: list[str], what: str) -> tuple[str, ...]:
     return (*lines[:_NAMED], *((f"and {more} more {what}",) if more > 0 else ()))
 
 
-Going = TypeVar("Going")  # what `begin` hands to `act`
+Going = TypeVar("Going")  # result of `begin`, argument of `act`
 End = TypeVar("End")
 Waiting = deque[deque[Step]]
 
@@ -88,8 +88,8 @@ Waiting = deque[deque[Step]]
 class StepScheduler(Generic[Going, End]):
     """A scheduler of steps: `begin` and `end` run in this thread, `act` in one that lives as long as its programs.
 
-    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together`
-    is entered around the ends of some steps and the begins of the next: one wait for the disk, where many steps are short.
+    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together` is
+    entered around the ends of some steps and the begins of the next ones: one wait for the disk where many steps are short.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class StepExecutor:
         self.notes = notes
         self.parallel = parallel
         self.explain = explain
-        self.words = list[str]()  # the last words of the steps that ended well
+        self.words = list[str]()  # the last output of the steps that ended well
         self.left_out = list[SkippedEntries]()
         self.meters = list[ProgressMeter]()
         self.recorded: ManifestCounts | None = None
@@ -199,7 +199,7 @@ class StepExecutor:
                 self.words += [said for said in how.result.last_output if said]
                 progress.ended(step)
             self._remember(step, how.error)
-            if len(stage) > 1:  # a single one is booked with its proof
+            if len(stage) > 1:  # a single step is recorded with its check
                 self._book(how, proved=how.error is None and step.proof is None)
             return "on" if how.error is None else "all" if isinstance(how.error, HALTING_ERRORS) else "lane"
 
@@ -220,7 +220,7 @@ class StepExecutor:
         return row
 
     def _remember(self, step: Step, error: OrchestratorError | None) -> None:
-        """Record a step's fact for later plans. A run that fails several times in one way has failed once."""
+        """Record a step's fact for later plans. Several failures of one kind in a run count as one."""
         fact = step.remembers if error is None else step.vain if isinstance(error, PASSING_ERRORS) else None
         if fact is None or (error is not None and fact[0] in self.journal.failed):
             return
@@ -229,7 +229,7 @@ class StepExecutor:
         self.journal.tools.history.remember(self.journal.job.name, *fact)
 
     def _prove(self, ended: list["_StepEnd"]) -> None:
-        """Check that the promised results of successful steps are there, and record them."""
+        """Check that the expected results of successful steps are there, and record them."""
         well = [how for how in ended if how.error is None]
         proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
         failure: OrchestratorError | None = None

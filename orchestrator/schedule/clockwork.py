@@ -1,6 +1,5 @@
-"""Timers on APScheduler: at each scheduled time, and periodically in between, they call `look`, and do nothing else.
-
-What is owed is decided elsewhere, from history; so it does not matter here what a timer misses.
+"""Timers on APScheduler: at each scheduled time, and periodically in between, they call `look`, and do nothing else. Due runs
+are decided elsewhere, from history, so a missed timer does no harm.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +33,7 @@ class ScheduleTimers:
 
     def __init__(self, look: Callable[[], None], tick: Callable[[], None]) -> None:
         self._look = look
-        # A late timer still fires, and many that are late fire once: a missed second must not cost a night.
+        # A late timer still fires, and several late ones fire once: a missed second must not lose a night's run.
         usual = {"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
         self._scheduler = BackgroundScheduler(
             timezone=UTC, job_defaults=usual, executors={"default": ThreadPoolExecutor(1)}, daemon=True
@@ -43,7 +42,7 @@ class ScheduleTimers:
         self._scheduler.start()
 
     def ring_at(self, schedules: Iterable[Schedule], calendar: Calendar) -> None:
-        """Set the timers that call `look`: at the times of these schedules, and at no others."""
+        """Set the timers that call `look`, only at the times of these schedules."""
         wanted = {f"scheduled {schedule!r}": schedule for schedule in schedules}
         for job in self._scheduler.get_jobs():
             if job.id.startswith("scheduled "):
@@ -52,7 +51,7 @@ class ScheduleTimers:
             self._scheduler.add_job(self._look, ScheduleTrigger(schedule, calendar), id=name)
 
     def wake(self) -> None:
-        """Compare the timers with the clock. Why: they count a time that stands still while the machine sleeps."""
+        """Compare the timers with the clock. Why: they use a clock that stops while the machine sleeps."""
         self._scheduler.wakeup()
 
     def stop(self) -> None:

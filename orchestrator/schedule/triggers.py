@@ -1,12 +1,12 @@
-"""The instants of schedules in one zone: cron as Debian's cron means it, through cronsim."""
+"""The instants of schedules in one zone: cron fields as in Debian's cron, computed by cronsim."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from orchestrator.domain.schedule import AttachSchedule, CronSchedule, DailySchedule, IntervalSchedule, Schedule
 from orchestrator.domain.window import TimeWindow
 
-MOST = 1000  # slots are counted so far: who missed more has missed enough
-# How far to look back for the last slot, in days: the longest holds each 29 February.
+MOST = 1000  # limit for counting scheduled times
+# How far to look back for the last scheduled time, in days: the longest span holds each 29 February.
 _SPANS = (1 / 24, 1, 8, 63, 800, 3000)
 _CACHED = 4096
 
@@ -82,7 +82,7 @@ class ZonedCalendar:
         return number
 
     def show(self, instant: datetime) -> str:
-        """Return the instant in local time, with its zone where the hour comes twice."""
+        """Return the instant in local time, with its zone where the hour occurs twice."""
         local = instant.astimezone(self.zone)
         twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
         return f"{local:%Y-%m-%d %H:%M %Z}" if twice else f"{local:%Y-%m-%d %H:%M}"
@@ -99,9 +99,9 @@ class ZonedCalendar:
 def _first(fields: str, after: datetime, zone: tzinfo) -> datetime | None:
     """Return the first scheduled time after an instant.
 
-    Why the comparison: where an hour comes twice, what comes next by the clock may lie before the instant.
+    Why the comparison: where an hour occurs twice, the next local time may lie before the instant.
     """
-    from cronsim import CronSim  # a run from cron needs no calendar
+    from cronsim import CronSim  # a run started by cron needs no calendar
 
     slots = (scheduled_at.astimezone(UTC) for scheduled_at in CronSim(fields, after.astimezone(zone)))
     return next((scheduled_at for scheduled_at in slots if scheduled_at > after), None)

@@ -1,1 +1,1 @@
-"""Trees: the only door into folders where others own the names; everything goes by directory descriptors."""
+"""Trees: the only package that opens folders in which other users own the names, always by directory descriptors."""

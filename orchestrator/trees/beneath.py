@@ -1,10 +1,10 @@
-"""Folders opened by descriptor, and what is done below them without ever following a link.
+"""Folders opened by descriptor, and operations below them that never follow a link.
 
-Why no path: between a look at a path and the deed by it, its owner can put a symlink in its place. A descriptor stays what
-it was. Each component is opened relative to its parent with O_NOFOLLOW, so a link in the way is an error and not a way.
+Why no path: between the check of a path and the action, its owner can replace a part of it by a symlink. A descriptor always
+refers to the same file. Each component is opened relative to its parent with O_NOFOLLOW, so a link on the way is an error.
 
 Why not openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS): Python has no call for it, ctypes costs each start 5 ms, and opening
-component by component promises the same: `..` and absolute names are refused before anything is opened.
+component by component guarantees the same: `..` and absolute names are refused before anything is opened.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ import stat
 from types import TracebackType
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe or a device in place of a file must neither block nor act.
+# A pipe or a device in place of a file must neither block nor cause an effect.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Untrusted(OSError):
-    """A name that is not what we would have made: a link, a pipe, a file that is too large, a path that leads outside."""
+    """An entry that poolferry would not have made: a link, a pipe, a file that is too large, a path that leads outside."""
 
 
 class Folder:
     """One open folder. Names are bytes or text, relative, without `..`; nothing below it is reached through a link.
 
-    The folder's own path is the administrator's word: links in it are followed once, when it is opened.
+    The folder's own path comes from the administrator: links in it are followed once, when it is opened.
     """
 
     def __init__(self, path: str | bytes) -> None:
@@ -111,14 +111,14 @@ class Folder:
         os.fsync(self.fd)
 
     def make_folder(self, name: str | bytes, *, mode: int = 0o700) -> "Folder":
-        """Return the folder of that name in this one, made where it is not there yet. Raises: Untrusted, OSError."""
+        """Return the folder of that name in this one; create it if missing. Raises: Untrusted, OSError."""
         (last,) = self._one(name)
         with contextlib.suppress(FileExistsError):
             os.mkdir(last, mode, dir_fd=self.fd)
         return self.enter(last)
 
     def make_private(self) -> bool:
-        """Close this folder to everybody but its owner; return whether it was open. Raises: Untrusted when it is not ours."""
+        """Restrict this folder to its owner; return whether it was open to others. Raises: Untrusted when it is not ours."""
         seen = os.fstat(self.fd)
         if seen.st_uid != os.geteuid():
             raise Untrusted(errno.EPERM, f"belongs to the user {seen.st_uid}, not to us", self._shown)
@@ -128,12 +128,12 @@ class Folder:
         return True
 
     def status(self, name: str | bytes) -> os.stat_result:
-        """Return the status of what has that name below, a link's own. Raises: Untrusted, OSError."""
+        """Return the status of the entry of that name below; of a link, its own. Raises: Untrusted, OSError."""
         with self._parent(name) as parent:
             return os.stat(self._parts(name)[-1], dir_fd=parent.fd, follow_symlinks=False)
 
     def remove_file(self, name: str | bytes) -> None:
-        """Remove what has that name below, if it is no folder. A link is removed, not its target. Raises: OSError."""
+        """Remove the entry of that name below, unless it is a folder. A link is removed, not its target. Raises: OSError."""
         with self._parent(name) as parent:
             os.unlink(self._parts(name)[-1], dir_fd=parent.fd)
 
@@ -162,7 +162,7 @@ class Folder:
 
 
 def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
-    """Return what a failed opening means: a link in the way is Untrusted, all else is itself."""
+    """Return the error for a failed opening: Untrusted for a link on the way, else the error itself."""
     if error.errno == errno.ELOOP:
         return Untrusted(errno.ELOOP, f"is a symbolic link in place of {expected}", shown)
     if error.errno == errno.ENOTDIR:

@@ -1,6 +1,6 @@
 """Build of a new point's manifest from known data, without reading files: a merge of three sorted streams.
 
-Sorting of more records than memory holds, with nameless temporary files in a folder.
+Records that do not fit into memory are sorted with nameless temporary files in a folder.
 """
 
 import heapq
@@ -73,7 +73,7 @@ def _chunks(records: Iterable[bytes], count: int) -> Iterator[list[bytes]]:
 
 
 def _spill(records: Iterable[bytes], folder: str) -> IO[bytes]:
-    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by whoever merges it
+    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by the merge
     batch: list[bytes] = []
     for record in records:
         batch.append(record)
@@ -132,9 +132,9 @@ class DigestSpool:
         return (record.split(b"\t", 2) for record in records)
 
 
-_FEW = 1000  # findings that are held
-_INODES = 300_000  # inodes remembered for hard links inside the tree; what goes beyond is read instead
-_BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
+_FEW = 1000  # findings in memory
+_INODES = 300_000  # inodes remembered for hard links inside the tree; files beyond are read instead
+_BEHIND = b"\xff" * 4096  # after every path: no part of one has more than 255 bytes
 _NO_MOVE = (_BEHIND, "")
 _NO_ENTRY = ManifestEntry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
 
@@ -143,7 +143,7 @@ _NO_ENTRY = ManifestEntry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
 class ManifestDraft:
     """Summary of a draft manifest. `unknown`: files still to be read, with their bytes.
 
-    `findings`: the first files moved again with the old size and time but another digest: they rotted at one end.
+    `findings`: the first files moved again with the old size and time but another digest: they rotted on one side.
     """
 
     totals: ManifestTotals
@@ -169,10 +169,10 @@ def build_manifest(
 ) -> ManifestDraft:
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
-    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
-    `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
-    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant. `itself`: `linked`
-    tells of this very tree as it was, so a file may have been moved into the inode that it had.
+    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), the later one where a name appears
+    twice; `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be read at
+    the source, so that the manifest lists missing files. All sorted. Memory stays constant. `itself`: `linked` describes an
+    earlier state of this tree, so a file may have been moved into its old inode.
     """
     draft = draft_of(manifest)
     merge = _ManifestMerge(header.digest, moved, linked, itself=itself)
@@ -188,13 +188,13 @@ def build_manifest(
 
 
 def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Line]:
-    """Yield the lines, merged with lines for what is missing because it could not be read."""
+    """Yield the lines, merged with lines for entries that are missing because they could not be read."""
     name = next(unread, _BEHIND)
     for line in lines:
         while sort_key(name) < line[0]:
             yield _unread(name)
             name = next(unread, _BEHIND)
-        if sort_key(name) == line[0]:  # a folder whose inside could not be listed, or an older copy that stayed
+        if sort_key(name) == line[0]:  # a folder that could not be listed, or an older copy that stayed
             name = next(unread, _BEHIND)
         yield line
     while name != _BEHIND:
@@ -277,7 +277,7 @@ class _ManifestMerge:
             linked = old[8] == entry[8]
             if fresh and (self._itself or not linked):
                 self._moved_again(entry, fresh, old)
-            elif linked:  # what an interrupted copy told of this name was of a file that is no more
+            elif linked:  # an interrupted copy reported another, former file of this name
                 digest = old[10].removeprefix(UNKNOWN) if ":" in old[10] else UNKNOWN
         if digest.startswith(self._algorithm):
             return with_digest(entry, digest)

@@ -1,7 +1,7 @@
 """Judgement of one entry of a tree against its manifest entry, by reading it.
 
-Before a file is accused it is read once more from the disk: what changed meanwhile is told as such, and two readings
-that differ point at the disk, the cable or the memory.
+A file with a wrong digest is read once more from the disk: a change in the meantime is reported as such, and two different
+readings indicate a fault of the disk, the cable or the memory.
 """
 
 import errno
@@ -21,7 +21,7 @@ from orchestrator.verify.entry import (
     was_never_copied,
 )
 
-# The words of domain.point.Verdict, whose import would double the start of a worker; a test holds the two together.
+# The values of domain.point.Verdict, whose import would double the start of a worker; a test compares the two.
 MISSING, EDITED, ROTTEN, METADATA = "missing", "edited", "rotten", "metadata"
 UNREADABLE, UNPROVED = "unreadable", "unproved"
 
@@ -36,7 +36,7 @@ _REMEMBERED = 8192
 class CheckTask(NamedTuple):
     """Work to do with each entry.
 
-    `mode`: "check" compares; "fill" reads what has no digest yet; "digest" compares and makes digests of `algorithm`.
+    `mode`: "check" compares; "fill" reads files without a digest; "digest" compares and makes digests of `algorithm`.
     `since_ns`: when the manifest was written.
     """
 
@@ -181,7 +181,7 @@ class EntryChecker:
         return EntryVerdict(UNREADABLE, f"it does not open: {error.strerror}", self._none())
 
     def _none(self) -> str:
-        """Return the value in place of a digest where there can be none."""
+        """Return the placeholder for a digest where there can be none."""
         return UNREAD if self._task.mode == "fill" else ""
 
     def _makers_for(self, expected: str) -> Makers | None:

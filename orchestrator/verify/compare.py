@@ -1,12 +1,12 @@
 """Comparison of a listing with a manifest, name by name, with all differences.
 
-When digests of the tree are at hand, bytes are judged too:
+With digests of the tree, bytes are judged too:
 
     digest    size and time     verdict
-    same      as promised       none, or METADATA for mode, owner
+    same      as in manifest    none, or METADATA for mode, owner
     same      time differs      METADATA
     another   one differs       EDITED
-    another   as promised       ROTTEN
+    another   as in manifest    ROTTEN
     unknown   size differs      EDITED: other bytes for certain
     unknown   time differs      METADATA: perhaps other bytes
 """
@@ -25,7 +25,7 @@ from orchestrator.verify.entry import (
     was_never_copied,
 )
 
-_BEHIND = b"\xff" * 4096  # behind every path: no part of one has more than 255 bytes
+_BEHIND = b"\xff" * 4096  # after every path: no part of one has more than 255 bytes
 _NO_DIGEST = (_BEHIND, "")
 
 
@@ -65,7 +65,7 @@ def find_extras(expected: Iterable[bytes], found: Iterable[bytes]) -> Iterator[F
         if last != key:
             yield _extra(path)
     for _ in names:
-        pass  # a manifest that is cut shows at its end
+        pass  # a truncated manifest raises at its end
 
 
 def _extra(path: bytes) -> Finding:
@@ -75,7 +75,7 @@ def _extra(path: bytes) -> Finding:
 def compare_entry(
     expected: ManifestEntry, here: ManifestEntry, digest: str = "", tolerance: Tolerance = EXACT
 ) -> Finding | None:
-    """Return the finding on one entry that both sides have. `digest` "": the file was not read."""
+    """Return the finding for one entry that both sides have. `digest` "": the file was not read."""
     told = differences(expected, here, tolerance)
     if expected.kind != here.kind:
         return _finding(expected.path, Verdict.EDITED, *told)

@@ -1,7 +1,7 @@
 """Comparison of one snapshot as both sides list it, name by name, when neither side has a manifest.
 
-Records are those of `listing`, all of one path together, and between them `path//=algorithm:digest`, `//!words` for what
-could not be read, and `//~` when the listing came to its end.
+Records are those of `listing_command`, sorted by path; between them `path//=algorithm:digest`, `//!reason` for a path that
+could not be read, and `//~` at the end of a complete listing.
 """
 
 import re
@@ -21,7 +21,7 @@ class SortedListing:
     """A stream of one side's sorted records as entries with digests.
 
     `troubles`: why something could not be read, by its path; complete once the first entry is there.
-    Raises: ProofFailed for a listing that did not come to its end; ValueError for what is none.
+    Raises: ProofFailed for an incomplete listing; ValueError for data that is no listing.
     """
 
     def __init__(self, records: Iterable[bytes]) -> None:
@@ -84,7 +84,7 @@ class SortedListing:
 
 
 def compare_sides(source: SortedListing, target: SortedListing) -> Iterator[tuple[Finding, bool]]:
-    """Yield all differences, in order; True: the source cannot be read, which is no fault of the copy."""
+    """Yield all differences, in order; True: the source cannot be read, which is no error of the copy."""
     for expected, here in join_sorted(source, target):
         if expected is None:
             if here is not None:

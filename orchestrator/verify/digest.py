@@ -1,7 +1,8 @@
 """Reading of files past the page cache, with their digests.
 
-Before a file is read its cached pages are dropped, so that the disk answers and not the memory; behind the reading they
-are dropped again, so that a verification leaves the cache to others. Pages not yet written stay: settle the tree first.
+Before a file is read its cached pages are dropped, so that the data comes from the disk and not from memory; after the reading
+they are dropped again, so that a verification leaves the cache to other programs. Pages not yet written stay: sync the tree
+first.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ BUFFER = 1 << 20
 _BEHIND = 8 << 20
 _FLAGS = (
     os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-)  # a pipe in place of a file: no waiting
+)  # do not wait when a pipe is in place of a file
 _DEEPEST = 200  # folders above an entry that may stay open: a process has 1024 descriptors
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -50,9 +51,9 @@ def hash_maker(algorithm: str) -> Callable[[], Hash]:
 class OpenTree:
     """A tree whose entries are opened by their path below the root; the root may also be a single file.
 
-    Each folder on the way is opened without following links, and stays open while the next entries lie in it, too: names come
-    from a manifest or a listing, and others may own what lies there. Raises: OSError when the root is not there: that is no
-    tree of missing files.
+    Each folder on the way is opened without following links, and stays open while the next entries lie in it too: names come
+    from a manifest or a listing, and other users may own the entries there. Raises: OSError when the root does not exist: that
+    must not look like a tree of missing files.
     """
 
     def __init__(self, root: bytes) -> None:
@@ -71,7 +72,7 @@ class OpenTree:
             return os.open(name, _FLAGS | self._noatime, dir_fd=folder)
         except PermissionError:
             fd = os.open(name, _FLAGS, dir_fd=folder)
-            self._noatime = 0  # only an owner may leave the access time alone
+            self._noatime = 0  # only the owner may suppress a new access time
             return fd
 
     def stat(self, path: bytes) -> os.stat_result:
@@ -106,7 +107,7 @@ class OpenTree:
         return name or self._self, self._way[-1][1] if self._way else self._root
 
     def _descend(self, parts: list[bytes]) -> int:
-        """Return the descriptor of a folder that lies too deep to keep all above it open; it stays until the next one."""
+        """Return the descriptor of a folder too deep to keep all folders above it open; it stays open until the next one."""
         if self._deep >= 0:
             os.close(self._deep)
             self._deep = -1
@@ -122,7 +123,7 @@ class OpenTree:
 
 
 class FileHasher:
-    """Reader of open files with one buffer, which returns their digests in order. `told` receives the bytes read."""
+    """Reader of open files with one buffer, which returns their digests in order. `told` is called with the bytes read."""
 
     def __init__(self, told: Callable[[int], None], *, drop: bool = True) -> None:
         self._buffer = bytearray(BUFFER)
@@ -131,7 +132,7 @@ class FileHasher:
         self._drop = drop
 
     def digest(self, fd: int, size: int, makers: Makers) -> tuple[str, ...]:
-        """Read to the end of the file, wherever that is; return its digests. `size`: by the inode. Raises: OSError."""
+        """Read to the actual end of the file; return its digests. `size`: by the inode. Raises: OSError."""
         if self._drop:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         if size >= BUFFER:
@@ -142,7 +143,7 @@ class FileHasher:
         for one in hashes:
             one.update(part)
         count = got
-        while count != size and got:  # shorter or longer than the inode said a moment ago
+        while count != size and got:  # shorter or longer than the inode's size a moment ago
             got = os.readv(fd, (self._view,))
             for one in hashes:
                 one.update(self._view[:got])
@@ -172,7 +173,7 @@ class FileHasher:
         return tuple([one.hexdigest() for one in hashes])
 
     def again(self, fd: int, makers: Makers) -> tuple[str, ...]:
-        """Read the file once more, from the disk in any case."""
+        """Read the file once more, always from the disk."""
         with contextlib.suppress(OSError):  # some filesystems refuse it for reading
             os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,14 +1,11 @@
-r"""One entry of a tree in a manifest, and its line there. Everything is sorted by `sort_key`.
+r"""One entry of a tree in a manifest, its line there, and the listing of a tree. Everything is sorted by `sort_key`.
 
-A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between.
-In names only \\, newline, TAB and CR are escaped; every other byte stands as it is.
-
+A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between. In names
+only \\, newline, TAB and CR are escaped; every other byte is written unchanged.
 Why no dataclass: the worker imports this module and must start at once.
 
-Listing of a tree, here or on a host: the command, and the meaning of its records.
-
-GNU find ends each record with NUL and begins it with the path and `//`, which no path holds, so that sorting the raw
-records sorts the entries.
+GNU find begins each record of a listing with the path and `//`, which no path holds, and ends it with NUL, so that sorting the
+raw records sorts the entries.
 """
 
 import re
@@ -20,7 +17,7 @@ from orchestrator.domain.plan import Command, Effect
 
 NO_CONTENT = "-"  # not a regular file
 UNREAD = "!"  # a file that could not be read when it was copied
-UNKNOWN = "?"  # in a draft: still to be read; "?xxh128:…": read it, but this much is promised already
+UNKNOWN = "?"  # in a draft: still to be read; "?xxh128:…": read it, the digest must be this one
 ENTRY_TYPES = {
     b"f": "f", b"d": "d", b"l": "l", b"p": "p", b"s": "s", b"b": "b", b"c": "c", b"D": "D",
 }  # fmt: skip
@@ -32,7 +29,7 @@ LONGEST = 4 << 20  # bytes of one record or line; a path that programs can name 
 _NO_NAMES = (b"", b".", b"..")
 _AT_AN_END = (b"/", b".")
 _SPECIAL = re.compile(rb"[\\\n\t\r]")
-special = _SPECIAL.search  # what must be escaped in a name
+special = _SPECIAL.search  # characters that must be escaped in a name
 _ESCAPED = re.compile(rb"\\(.?)", re.DOTALL)
 _SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r"}
 _LONG = {b"\\": b"\\", b"n": b"\n", b"t": b"\t", b"r": b"\r"}
@@ -84,7 +81,7 @@ EXACT = Tolerance()
 
 
 def sort_key(path: bytes) -> bytes:
-    """Return the sort key of a path: no key begins another, so raw records that begin with it sort alike."""
+    """Return the sort key of a path: no key is the beginning of another, so raw records that begin with it sort alike."""
     return path + b"//"
 
 
@@ -133,7 +130,7 @@ def parse_line(line: bytes) -> ManifestEntry:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
     if b"\\" in path:
         path = unescape(path)
-    # Most paths have none of these, and then nothing more is looked for.
+    # Most paths have none of these and need no further search.
     if (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/") and leads_astray(path):
         raise ValueError(f"a path that leads elsewhere: {path[:200]!r}")
     return new_entry(ManifestEntry, (
@@ -143,7 +140,7 @@ def parse_line(line: bytes) -> ManifestEntry:
 
 
 def leads_astray(path: bytes) -> bool:
-    """Return True for a path that is no way down from the root: absolute, or with `..`, `.` or nothing as a part of it."""
+    """Return True for a path that may lead outside the root: absolute, or with `..`, `.` or an empty component."""
     return path != b"" and any(part in _NO_NAMES for part in path.split(b"/"))
 
 
@@ -191,11 +188,11 @@ def listing_command(
     one_filesystem: bool = False,
     names: bool = False,
 ) -> Command:
-    """Build the command that lists a directory, itself first; `exclude`: names (no patterns) left out with all below,
-    wherever they are; `apart`: those left out in the root only.
+    """Build the command that lists a directory, itself first; `exclude`: names (no patterns) left out with all below, anywhere;
+    `apart`: those left out in the root only.
 
-    `one_filesystem`: what is mounted inside is left out, as rsync -x does. `names`: only the paths, a quarter of the
-    work, as no file is looked at. It fails when a part cannot be read.
+    `one_filesystem`: leave out other mounted filesystems, as rsync -x does. `names`: only the paths, a quarter of the work, as
+    no inode is read. The command fails when a part cannot be read.
     """
     if not tree.path.startswith("/"):
         raise ValueError(f"not an absolute path: {tree.path}")
@@ -207,7 +204,7 @@ def listing_command(
         path = f"{tree.path.rstrip('/')}/./{name.decode('utf-8', 'surrogateescape')}"
         skipped += ["-path", _PATTERN.sub(r"\\\g<0>", path), "-prune", "-o"]
     return Command(
-        # "/.": a root that is a symlink is entered, and its own name never meets an excluded one
+        # "/.": a root that is a symlink is entered, and its own name is never excluded
         argv=(
             "find",
             tree.path.rstrip("/") + "/.",
@@ -223,7 +220,7 @@ def listing_command(
 
 
 def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Split output that comes in pieces into NUL-terminated records. Raises: ValueError when the last one is cut."""
+    """Split output that arrives in pieces into NUL-terminated records. Raises: ValueError when the last one is incomplete."""
     rest = b""
     for chunk in chunks:
         pieces = (rest + chunk).split(b"\0")
@@ -240,7 +237,9 @@ def parse_listing(record: bytes) -> ManifestEntry:
     path, _, rest = record.partition(b"//")
     kind, size, mtime, mode, uid, gid, nlink, inode, target = rest.split(b"\t", 8)
     seconds, nanos = mtime[:-11], mtime[-10:-1]  # find writes ten decimals, the last is 0
-    mtime_ns = int(seconds) * 1_000_000_000 + int(nanos)  # also before 1970: -2.5 is second -2 and half a second more
+    mtime_ns = int(seconds) * 1_000_000_000 + int(
+        nanos
+    )  # before 1970 too: find prints -2.5 for second -2 plus half a second
     if kind not in ENTRY_TYPES:
         raise ValueError(f"an entry of unknown kind: {record!r}")
     plain = kind == b"f"
@@ -251,9 +250,9 @@ def parse_listing(record: bytes) -> ManifestEntry:
 
 
 def format_plain_line(record: bytes, digest: str) -> Line | None:
-    """Return the written line of a regular file with its digest; None where that takes more than moving text.
+    """Return the written line of a regular file with its digest; None where text alone is not enough.
 
-    Why: most files of a copy are such, and a line of text is half the work of an entry.
+    Why: this fits most files of a copy, and a line of text is half the work of an entry.
     """
     path, _, rest = record.partition(b"//")
     kind, size, mtime, others = rest.split(b"\t", 3)

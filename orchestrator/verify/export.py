@@ -28,7 +28,7 @@ def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
 
 
 def format_sum(name: bytes, digest: str) -> bytes:
-    """Return one line, newline included; a backslash in front marks an escaped name."""
+    """Return one line, newline included; a backslash at its start marks an escaped name."""
     algorithm, _, plain = digest.partition(":")
     if algorithm != "sha256":
         raise ValueError(f"sha256sum knows nothing of {algorithm}")

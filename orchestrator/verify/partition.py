@@ -1,10 +1,10 @@
-"""Distribution of manifest entries to workers: every worker finds the same answer for itself."""
+"""Distribution of manifest entries to workers: every worker computes the same result by itself."""
 
 from collections.abc import Iterable, Iterator
 
 from orchestrator.verify.entry import UNKNOWN, ManifestEntry, parse_line, path_below, unescape
 
-_PER_FILE = 64 << 10  # what opening a file costs, in bytes read meanwhile
+_PER_FILE = 64 << 10  # cost of opening a file, in bytes read in that time
 _PER_NAME = 4 << 10
 _BLOCK = 8 << 20
 _BLOCK_ENTRIES = 256
@@ -16,8 +16,8 @@ def worker_share(
 ) -> Iterator[list[tuple[int, ManifestEntry]]]:
     """Yield the blocks of one worker, each in inode order: entries with their number in the manifest.
 
-    Every block goes to the worker with the least before it, so that a few large files are spread as well as many small.
-    Why inodes: on many filesystems their order is nearly that of the disk.
+    Each block goes to the worker with the least data so far, so that a few large files are distributed as well as many small
+    ones. Why inodes: on many filesystems their order is nearly that of the disk.
     """
     loads = [0] * of
     owner = filled = names = 0

@@ -11,7 +11,7 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 def settle_pipeline(tree: Location) -> Pipeline:
-    """Build the pipeline that writes the tree's filesystem out to disk; before that a reading verifies nothing."""
+    """Build the pipeline that writes the tree's filesystem out to disk; without it a reading verifies nothing."""
     return single_command("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
@@ -28,8 +28,9 @@ def worker_pipelines(
 ) -> tuple[Pipeline, ...]:
     """Build one pipeline for each worker, to run in parallel; their outputs go to a `ResultCollector`.
 
-    `mode`: "check" compares; "fill" reads what a draft does not know, as `algorithm`; "digest" compares, and makes
-    digests of `algorithm`. `prefix`: only what lies there, of which `root` is the copy. `keep_cache`: believe memory.
+    `mode`: "check" compares; "fill" reads files whose digest a draft lacks, as `algorithm`; "digest" compares, and makes
+    digests of `algorithm`. `prefix`: only entries below it; `root` is their copy. `keep_cache`: accept data from the page
+    cache.
     """
     options = ["--root", root, "--manifest", manifest, "--mode", mode if mode == "check" else f"{mode}:{algorithm}"]
     if prefix:
@@ -41,7 +42,7 @@ def worker_pipelines(
         options += ["--grain", str(tolerance.grain_ns)]
     if keep_cache:
         options += ["--keep-cache", "yes"]
-    # -P: nothing of the folder we happen to be in is imported
+    # -P: import nothing from the current directory
     front = (sys.executable, "-P", "-m", "orchestrator.verify.worker")
     return tuple(
         Pipeline(stages=(Command(

@@ -14,18 +14,18 @@ Taken = Callable[[int, str, bytes], object]
 class ResultCollector:
     """Receiver of all workers' output for one reading, as it comes; workers count from 0.
 
-    Each worker may be heard in a thread of its own. `taken` hears of every digest that was asked for: number in the
-    manifest, digest, path. `few`: how many findings are held.
+    Each worker may be read in a thread of its own. `taken` receives every requested digest: number in the manifest, digest,
+    path. `few`: how many findings are kept in memory.
     """
 
     def __init__(self, workers: int, *, taken: Taken | None = None, few: int = _FEW) -> None:
         self._rests = [b""] * workers
         self._sofar = [(0, 0, 0)] * workers
         self._ended = [False] * workers
-        self._told = [[0, 0] for _ in range(workers)]  # findings and digests that came
+        self._told = [[0, 0] for _ in range(workers)]  # numbers of findings and digests received
         self._taken = taken
         self._few = few
-        self._found = [_WorkerFindings() for _ in range(workers + 1)]  # the last one: from elsewhere
+        self._found = [_WorkerFindings() for _ in range(workers + 1)]  # the last one: from other sources
 
     @property
     def entries(self) -> int:
@@ -38,27 +38,27 @@ class ResultCollector:
         return sum(size for _, _, size in self._sofar)
 
     def feed(self, worker: int, chunk: bytes) -> None:
-        """Take a piece of one worker's output, cut anywhere. Raises: ProofFailed for what no worker writes."""
+        """Process a piece of one worker's output, cut anywhere. Raises: ProofFailed for output that no worker writes."""
         *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
         for record in records:
             self.take(worker, record)
 
     def take(self, worker: int, record: bytes) -> None:
-        """Take one record without its NUL. Raises: ProofFailed for what no worker writes."""
+        """Process one record without its NUL. Raises: ProofFailed for output that no worker writes."""
         try:
             self._take(worker, record)
         except ValueError as error:
             raise ProofFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings from elsewhere, such as a comparison of names."""
+        """Add findings from another source, such as a comparison of names."""
         for finding in findings:
             self._found[-1].add(finding, self._few)
 
     def reading(self, *, took_s: float, entries: int | None = None) -> VerificationResult:
         """Return the whole reading. `entries`: the number of entries that must have been judged.
 
-        Raises: ProofFailed when a worker did not come to its end.
+        Raises: ProofFailed when a worker has not finished.
         """
         unfinished = self._ended.count(False)
         if unfinished:

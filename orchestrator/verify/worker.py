@@ -1,8 +1,8 @@
 r"""A process that reads its share of a tree: python -m orchestrator.verify.worker --root … --manifest … …
 
-It writes records that end with NUL, fields with TABs between, a path last: `F` verdict, detail, path: a finding, at
-once · `D` number, digest, path: a digest that was asked for · `P` entries, files, bytes: so far · `S` entries, files,
-bytes, findings, digests: the sum, last of all. Without an `S` nothing it wrote counts.
+It writes records that end with NUL, fields with TABs between, a path last: `F` verdict, detail, path: a finding, at once · `D`
+number, digest, path: a requested digest · `P` entries, files, bytes: so far · `S` entries, files, bytes, findings, digests: the
+sum, as the last record. Without an `S` its output does not count.
 """
 
 import os
@@ -22,7 +22,7 @@ _REPORT_ENTRIES = 512
 
 
 class WorkerReport:
-    """Counter of what was read, and writer of the records."""
+    """Counter of the data read, and writer of the records."""
 
     def __init__(self, out: int) -> None:
         self._out = out
@@ -70,7 +70,7 @@ class WorkerReport:
 
 
 def work(options: dict[str, str], out: int) -> None:
-    """Read the share that the options name, and report it. Raises: Damaged · OSError · ValueError."""
+    """Read the share that the options name, and report it. Raises: ManifestDamaged · OSError · ValueError."""
     report = WorkerReport(out)
     lines = packed_lines(options["manifest"])
     since_ns, first = _heading(lines)
@@ -114,7 +114,7 @@ def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
 
 
 def main(words: list[str]) -> int:
-    """Run the worker and return the exit status: 0 when all was read, whatever was found."""
+    """Run the worker and return the exit status: 0 when all was read, with or without findings."""
     names = [word.removeprefix("--") for word in words[::2]]
     try:
         work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())

@@ -42,7 +42,7 @@ File = tuple[str, str]
 
 
 def import_all(crontabs: Sequence[File], conf: File | None) -> ImportResult:
-    """Import all of these files. Raises: ValueError for a sanoid.conf that cannot be read."""
+    """Import all of these files. Raises: ValueError for an unreadable sanoid.conf."""
     policies = parse_sanoid_conf(conf[1]) if conf else ()
     work = ImportBuilder(policies, conf[0] if conf else "")
     made = {file: _replications(work, file, text) for file, text in crontabs}

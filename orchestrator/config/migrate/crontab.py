@@ -14,7 +14,7 @@ _SPECIAL = {
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\s*=")
 _SEPARATORS = ("&&", "||", ";", "|", "&", "(", ")", "\n")
 _UNKNOWN = re.compile(r"\$(?=[A-Za-z0-9_{(@*#?!$-])|`")
-# What a shell leaves alone stands aside for as long as words are cut.
+# Quoted characters are replaced by placeholders while the line is split into words.
 _LITERAL = re.compile(r"'[^']*'|\\[$`]")
 _ASIDE = str.maketrans("$`", "\ue000\ue001")
 _BACK = str.maketrans("\ue000\ue001", "$`")
@@ -24,8 +24,8 @@ _BACK = str.maketrans("\ue000\ue001", "$`")
 class CrontabCall:
     """One program that a line of a crontab calls.
 
-    `line`: its number; `schedule`: five fields, None where they have no such form; `before`: what stands in front of the
-    program; `waits`: it runs only when the one before it in the line has ended well.
+    `line`: its number; `schedule`: five fields, None for another form; `before`: the text before the program; `waits`: it runs
+    only after the command before it in the line has ended well.
     """
 
     line: int
@@ -70,7 +70,7 @@ def parse_when(when: str) -> str | None:
 
 
 def _unescaped(command: str) -> str:
-    r"""Return the command as cron gives it to the shell: after a bare % comes its input, and \% is one."""
+    r"""Return the command as cron gives it to the shell: a bare % begins its input, and \% is a literal %."""
     return re.split(r"(?<!\\)%", command)[0].replace("\\%", "%")
 
 

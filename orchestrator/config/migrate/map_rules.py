@@ -56,7 +56,7 @@ def keep_numbers(policy: SanoidPolicy, *, without: tuple[str, ...] = ()) -> dict
 
 
 def import_policy(work: ImportBuilder, policy: SanoidPolicy) -> None:
-    """Make a job of the engine sanoid from rules that no other job took."""
+    """Make a job of the engine sanoid from rules that no other job has taken."""
     where = work.at(policy)
     if policy.dataset in work.used:
         return

@@ -10,7 +10,7 @@ from orchestrator.domain.units import parse_size
 Keys = dict[str, dict[str, Value]]
 Notes = list[str]
 
-# Options without a like, and why. Those that only change what syncoid prints or checks are not worth a word.
+# Options without a counterpart, and why. Options that only change syncoid's output or checks are not mentioned.
 _DIFFERENT = {
     "skip-parent": "poolferry copies the source itself too, not only what lies below it",
     "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --aside` renames it away",
@@ -23,8 +23,8 @@ _DIFFERENT = {
     "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
     "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
 }
-# Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone is a change to its parent. Why only
-# as a comment: syncoid throws away by default, but what destroys needs its owner's own word here.
+# Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone changes its parent. Why only as a
+# comment: syncoid destroys by default, but here the owner must consent explicitly.
 _ROLLBACK = (
     'may-destroy = ["rollback"] stands in the file as a comment: syncoid throws away without asking what was changed on a copy; '
     "if the first run refuses such a copy and nothing there is worth keeping, take the # away for that one run"

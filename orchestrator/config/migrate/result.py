@@ -26,7 +26,7 @@ class ImportBuilder:
         self.places: dict[str, Location] = {}
         self.told: list[ImportedLine] = []
         self.policies: Mapping[str, SanoidPolicy] = {policy.dataset: policy for policy in policies}
-        self.used: set[str] = set()  # datasets whose rules went into a job that copies
+        self.used: set[str] = set()  # datasets whose rules are part of a job that copies
         self.ruled: dict[str, str] = {}  # datasets with [snapshots], and the job that has them
         self._conf = conf
 
@@ -44,7 +44,7 @@ class ImportBuilder:
         return next(near, None)
 
     def use(self, policy: SanoidPolicy, section: str, job: str) -> None:
-        """Record that the rules of a dataset went into a section of a job that copies it."""
+        """Record that the rules of a dataset are now in a section of a job that copies it."""
         self.used.add(policy.dataset)
         if section == "snapshots":
             self.ruled[policy.dataset] = job
@@ -55,7 +55,7 @@ class ImportBuilder:
         return f"{self._conf}:{policy.line}"
 
     def add(self, where: str, job: JobText, notes: Iterable[str]) -> None:
-        """Add a job made from a line, with notes on what is different."""
+        """Add a job made from a line, with notes on the differences."""
         self.jobs.append(job)
         self.say(where, f"became jobs/{job.name}.toml", job.name)
         for note in notes:

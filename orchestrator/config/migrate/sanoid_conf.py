@@ -16,7 +16,7 @@ DEFAULTS = {
 }  # fmt: skip
 _OURS = {*INTERVALS, "autosnap", "autoprune", "recursive", "use_template", "path"}
 _QUIET = re.compile(r"(monitor|capacity)(_.*)?|.*_(warn|crit)|script_timeout|frequent_period")
-# As sanoid: recursion needs one of its words for yes, and the rest is on unless it is one of its words for no.
+# As in sanoid: recursion needs one of its values for yes; other switches are on unless they have one of its values for no.
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"", "0", "false", "no", "off"}
 
@@ -101,7 +101,7 @@ def _holds(outer: str, inner: str) -> bool:
 
 
 def _number(line: int, kind: str, text: str) -> int:
-    digits = re.match(r"\d+", text)  # a remark behind it is no matter to sanoid
+    digits = re.match(r"\d+", text)  # sanoid ignores text after the number
     if digits is None:
         raise ValueError(f"line {line}: {kind} = {text} is no number")
     return int(digits[0])

@@ -1,7 +1,7 @@
 """One syncoid command line as values, parsed like syncoid's own option parser.
 
 Source: syncoid(8) of sanoid 2.1 to 2.3: options may be shortened as long as they are unique, begin with one or two dashes,
-in any case of letters, and stand anywhere.
+in upper or lower case, at any position.
 """
 
 import re
@@ -42,7 +42,7 @@ class SyncoidCall:
 
 
 def parse_syncoid(words: tuple[str, ...]) -> SyncoidCall:
-    """Parse these arguments into a replication. Raises: ValueError with what cannot be read."""
+    """Parse these arguments into a replication. Raises: ValueError that names the unreadable part."""
     places: list[str] = []
     options: list[tuple[str, str]] = []
     rest = list(words)

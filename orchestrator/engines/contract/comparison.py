@@ -1,9 +1,4 @@
-"""Engines whose copies are verified by comparing both sides, or by reading a stream; and what repairs them.
-
-Datasets of a copy that are read again by a send whose output is discarded.
-
-Pure.
-"""
+"""Engines whose copies are verified by comparing both sides or by reading a stream, and their repair."""
 
 from typing import Any, Protocol
 
@@ -29,8 +24,8 @@ class ReadableDataset:
 class SnapshotPair:
     """One snapshot to list on both sides. `name`: the name that findings use for it.
 
-    Each step keeps its output in a local file: NUL-terminated records as `verify.listing` reads them, and between them
-    `path//=algorithm:digest` for files, `//!words` for what could not be read; `//~` says that nothing is missing.
+    Each step keeps its output in a local file: NUL-terminated records as `verify.entry` reads them, and between them
+    `path//=algorithm:digest` for files, `//!reason` for a path that could not be read; `//~` marks a complete listing.
     """
 
     name: bytes
@@ -42,8 +37,8 @@ class SnapshotPair:
 class ComparisonPlan:
     """The result of a survey of both sides of a copy, and the steps that compare the contents.
 
-    `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots
-    both sides hold, of so many `datasets`. `stages`: pairs that are listed side by side.
+    `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots both
+    sides hold, of so many `datasets`. `stages`: pairs that are listed in parallel.
     """
 
     point: str | None

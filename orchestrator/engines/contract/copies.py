@@ -1,4 +1,4 @@
-"""Engines that copy: what they report before, during and after a copy; and the removal of points."""
+"""Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ class PointRemover(Protocol):
 
 
 class Confirmer(Protocol):
-    """An engine that looks whether the results of a stage are there."""
+    """An engine that checks whether the results of a stage are there."""
 
     def confirm(
         self,
@@ -75,7 +75,7 @@ class Confirmer(Protocol):
         recorded: ManifestCounts | None,
         reader: Reader,
     ) -> None:
-        """Check that the promised results of a stage's steps are there. Raises: ProofFailed."""
+        """Check that the expected results of a stage's steps are there. Raises: ProofFailed."""
         ...
 
 
@@ -89,7 +89,7 @@ class SilentMeter:
         return None
 
     def heard(self, chunk: bytes) -> None:
-        """Pass over what the programs say."""
+        """Ignore the output of the programs."""
 
     def passed(self, count: int) -> int:
         """Return the count itself."""

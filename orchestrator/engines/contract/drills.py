@@ -1,9 +1,4 @@
-"""Engines whose copies can be tried: restore tests of datasets, and scratch clones.
-
-Scratch copies: clones of a restore point that may be written, tested and dropped.
-
-Pure.
-"""
+"""Engines whose copies can be tested: restore tests of datasets, and scratch clones that may be written and dropped."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,10 +1,6 @@
-"""The core that every engine has: looking, deciding, confirming and explaining; and what a run hands to it.
+"""The core of every engine (survey, plan, explain), the request of a run, and the check for a protocol.
 
-Whether an engine implements a protocol of the contract.
-
-Why not isinstance with runtime_checkable: it imports `inspect` on Python 3.12 and later, which a plain run has no time for.
-
-Pure.
+Why not isinstance with runtime_checkable: it imports `inspect` on Python 3.12 and later, which costs each run too much time.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +24,8 @@ if TYPE_CHECKING:
 class RunRequest:
     """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
 
-    `notes` holds an empty folder `empty`. `retain`: of names with the instants they were taken, those that [keep] would keep.
+    `notes` holds an empty folder `empty`. `retain`: selects, from names with their creation times, those that [keep] would
+    keep.
     """
 
     now: datetime
@@ -69,7 +66,7 @@ class ProgressMeter(Protocol):
         ...
 
     def passed(self, count: int) -> int:
-        """Return the bytes moved so far, from the count of bytes that went from the first program to the second."""
+        """Return the bytes moved so far, from the count of bytes between the first program and the second."""
         ...
 
     @property
@@ -97,15 +94,15 @@ class Engine(Protocol):
     options: type
     needs_datasets: bool
     stays: bool  # works on the source alone, so its jobs name no target
-    without: tuple[str, ...]  # sections of a job file, and keys as "pipe.transport", that mean nothing to it
-    guards: tuple[str, ...]  # what of its own may pass once, by --allow
-    no_files: tuple[str, str]  # why its points do not come back as files, and what to do instead; empty where they do
-    later: tuple[str, ...]  # modules that nothing needs before the look: they are imported while it runs
+    without: tuple[str, ...]  # sections of a job file, and keys such as "pipe.transport", that it does not use
+    guards: tuple[str, ...]  # its own guards that --allow may switch off once
+    no_files: tuple[str, str]  # why its points are not restored as files, and what to do instead; empty where they are
+    later: tuple[str, ...]  # modules that nothing needs before the survey: they are imported while it runs
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
-        """Return (key, what is wrong, what is expected) for keys that do not fit together."""
+        """Return (key, mistake, expected value) for keys that contradict each other."""
         ...
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:

@@ -1,4 +1,4 @@
-"""Engines that know beforehand what the next copy starts from, and whether it fits."""
+"""Engines that can predict the base of the next copy, and whether it fits."""
 
 from typing import Any, Protocol
 

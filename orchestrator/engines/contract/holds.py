@@ -15,9 +15,9 @@ from orchestrator.process.executor import Reader
 class Pin:
     """A hold or bookmark of ours that keeps a snapshot, or the record of one, on a pool.
 
-    `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where that is
-    known, else by its guid. `tag`: of a hold. `bytes`: room that only this keeps taken. `job`: who still wants it; None:
-    nobody, so it may go.
+    `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where known,
+    else by its guid. `tag`: of a hold. `bytes`: space that only this keeps in use. `job`: the job that still needs it; None:
+    none, so it may be released.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Engines whose pools can be rebuilt, and the recovery kits that this needs."""
+"""Engines whose pools can be rebuilt, and the recovery kits that a rebuild needs."""
 
 from collections.abc import Mapping
 from datetime import datetime

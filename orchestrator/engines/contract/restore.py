@@ -1,4 +1,4 @@
-"""Engines whose copies come back: as trees of files, or as datasets."""
+"""Engines whose copies can be restored, as trees of files or as datasets."""
 
 from typing import Any, Protocol
 
@@ -26,9 +26,9 @@ class RestoreRequest:
 class DestinationSurvey:
     """The state of a restore's destination, and the kind of entry that the point holds at the requested path.
 
-    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of a restore that was cut; `wanted`: "folder",
-    "file" or "absent"; `to`: the destination itself, after a file was asked into a folder. `mounts`: what is mounted below
-    it, which counts as no entry; `filling`: those of them that the unfinished restore brings files into.
+    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of an interrupted restore; `wanted`: "folder", "file" or
+    "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
+    as no entries; `filling`: those of them into which the unfinished restore writes files.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class DestinationSurvey:
 
 
 class FileRestorer(Protocol):
-    """An engine whose points come back as trees of files."""
+    """An engine whose points are restored as trees of files."""
 
     def survey_restore(self, job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
         """Return a survey of the requested data and of the destination."""
@@ -54,7 +54,7 @@ class FileRestorer(Protocol):
 
 
 class DatasetRestorer(Protocol):
-    """An engine that can send its copies back; interrupted parts are resumed, and each part follows from its own survey."""
+    """An engine that can send its copies back; interrupted parts are resumed, and each part is planned from its own survey."""
 
     def survey_dataset_restore(
         self,

@@ -24,13 +24,13 @@ class DatasetSection(Protocol):
 class Snapshotter(Protocol):
     """A component that takes and removes snapshots by a job's [snapshots], before and after another engine's copies.
 
-    `folder`: a local folder of the job's own that stays between its runs. Steps of these plans are explained here too.
+    `folder`: a local folder of the job's own that stays between its runs. Failures of these steps are explained here too.
     """
 
     def snapshot_mistakes(
         self, snapshots: SnapshotRules, source: Location, copy: Location | None
     ) -> Iterable[tuple[str, str, str]]:
-        """Return (key, what is wrong, what is expected) for mistakes in [snapshots]."""
+        """Return (key, mistake, expected value) for mistakes in [snapshots]."""
         ...
 
     def survey_snapshots(self, job: Job, reader: Reader) -> Any:
@@ -42,15 +42,15 @@ class Snapshotter(Protocol):
         ...
 
     def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Return the steps that remove what [snapshots] no longer keeps; run after copy and bookmark are there."""
+        """Return the steps that remove snapshots that [snapshots] no longer keeps; they run after copy and bookmark exist."""
         ...
 
     def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
-        """Return the steps that remove from the copy what [keep] does not keep; run after the copy is confirmed."""
+        """Return the steps that remove points that [keep] does not keep from the copy; they run after the copy is confirmed."""
         ...
 
     def told(self, words: str) -> tuple[str, ...]:
-        """Return warnings from the last output of such a step that succeeded."""
+        """Return warnings from the last output of such a step after its success."""
         ...
 
     def explain(self, broken: PipelineFailed) -> OrchestratorError:

@@ -23,7 +23,7 @@ class TreeEngine(Protocol):
         """Return the pipeline that reads files of a remote tree there, and the parser of its output lines.
 
         `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
-        algorithm that cannot be made there.
+        algorithm that is not available there.
         """
         ...
 

@@ -10,14 +10,14 @@ _CHANCE_NAME = re.compile(
     r"/dev/(sd[a-z]+\d*|hd[a-z]\d*|vd[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(p\d+)?|dm-\d+|mmcblk\d+(p\d+)?)"
 )
 _UNEVEN = 0.3  # of the whole between the fullest and the emptiest vdev
-_FULL = 0.5  # before that, an uneven vdev harms nobody
-_OTHERS = 4 << 30  # bytes that all else on the machine should have
+_FULL = 0.5  # below that, uneven vdevs have no effect
+_OTHERS = 4 << 30  # bytes that should remain for everything else on the machine
 _NAMED = 3
-_TABLES = 0.25  # of what the ARC may take: metadata beyond that pushes all else out
+_TABLES = 0.25  # of the ARC's limit: more metadata displaces everything else
 
 
 def check_pool_setup(world: PoolSurvey) -> Iterator[PoolFinding]:
-    """Yield advice about the setup; none is grave."""
+    """Yield advice about the setup; none is serious."""
     yield from _mixed(world)
     yield from _uneven(world)
     yield from _names(world)

@@ -68,7 +68,7 @@ _TABLE = (
 
 
 def explain(broken: PipelineFailed) -> OrchestratorError:
-    """Return the error that a failed survey or scrub stands for. Raises nothing."""
+    """Return the error for a failed survey or scrub. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     match result.stopped:
         case StopReason.STALLED | StopReason.TIMED_OUT:

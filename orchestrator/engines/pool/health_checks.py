@@ -1,7 +1,7 @@
-"""The findings about a pool's health, each as a sentence with its hint: devices, errors, scans, free space.
+"""Findings about a pool's health, each as a sentence with its hint: devices, errors, scans, free space.
 
-Grave is what loses data, now or with the next fault: devices that are gone or give errors, files that are lost, no room
-left. All else is advice.
+A finding is grave when data is lost, now or with the next fault: devices that are gone or give errors, lost files, no free
+space. All others are advice.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ from orchestrator.engines.pool.model import HEALTHY, PoolFinding, PoolStatus, Po
 from orchestrator.engines.pool.options import PoolOptions
 
 _NAMED = 5
-_LOST = 95.0  # percent: from here on ZFS looks for room block by block
-# By the state of a device: what it means, and what to do with it.
+_LOST = 95.0  # percent: from here on ZFS searches free space block by block
+# By the state of a device: its meaning, and the hint.
 _MEANINGS = {
     "FAULTED": ("is FAULTED, so ZFS no longer uses it", "look at its cable and `smartctl -a`; {replace}"),
     "DEGRADED": ("is DEGRADED: it gives too many errors", "look at its cable and `smartctl -a`; {replace}"),
@@ -119,7 +119,7 @@ def _counted(device: Vdev, pool: str) -> PoolFinding:
 
 
 def _of_data(status: PoolStatus) -> Iterator[PoolFinding]:
-    if not status.errors or status.state == "SUSPENDED":  # then it counts what it could not write
+    if not status.errors or status.state == "SUSPENDED":  # then it counts blocks that it could not write
         return
     named = ", ".join(status.damaged[:_NAMED])
     more = len(status.damaged) - _NAMED

@@ -1,6 +1,6 @@
 """The data model of the pool engine: what it reads, and what it reports.
 
-Names are ZFS's own: a pool is made of top-level vdevs (a disk, a mirror, a raidz), and those of devices.
+Names are ZFS's own: a pool consists of top-level vdevs (a disk, a mirror, a raidz), and these of devices.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 
 DATA = "data"
-HEALTHY = ("ONLINE", "AVAIL", "INUSE")  # the last two are words for spares
+HEALTHY = ("ONLINE", "AVAIL", "INUSE")  # the last two are states of spares
 GROUPS = ("mirror", "raidz", "draid", "replacing", "spare")
-# The words of all advice.
+# The names of all advice.
 ADVICE = (
     "arc", "capacity", "checksum-off", "dedup", "device", "device-names", "mixed", "old-scrub", "repaired", "slow",
     "sync-disabled", "uneven", "other",
@@ -53,7 +53,7 @@ class Vdev:
 class PoolScan:
     """The newest scrub or resilver. `kind`: "scrub" or "resilver"; `state`: "finished", "running", "paused", "canceled".
 
-    `ended` None: it goes on. `share`: how much of it is done, from 0 to 1, while it goes on.
+    `ended` None: it is running. `share`: the part that is done, from 0 to 1, while it is running.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class PoolScan:
     began: datetime | None = None
     ended: datetime | None = None
     share: float | None = None
-    left: float | None = None  # seconds, by ZFS's own guess
+    left: float | None = None  # seconds, by ZFS's own estimate
     repaired: int = 0
     errors: int = 0
 
@@ -125,7 +125,7 @@ class PoolStatus:
 class PoolSurvey:
     """The survey of one pool. `at`: by that machine's clock, as are the times of scans.
 
-    `vdevs`: the top-level ones that hold data; `at_work`: what sends, receives and copies go on from or into this pool.
+    `vdevs`: the top-level ones that hold data; `at_work`: sends, receives and copies that are running from or into this pool.
     """
 
     root: Location

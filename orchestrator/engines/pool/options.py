@@ -47,7 +47,7 @@ class PoolOptions:
 
 
 def mistakes(options: PoolOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
-    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if "/" in source.path:
         pool = source.path.partition("/")[0]
         yield "source", f'"{source.path}" is a dataset', f'a whole pool, such as "{pool}"'

@@ -1,4 +1,4 @@
-"""The parser of the survey's output → a World."""
+"""The parser of the survey's output; it returns a `PoolSurvey`."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ _SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", 
 
 
 def parse_survey(output: bytes, root: Location) -> PoolSurvey:
-    """Parse the output of the survey command. Raises: Unreadable when it is incomplete."""
+    """Parse the output of the survey command. Raises: UnreadableStatus when it is incomplete."""
     head, parts = _sections(output.decode(errors="surrogateescape"))
     if "end" not in parts or len(head) < 2:
         raise UnreadableStatus(f"{_UNREADABLE}: it has no end")
@@ -34,7 +34,7 @@ def parse_survey(output: bytes, root: Location) -> PoolSurvey:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Parse "2.3.4-1" or "zfs-2.3.4-1" to (2, 3, 4). Raises: Unreadable."""
+    """Parse "2.3.4-1" or "zfs-2.3.4-1" to (2, 3, 4). Raises: UnreadableStatus."""
     numbers = text.removeprefix("zfs-").partition("-")[0].split(".")
     if not all(number.isdigit() for number in numbers):
         raise UnreadableStatus(f'{_UNREADABLE}: "{text}" is no version')
@@ -42,7 +42,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def _sections(text: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the lines before the first section mark, and those below each; a mark counts once, in its order."""
+    """Return the lines before the first section mark, and those below each; each mark counts once, in its order."""
     head: list[str] = []
     parts: dict[str, list[str]] = {}
     lines, left = head, list(_SECTIONS)
@@ -68,7 +68,7 @@ def _status(text: str, *, json: bool) -> tuple[PoolStatus, int | None]:
 def parse_vdevs(lines: list[str]) -> tuple[SpaceUsage, ...]:
     """Parse the top-level data vdevs of `zpool list -HpPv`: the pool first, then a heading for each role.
 
-    A device of a mirror or a raidz has a size, and "-" for what is used of it.
+    A device of a mirror or a raidz has a size, and "-" for its used space.
     """
     found: list[SpaceUsage] = []
     for line in lines[1:]:
@@ -100,8 +100,8 @@ def _memory(lines: list[str], dedup: int | None) -> MemoryUsage:
 def active_processes(pool: str, mounts: list[str], lines: list[str]) -> tuple[str, ...]:
     """Return the transfers that are running from or into a pool: each process as text.
 
-    A send by a token names no dataset, so it may be of this pool. Of rsync only directories tell: its own, and those it
-    is told of.
+    A send by a token names no dataset, so it may belong to this pool. For rsync only directories count: its own, and those in
+    its arguments.
     """
     places = [_unescaped(line.partition("\t")[2]) for line in mounts]
     found: dict[str, None] = {}

@@ -12,7 +12,7 @@ from orchestrator.engines.pool.health_checks import judge_health
 from orchestrator.engines.pool.model import PoolFinding, PoolScan, PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import PoolOptions, options_of
 
-_NAMED = 20  # files that are lost
+_NAMED = 20  # lost files
 
 
 def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
@@ -44,7 +44,7 @@ def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
 def explain_due_scrub(world: PoolSurvey, options: PoolOptions) -> str:
     """Return why a scrub is due; empty: none is due, or this job starts none.
 
-    Why also after a resilver: it reads only what the new disk must have, and ZFS remembers no scan before it.
+    Why also after a resilver: it reads only the data of the new disk, and ZFS forgets the scan before it.
     """
     every, scan = options.scrub_every, world.status.scan
     if every is None:
@@ -60,7 +60,7 @@ def explain_due_scrub(world: PoolSurvey, options: PoolOptions) -> str:
 
 
 def is_scrub_overdue(world: PoolSurvey, options: PoolOptions) -> bool:
-    """Return True when a scrub no longer waits for transfers: it is later than scrub-late."""
+    """Return True when a scrub no longer waits for transfers, as it is later than scrub-late."""
     scan = world.status.scan
     last = scan.ended or scan.began if scan else None
     return last is not None and (world.at - last).total_seconds() > options.scrub_late

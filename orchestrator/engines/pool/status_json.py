@@ -1,4 +1,4 @@
-"""The parser of `zpool status -j --json-int`, available since OpenZFS 2.3 → a Status."""
+"""The parser of `zpool status -j --json-int`, available since OpenZFS 2.3; it returns a `PoolStatus`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from orchestrator.engines.pool.status_text import HEADINGS, UnreadableStatus
 
 Table = Mapping[str, Any]
 _ROLES = {"vdevs": DATA, **HEADINGS, "l2cache": "cache"}
-# As `zpool status` says them in its text.
+# As in the text of `zpool status`.
 _AUX = {
     "EXTERNAL": "external device fault", "ERR_EXCEEDED": "too many errors", "OPEN_FAILED": "cannot open",
     "CORRUPT_DATA": "corrupted data", "NO_REPLICAS": "insufficient replicas", "SPARED": "currently in use",
@@ -19,7 +19,7 @@ _STATES = {"FINISHED": "finished", "SCANNING": "running", "CANCELED": "canceled"
 
 
 def parse_status(text: str) -> tuple[PoolStatus, int | None]:
-    """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
+    """Return the status, and the bytes of memory that dedup tables use. Raises: UnreadableStatus."""
     try:
         told = parse_json(text)
         (pool,) = told["pools"].values()
@@ -31,7 +31,7 @@ def parse_status(text: str) -> tuple[PoolStatus, int | None]:
 def _status(pool: Table) -> PoolStatus:
     said = str(pool.get("status", ""))
     errors = _count(pool, "error_count")
-    damaged = pool.get("errlist", [])  # a text where ZFS cannot list them
+    damaged = pool.get("errlist", [])  # a text when ZFS cannot list them
     return PoolStatus(
         name=pool["name"],
         state=pool["state"],
@@ -73,7 +73,7 @@ def _device(told: Table, role: str) -> Vdev:
 
 
 def _state(told: Table) -> str:
-    """Return the state in the words of the text output; JSON has ZFS's internal word."""
+    """Return the state as the text output names it; JSON has ZFS's internal name."""
     state = str(told["state"])
     if state == "CANT_OPEN":
         return "FAULTED" if told.get("aux") in ("CORRUPT_DATA", "BAD_LOG") else "UNAVAIL"

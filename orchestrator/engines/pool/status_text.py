@@ -1,4 +1,4 @@
-"""The parser of `zpool status` as text, the only format before OpenZFS 2.3 → a Status."""
+"""The parser of `zpool status` as text, the only format before OpenZFS 2.3; it returns a `PoolStatus`."""
 
 import re
 from datetime import UTC, datetime
@@ -32,11 +32,11 @@ _GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-
 
 
 class UnreadableStatus(ValueError):
-    """An answer that is not as any version is known to give it."""
+    """An answer in a form that no known version prints."""
 
 
 def parse_status(text: str) -> tuple[PoolStatus, int | None]:
-    """Return the status, and the bytes of memory that dedup tables use. Raises: Unreadable."""
+    """Return the status, and the bytes of memory that dedup tables use. Raises: UnreadableStatus."""
     parts = _parts(text)
     if "pool" not in parts or "config" not in parts:
         raise UnreadableStatus("`zpool status` lists no pool")

@@ -15,13 +15,13 @@ from orchestrator.engines.pool.options import options_of
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
-_PATIENCE = Seconds(180)  # a pool that lost its disks lets some commands wait for ever
+_PATIENCE = Seconds(180)  # some commands wait for ever on a pool that lost its disks
 
 
 def survey(job: Job, reader: Reader) -> PoolSurvey:
     """Return all data that a health check needs.
 
-    Raises: OrchestratorError when the pool cannot be looked at; NotNow when it is not there, and may be away.
+    Raises: OrchestratorError when the pool cannot be surveyed; NotNow when it does not exist, and may be away.
     """
     try:
         return survey_pool(job.source, reader)

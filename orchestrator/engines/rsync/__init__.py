@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class RsyncEngine:
     """The rsync engine, which implements the contract: each call goes directly to the responsible module.
 
-    What nothing needs before the look is imported in the call, as `later` tells.
+    Modules that nothing needs before the survey are imported in the call; `later` names them.
     """
 
     name = "rsync"
@@ -118,7 +118,7 @@ class RsyncEngine:
         """Return the plan, with a warning when the data may not fit."""
         from orchestrator.engines.rsync.survey import warn_of_low_space
 
-        return warn_of_low_space(world, plan) if options_of(job).points else plan  # in a mirror what goes makes room
+        return warn_of_low_space(world, plan) if options_of(job).points else plan  # in a mirror deletions free space
 
     def space(self, world: RsyncSurvey) -> str:
         from orchestrator.engines.rsync.survey import describe_space

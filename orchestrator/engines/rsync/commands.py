@@ -40,7 +40,7 @@ def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, c
         "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options), "--delete",
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
-        "--out-format=pf:%i|%l|%n",  # the name last: everything before it is fixed in shape
+        "--out-format=pf:%i|%l|%n",  # the name last: all fields before it have a fixed form
         *_pairing(job, there, job.source, newest),
         "--", _argument(job.source, wild=True), _argument(newest),
     ]  # fmt: skip
@@ -58,8 +58,8 @@ def copy_command(
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
-    `parallel_copy`: only what its input names, with everything below. `tidy`: also removes from the tree what the source no
-    longer has.
+    `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
+    source no longer has.
     """
     options = options_of(job)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
@@ -82,7 +82,9 @@ def copy_command(
 
 
 def _mirrored(options: RsyncOptions) -> list[str]:
-    """Our own folder is no part of a mirror; what somebody laid into it under a name of ours goes, where things may go."""
+    """Return rules that keep our own folder out of a mirror; foreign entries with our names are deleted, where deleting is
+    allowed.
+    """
     return [*(f"--filter=R_{name}" for name in RESERVED if options.delete), f"--exclude=/{OURS}"]
 
 
@@ -92,10 +94,9 @@ def _tidying(options: RsyncOptions) -> list[str]:
 
 
 def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
-    """Build the command that copies the files listed in the local file `names` again, and replaces what lies there.
-
-    Why rules and not --files-from: a name that has left the source must be no failure, and rsync settles the folders'
-    times. `path_filter` writes the file.
+    """Build the command that copies the files listed in the local file `names` again, and replaces the existing ones. Why rules
+    and not --files-from: a name that has left the source must be no failure, and rsync sets the folders' times. `path_filter`
+    writes the file.
     """
     argv = [
         "rsync",
@@ -108,7 +109,7 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
         "--whole-file",
         *_comparing(
             options_of(job), there=world.there, coarse=world.target.coarse
-        ),  # or a folder's time stays off by less than a second
+        ),  # else a folder's time stays wrong by less than a second
     ]
     argv += ["--sparse"] if options_of(job).sparse else []
     argv += _moving(job, world.here, world.there, into)
@@ -116,7 +117,7 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
-    """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself."""
+    """Build rules that let exactly these paths pass, NUL-terminated: each folder above it, then the path itself."""
     rules: dict[bytes, None] = {}
     for path in paths:
         parts = path.split(b"/")
@@ -134,11 +135,11 @@ def _rule(path: bytes) -> bytes:
 def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool, private: bool) -> list[str]:
     """Return the flags for writing files: a new file that is renamed, or changed blocks written into the old file.
 
-    Why no partial folders beside the files of a mirror: users own folders there, and rsync before 3.5 follows the link that one
-    of them puts in its place.
+    Why no partial folders beside the files of a mirror: users own folders there, and rsync before 3.5 follows a link that a
+    user puts in place of a partial folder.
     """
     if options.in_place:
-        return ["--inplace", "--no-whole-file"]  # without the second a local copy rewrites whole files
+        return ["--inplace", "--no-whole-file"]  # without the second flag a local copy rewrites whole files
     argv: list[str] = []
     if options.points:
         argv = [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
@@ -146,7 +147,7 @@ def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool,
         root = into.path.rstrip("/")
         argv = [f"--partial-dir={root}/{PARTIALS}", f"--temp-dir={root}/{TEMPORARY}"]
     argv += ["--whole-file"] if local else []  # comparing blocks of local files costs five times the copy
-    # Looking for zeros costs a copy a third of its processor time, so not where a listing has found no hole.
+    # The search for zeros costs a third of a copy's processor time, so it is off when a listing has found no hole.
     return argv + (["--sparse"] if options.sparse and holes else [])
 
 
@@ -168,9 +169,9 @@ def restore_command(
 ) -> Command:
     """Build the command that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
-    `left_out`: what is mounted there is neither written nor removed, not even its own folder's owner and time.
+    `left_out`: mount points that are neither written nor removed; their owner and time stay too.
     """
-    # A partial folder that a cut left may go at the end; the marker stays.
+    # A partial folder left by an interruption may be removed at the end; the marker stays.
     only = ["--delete-delay", f"--filter=R_{PARTIAL}"] if folder else []
     only += [f"--exclude={path_argument(_rule(b'/' + path))}" for path in left_out]
     only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
@@ -182,7 +183,7 @@ def restore_command(
 
 
 def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:
-    """Build the command that restores the files that the rules in `names` let pass, like `restore_command`; see `path_filter`."""
+    """Build the command that restores the files that the rules in `names` let pass, like `restore_command`."""
     local = [] if tree.host or to.host else ["--whole-file"]
     argv = ["rsync", *_what(options_of(job), filters=False), "--from0", f"--include-from={names}", "--exclude=*", *local,
             "--sparse", "--modify-window=-1", *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}",
@@ -205,10 +206,10 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Com
 
 
 def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
-    """What belongs to a complete copy, and never a name of ours.
+    """Return the flags that select a complete copy, always without names of ours.
 
-    Why before other patterns: the first rule that fits decides, and what the far sender names against it is refused by rsync from 3.2.5.
-    p: it keeps nothing alive in a folder that goes.
+    Why before other patterns: the first rule that fits decides, and rsync from 3.2.5 refuses names from a remote sender that
+    contradict the rules. p: it protects nothing in a folder that is deleted.
     """
     flags = ["--archive", *([] if options.devices else ["--no-D"])]
     flags += ["--hard-links"] if options.hard_links else []
@@ -251,7 +252,7 @@ def _moving(job: Job, here: RsyncProgram | None, there: RsyncProgram | None, int
     ]
     argv += _pairing(job, there, job.source, into)
     if into.host:
-        # A receiver left over from a cut link holds the lock as long as it lives, so a new run cannot meet it.
+        # A receiver that outlives a broken link holds the lock until it ends, so a new run cannot run beside it.
         root = into.path.split(f"/{LOCK.split('/')[0]}/")[0]
         argv += [f"--rsync-path=flock -s -w 60 -E {BUSY} {shlex.quote(root + '/' + LOCK)} rsync"]
     return argv

@@ -1,8 +1,8 @@
 r"""The failures of rsync by exit code and last output → what happened, what it means, what to do.
 
-The exit code alone is never enough: 12 is a broken link, a refused option and a missing program; 23 is everything
-from one unreadable file to a target without inodes. So the table is tried from above, words before mere codes, and
-names in quotes are passed over: a picture may well be called "IMG (28).jpg" or "Permission denied".
+The exit code alone is never enough: 12 is a broken link, a refused option and a missing program; 23 is everything from one
+unreadable file to a target without inodes. So the table is tried from the top, messages before mere codes, and names in quotes
+are ignored: a picture may be called "IMG (28).jpg" or "Permission denied".
 """
 
 import re
@@ -160,7 +160,7 @@ _TABLE = (
 
 
 def explain(broken: PipelineFailed) -> OrchestratorError:
-    """Return the error that a failed pipeline stands for. Raises nothing."""
+    """Return the error for a failed pipeline. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped is StopReason.STALLED:
         return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, hint=_GOES_ON)
@@ -221,9 +221,9 @@ _HARMLESS = re.compile(
 
 
 def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], source: str) -> SkippedEntries | None:
-    """Return what a copy had to leave out; None when anything else failed too: then the copy has failed.
+    """Return the entries that a copy had to leave out; None when anything else failed too: then the copy has failed.
 
-    A file that shrank while it was read is copied again by rsync itself; only one that is torn then too is a failure.
+    A file that shrank while it was read is copied again by rsync itself; only one that changes again during that is a failure.
     """
     if not is_partial(broken):
         return None

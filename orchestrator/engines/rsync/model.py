@@ -9,19 +9,19 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
 
-if TYPE_CHECKING:  # most looks end before a tree is shared out
+if TYPE_CHECKING:  # most surveys end before a tree is split
     from orchestrator.engines.rsync.parallel import ParallelCopies
 
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
 WORK = f"{OURS}/work"
-PARTIALS = f"{OURS}/partial"  # of a mirror: what rsync keeps of a file when it is cut
+PARTIALS = f"{OURS}/partial"  # of a mirror: the part of a file that rsync keeps after an interruption
 TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before it gets its name
-CANNOT_CLOSE = "cannot-be-closed"  # in our folder: that filesystem keeps no modes
+CANNOT_CLOSE = "cannot-be-closed"  # a file in our folder: this filesystem stores no modes
 RESTORE_MARKER = ".poolferry-restoring.json"
-RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, wherever and of whatever type they are
+RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
 LOCK = f"{OURS}/lock"
-BUSY = 75  # what flock ends with when the lock stays busy
+BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
 MIRROR = "mirror"
@@ -71,7 +71,7 @@ class PartialFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSurvey:
-    """The state of the target. `owner`: the job whose marker lies there; None: no marker."""
+    """The state of the target. `owner`: the job in its marker; None: no marker."""
 
     exists: bool
     parent: bool
@@ -79,40 +79,40 @@ class TargetSurvey:
     owner: str | None
     coarse: bool  # it stores whole seconds only
     points: tuple[RestorePoint, ...]
-    damaged: tuple[bytes, ...]  # entries of the newest point that a reading found damaged
+    damaged: tuple[bytes, ...]  # entries of the newest point in which a reading found damage
     work: bool
     half: tuple[PartialFile, ...]
     litter: tuple[str, ...]  # removed points and other leftovers of ours
-    foreign: tuple[str, ...]  # what lies there and is not ours
+    foreign: tuple[str, ...]  # entries there that are not ours
     free_bytes: int | None
     free_inodes: int | None
     latest: str | None
     mirrored: datetime | None = None  # when the mirror's manifest was written
-    open: tuple[str, ...] = ()  # folders of ours that others than their owner may enter
-    swapped: tuple[str, ...] = ()  # names of ours where there is a link or something else that is no folder
+    open: tuple[str, ...] = ()  # folders of ours that other users may enter
+    swapped: tuple[str, ...] = ()  # names of ours with a link or another entry that is no folder
     root_owner: int = 0
-    root_shared: bool = False  # others than its owner may write into the root
+    root_shared: bool = False  # other users than its owner may write into the root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncSurvey:
     """Everything that a plan needs."""
 
-    here: RsyncProgram | None  # None: not asked, as both sides are this machine's one rsync
+    here: RsyncProgram | None  # None: not read, as both sides use this machine's rsync
     there: RsyncProgram | None
     source: SourceSurvey
     target: TargetSurvey
     changes: Changes | None
-    unread: bool = False  # the look could not read all, so what it found equal may not be
-    holes: bool | None = None  # whether files of the source have holes; None: nobody looked
-    parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job asks for none
-    reserved: tuple[bytes, ...] = ()  # paths of the source that bear a name of ours, where a listing saw some
+    unread: bool = False  # the survey could not read everything, so an equal result is uncertain
+    holes: bool | None = None  # whether files of the source have holes; None: unknown
+    parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job requests none
+    reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
 
     @property
     def keeps_partials(self) -> bool:
-        """Return whether a mirror's root belongs to who copies, during the whole run: then our folder in it is ours alone.
+        """Return True when the copying user owns the mirror's root during the whole run: then our folder in it is ours alone.
 
-        A mirror's root gets owner and mode of the source's, and who may write into it may exchange what it holds.
+        The root gets the owner and mode of the source's root, and whoever may write into it may exchange its entries.
         """
         source, target = self.source, self.target
         return source.owner == target.root_owner and not source.shared and not target.root_shared
@@ -125,7 +125,7 @@ class RsyncSurvey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsEqual:
-    """The check of a copy: the tree holds what rsync reports as sent, equal in number of entries and bytes."""
+    """The check of a copy: the tree has as many entries and bytes as rsync reports as sent."""
 
     tree: Location
 

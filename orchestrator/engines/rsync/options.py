@@ -38,7 +38,7 @@ class RsyncOptions:
 def mistakes(
     options: RsyncOptions, source: Location, target: Location, verify: VerifyRules
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.in_place and options.points:
         yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
     if options.in_place and options.sparse:

@@ -1,12 +1,11 @@
 """The split of one tree into parallel copies: every entry in exactly one copy, copies of equal weight.
 
-A lane is a list of paths for rsync -r --from0 --files-from: the path of a directory is its whole subtree, of anything
-else just that. All names of one inode travel in one lane, since only then can a copy keep them one inode.
+A parallel copy is a list of paths for rsync -r --from0 --files-from: the path of a directory is its whole subtree, any other
+path only itself. All names of one inode are in one copy, since only then does it keep them one inode.
 
-A collector of a tree's listing, entry by entry, that cuts the tree into units small enough for parallel copies.
-
-Why: a listing has millions of lines, so of a plain file only its name and size are kept, packed; of a file with several
-links its paths as well. Directories are cut only where one is too heavy, or where hard links would tie too much.
+Why the listing is collected so tightly: it has millions of lines, so of a plain file only its name and size are kept, packed;
+of a file with several links its paths too. Directories are split only where one is too heavy, or where hard links would tie too
+much.
 """
 
 import heapq
@@ -17,14 +16,14 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes, show_size
 
-# What the handling of one entry costs, told in bytes that could be copied in that time.
+# Cost of handling one entry, in bytes that could be copied in that time.
 PER_FILE_COST = Bytes(65536)
 _EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathGroup:
-    """Paths that stay together. `inodes`: those with several names of which one is in here (or may be)."""
+    """Paths that stay together. `inodes`: those with several names of which one is (or may be) in this group."""
 
     paths: tuple[bytes, ...]
     size: int
@@ -44,17 +43,16 @@ class ParallelCopy:
     def files_from(self) -> bytes:
         """Return the paths as rsync reads them with --from0 --files-from.
 
-        Why "./": rsync 3.5.0 drops lines that begin with "#" or ";" without a word, with --from0 too.
+        Why "./": rsync 3.5.0 drops lines that begin with "#" or ";" without a message, with --from0 too.
         """
         return b"".join(b"./" + path + b"\0" for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelCopies:
-    """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them.
-
-    Why nothing settles those afterwards: each rsync sets owner, mode and time of such a directory once all that it
-    writes into it is there, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 lanes.
+    """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them. Why nothing
+    corrects those afterwards: each rsync sets owner, mode and time of such a directory after its last write into it, so the
+    last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 copies.
     """
 
     parallel_copies: tuple[ParallelCopy, ...]
@@ -65,7 +63,7 @@ def plan_parallel_copies(
 ) -> tuple[ParallelCopy, ...] | Refusal:
     """Return at most `parallel_copies` parallel copies, the heaviest first; fewer when there are fewer units.
 
-    Refuses: hard links tie the units into fewer groups than there would be lanes without them.
+    Refuses: hard links tie the units into fewer groups than there would be parallel copies without them.
     """
     groups = group_hard_links(units)
     if len(groups) < min(parallel_copies, len(units)):
@@ -77,7 +75,7 @@ def plan_parallel_copies(
 
 
 def distribute_weights(weights: Sequence[int], piles: int) -> list[list[int]]:
-    """Distribute the indexes of `weights` over so many piles: the heaviest first, each to the lightest pile."""
+    """Distribute the indexes of `weights` over so many groups: the heaviest first, each to the lightest group."""
     loads = [(0, pile) for pile in range(piles)]
     dealt: list[list[int]] = [[] for _ in loads]
     for place in sorted(range(len(weights)), key=lambda place: -weights[place]):
@@ -174,8 +172,8 @@ class _HardLinkedFile:
 class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
-    Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be
-    told or left out). `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
+    Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be included).
+    `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
     """
 
     def __init__(self) -> None:
@@ -223,10 +221,9 @@ class TreeSplitter:
         folder.linked += 1
 
     def parallel_copies(self, parallel_copies: int, *, per_file_cost: int = PER_FILE_COST) -> ParallelCopies | Refusal:
-        """Split the tree into at most `parallel_copies` parallel copies; fewer when there is too little to share out.
-
-        Refuses: only hard links leave fewer lanes than asked. What appears in a shared directory after the listing is
-        in no lane; the next run takes it.
+        """Split the tree into at most `parallel_copies` parallel copies; fewer when there is too little to split. Refuses: hard
+        links alone are the reason for fewer copies than requested. An entry that appears in a shared directory after the
+        listing is in no copy; the next run copies it.
         """
         self._roll_up()
         cut = _FolderSplit(self._root, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)
@@ -264,10 +261,10 @@ class _FolderSplit:
         self._limit = (root.size + root.entries * per_file_cost) / (GROUPS_PER_COPY * parallel_copies)
         self._forced = {root}
         self._whole: dict[bytes, _FolderTotals] = {}
-        self._shared: dict[_FolderTotals, None] = {}  # in a steady order, so that a plan is the same when made again
+        self._shared: dict[_FolderTotals, None] = {}  # in a fixed order, so that a repeated plan is the same
 
     def until_light(self) -> None:
-        """Cut until no group of tied units is too heavy and there are enough for all copies, or no cut is left."""
+        """Split until no group of tied units is too heavy and there are enough for all copies, or no split is left."""
         while True:
             self._walk()
             groups = group_hard_links(self._tied())

@@ -1,9 +1,7 @@
-r"""The parsers of the output of rsync and of the survey → values.
+r"""Parsers of the output of rsync and of the survey scripts, and the meter of a running copy.
 
-rsync writes control bytes and bytes that are no UTF-8 as \#ooo (three octal digits), and the \ of a literal \#ooo too,
-so decoding loses nothing (41 of 41 hostile names came back, with rsync 3.5.0, in C and C.UTF-8).
-
-The meter of a copying rsync's output, and the comparison of its final statistics with the files on the target.
+rsync writes control bytes and bytes that are no UTF-8 as \#ooo (three octal digits), and the \ of a literal \#ooo too, so
+decoding loses nothing (41 of 41 hostile names were decoded to the byte, with rsync 3.5.0, in C and C.UTF-8).
 """
 
 import re
@@ -34,8 +32,8 @@ from orchestrator.engines.rsync.model import (
 )
 
 _MOVED = re.compile(rb"pf:[><ch]f[^|\n]*\|[^|\n]*\|[^|\n]*\| *([0-9a-f]*) *\|([^\n]*)").findall
-_OCTAL = rb"\\#([0-3][0-7]{2})"  # what is no byte, is no escape of rsync's
-_PROGRESS = rb"[\r\n]\s*(\d{1,18})\s+\d+%\s"  # longer numbers are of no disk
+_OCTAL = rb"\\#([0-3][0-7]{2})"  # a number above 377 is no byte and no escape of rsync's
+_PROGRESS = rb"[\r\n]\s*(\d{1,18})\s+\d+%\s"  # no disk has longer numbers
 _RECENT = 4096
 _HEADS = (b"d", b"a", b"n", b"ap", b"np")  # a folder; absent, or no folder; with a folder above it
 _COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (\d{1,18})(?!\d)"
@@ -44,8 +42,8 @@ _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _AT_ONCE = 1000  # lines
 _EXAMPLES = 20
-_CLOSING = 100  # lines; the closing account has under 20
-_MOST_OTHERS = 1_000_000  # of a tree full of pipes and sockets each is told in a line of its own
+_CLOSING = 100  # lines; the final statistics have fewer than 20
+_MOST_OTHERS = 1_000_000  # each pipe and socket of a tree has a line of its own
 _MOST_FOLDERS = 1_000_000
 
 
@@ -62,7 +60,7 @@ def format_moved_line(path: bytes) -> bytes:
 def parse_moved(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
     """Yield (path, xxh128 in hex) of each file in the kept output of a copying step; "" where it shows no digest.
 
-    A hard link, or a file with new metadata alone, is made without reading; progress in between is passed over.
+    A hard link, or a file with new metadata alone, is made without reading; progress in between is ignored.
     """
     told = iter(lines)
     while many := b"\n".join(islice(told, _AT_ONCE)):
@@ -81,7 +79,7 @@ def parse_sums(lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetMarker:
-    """The marker that a target holds: whose copies they are."""
+    """The marker of a target: the job that owns the copies."""
 
     job: str
     coarse: bool
@@ -105,7 +103,7 @@ def parse_stats(text: bytes) -> RsyncStats | None:
     """Parse the statistics that --stats prints; None when rsync ended before them."""
     found = {key: int(number) for key, number in re.findall(_COUNT, text)}
     regular = re.search(_REGULAR, text)
-    if len(found) < 3 or (regular is None and found[b"Number of files"]):  # of nothing it tells no kinds
+    if len(found) < 3 or (regular is None and found[b"Number of files"]):  # no kinds for an empty list
         return None
     return RsyncStats(
         files=found[b"Number of files"],
@@ -147,14 +145,17 @@ class DryRunReader:
             self.files_gone += not name.endswith(b"/")
             self._note(self.deleted_names, name, 0)
         elif name == b"./":
-            self.other += item[2:].strip(b".") not in (b"t", b"+++++++++")  # the root is no entry; its rights are
+            self.other += item[2:].strip(b".") not in (
+                b"t",
+                b"+++++++++",
+            )  # the root is no entry; a change of its mode counts
         elif item[2:3] == b"+":
             self.created += 1
             self.files_new += item[1:2] == b"f"
         elif item[0:1] in (b">", b"<") and item[1:2] == b"f":
             self.changed += 1
             self._note(self.changed_names, name, 1)
-        elif item[1:2] != b"d" or item[2:].strip(b".") != b"t":  # a folder's time alone is no change of its content
+        elif item[1:2] != b"d" or item[2:].strip(b".") != b"t":  # a new time of a folder is no change of its content
             self.other += 1
 
     def _note(self, names: list[bytes], name: bytes, which: int) -> None:
@@ -191,7 +192,7 @@ class DryRunReader:
 
 
 def parse_source(text: bytes) -> SourceSurvey:
-    """Parse the output of look_at_source_command."""
+    """Parse the output of `survey_source_command`."""
     head, _, rest = text.partition(b"\0")
     words = head.split()
     if words[:1] not in ([b"a"], [b"f"], [b"d"]):
@@ -211,12 +212,12 @@ def parse_source(text: bytes) -> SourceSurvey:
 
 
 def _writable(mode: bytes | str) -> bool:
-    """Return whether group or others may write. An access list that lets more in shows in the group's bits too."""
+    """Return True when group or others may write. An access list with more rights shows in the group's bits too."""
     return bool(int(mode, 8) & 0o022)
 
 
 def split_surveys(text: bytes) -> tuple[bytes, bytes]:
-    """Split the output of look_at_both_command: the source's part, the target's part."""
+    """Split the output of `survey_both_command`: the source's part, the target's part."""
     head, zero, rest = text.partition(b"\0")
     if not head.startswith(b"d"):
         return head + zero, rest
@@ -225,9 +226,9 @@ def split_surveys(text: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
-    """Parse the output of look_at_target_command. Partial files and damaged entries are read by other commands.
+    """Parse the output of `survey_target_command`. Partial files and damaged entries are read by other commands.
 
-    In a mirror everything but our own folder is the source's, whatever its name.
+    In a mirror everything but our own folder belongs to the source, with any name.
     """
     records = text.split(b"\0")
     if records[0] not in _HEADS or len(records) < 2:
@@ -269,7 +270,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
 
 
 def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ...]:
-    """Return the names of our folders at which something lies that is no folder."""
+    """Return the names of our folders at which another kind of entry lies."""
     inside = {name.partition("/")[2] for name in (WORK, PARTIALS, TEMPORARY)} | {"trash"}
     rooms = [name for where, kind, name in names if where == "r" and kind != "d" and name in ours]
     return (
@@ -295,7 +296,7 @@ def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None]
 
 
 def parse_marker(text: bytes) -> TargetMarker | None:
-    """The marker of a target; None where there is none. Raises: OrchestratorError for one of a newer poolferry."""
+    """Return the marker of a target; None where there is none. Raises: OrchestratorError for one of a newer poolferry."""
     if not text.strip():
         return None
     try:
@@ -319,7 +320,7 @@ def _entry(record: bytes) -> tuple[str, str, str]:
 
 
 def _is_point(name: str) -> bool:
-    """Whether a name is a point's; a month 13 is none."""
+    """Return True when a name is a point's; a month 13 is none."""
     try:
         return bool(parse_point_name(name))
     except ValueError:
@@ -338,7 +339,7 @@ def _point(root: Location, name: str, files: set[str]) -> RestorePoint:
 
 
 def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, ...]:
-    """Return points left by an interrupted removal, and manifests whose tree never got its name."""
+    """Return points that an interrupted removal left, and manifests whose tree was never published."""
     trash = {name.removeprefix("trash/") for where, _, name in names if where == "o" and name.startswith("trash")}
     orphans = {
         name.split(".")[0]
@@ -349,13 +350,15 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
 
 
 def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:
-    """Parse (size, path) of each record of half_copied_command."""
+    """Parse (size, path) of each record of `partial_files_command`."""
     records = (record.split(b" ", 1) for record in text.split(b"\0") if record)
     return tuple((parse_count(size), path) for size, path in records)
 
 
 def parse_sizes(text: bytes, count: int) -> tuple[int | None, ...]:
-    """Parse the output of sizes_command, in the order of the request. Raises: ValueError, also for more or fewer than `count`."""
+    """Parse the output of `sizes_command`, in the order of the request. Raises: ValueError, also for more or fewer than
+    `count`.
+    """
     sizes = tuple(None if line == b"-" else parse_count(line) for line in text.split())
     if len(sizes) != count:
         raise ValueError(f"{len(sizes)} sizes, and {count} were requested")
@@ -393,7 +396,7 @@ def _words_after(text: bytes, head: bytes) -> tuple[str, ...]:
     return tuple(rest.strip().split(b"\n")[0].decode().split()) if found else ()
 
 
-_TAIL = 4096  # the closing account is under 1 KiB
+_TAIL = 4096  # the final statistics have less than 1 KiB
 
 
 class RsyncMeter:
@@ -420,7 +423,7 @@ class RsyncMeter:
 
     @property
     def expected(self) -> None:
-        """Return None: the plan knows it from the survey."""
+        """Return None: the plan has it from the survey."""
         return None
 
     @property
@@ -439,13 +442,13 @@ def confirm_counts(
 ) -> None:
     """Check that the tree holds as many files as rsync's lists named, except those left out with a warning.
 
-    What vanished was named and is not there; of what could not be read, the manifest may tell what no list named.
-    Raises: ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
+    A vanished file was listed and is not there; of unreadable entries, the manifest may list more than rsync did. Raises:
+    ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
     """
     if not meters:
         return
     accounts = [meter.stats for meter in meters]
-    if None in accounts:  # rsync ends well all the same where its output cannot be written
+    if None in accounts:  # rsync ends well even when its output cannot be written
         raise ProofFailed(
             "rsync ended without its closing summary, so it is not certain that all was copied",
             hint="see whether the state directory has space; the next run looks again and mends",

@@ -1,7 +1,4 @@
-"""The decisions of an rsync run, from the survey.
-
-The stages of an rsync plan, each step with its commands, its reason and its check.
-"""
+"""The decisions of an rsync run from the survey, and the stages of its plan: each step with commands, reason and check."""
 
 from datetime import timedelta
 
@@ -33,11 +30,14 @@ from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 
 Stage = tuple[Step, ...]
 _NAMED = 5
-_SURE = 1024 * 1024  # so many bytes of a remainder that looks whole are sent again, so that the rest is verified
+_SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
 def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
-    """Nobody else may enter our folders. Why no work tree is gone on with that others could enter: they may hold a way into it."""
+    """Return the stage that closes our folders to other users.
+
+    Why a work tree that others could enter is not resumed: they may have put a link or a file into it.
+    """
     if not world.target.open:
         return ()
     root, keeps = job.target.location, not options_of(job).points
@@ -46,7 +46,7 @@ def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 
 
 def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
-    """What a person should know though the run does its work."""
+    """Return warnings for a person about a run that does its work."""
     found = []
     if world.target.open:
         what = " and ".join(world.target.open)
@@ -61,7 +61,9 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
-    """Makes the target ours, after any receiver of an earlier run has ended. `folders`: of ours, below its root."""
+    """Return the stage that makes the target ours, once any receiver of an earlier run has ended. `folders`: ours, below its
+    root.
+    """
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
     command = script_commands.prepare_command(job.target.location, job.name, inside, patience=patience)
@@ -116,7 +118,7 @@ def _go_on(
         stages.append((_small(f"{'salvage' if half.orphan else 'shorten'} {shown}", why, command),))
     append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
     why = f"{show_size(have)} of {show_size(wanted)} are there"
-    # What an earlier attempt noted of its content holds no more.
+    # Notes of an earlier attempt about its content are no longer valid.
     note = (f"{request.notes}/moved-on-{world.target.half.index(half)}", parse.format_moved_line(half.path))
     copy = replace(
         _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
@@ -134,7 +136,7 @@ def copy_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages with parallel copies, or one rsync over all; then damaged files are copied again, unlinked.
 
-    After a cut there is always one over all, as it also tidies.
+    After an interruption there is always one over all, as it also removes lost files.
     """
     repair = (_repair(job, world, work, request),) if world.target.damaged else ()
     parallel_copies = _parallel_copies(world)
@@ -197,7 +199,7 @@ def _parallel_copy(
 
 
 def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
-    """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old."""
+    """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old one."""
     names = f"{request.notes}/damaged"
     return (
         Step(
@@ -284,7 +286,10 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
 
 
 def resume_mirror(job: Job) -> Stage:
-    """After a cut. Why no file is taken up by name: users own folders of a mirror; rsync goes on from what our own folder holds."""
+    """Return the stage that prepares an interrupted mirror.
+
+    Why no file is resumed by its name: users own folders of a mirror; rsync continues from the files in our own folder.
+    """
     command = script_commands.resume_mirror_command(job.target.location)
     return (_small("tidy up after the cut", "what a killed rsync left must not stay between the files", command),)
 
@@ -293,7 +298,7 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
     root = job.target.location
     manifest = root / MANIFEST
-    linked = manifest if world.target.mirrored else None  # a first copy that was cut has its mark, and no manifest
+    linked = manifest if world.target.mirrored else None  # an interrupted first copy has its marker, and no manifest
     recording = ManifestRecording(
         tree=root,
         manifest=manifest,

@@ -61,14 +61,16 @@ def _below_it(folder: bytes, mounts: bytes) -> tuple[bytes, ...]:
 
 
 def _plain(field: bytes) -> bytes:
-    r"""Decode a path of mountinfo, in which blanks and such are written as \040. Source: proc(5)."""
+    r"""Decode a path of mountinfo, in which blanks and similar characters are written as \040. Source: proc(5)."""
     for code, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
         field = field.replace(code, byte)
     return field
 
 
 def _with_mounts(wanted: RestoreRequest, seen: DestinationSurvey, run: Callable[[Command], bytes]) -> DestinationSurvey:
-    """Return the survey with the contents of mounts and the point's data for them; mere path parts are no entries."""
+    """Return the survey with the contents of mounts and the point's data for them; folders that only lead to a mount are no
+    entries.
+    """
     paths = tuple(one.path for one in seen.mounts)
     steps = sum(path.count(b"/") + 1 for path in paths)
     told = run(script_commands.survey_below_command(seen.to, paths, steps + 1)).split(b"\0")
@@ -88,7 +90,7 @@ def _filling(marker: bytes) -> tuple[bytes, ...]:
 
 
 def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
-    """Return job and point of an unfinished restore; with the path added when it is for another part of a point."""
+    """Return job and point of an unfinished restore; with the path appended when it is only for a part of a point."""
     try:
         value = parse_json(marker) if marker.strip() else {}
         part = value.get("path", "")

@@ -1,7 +1,7 @@
-"""The commands of the scripts that look at, prepare and publish trees, here or on a host.
+"""Commands of the scripts that survey, prepare and publish trees, here or on a host.
 
-Each runs with its values as arguments; `sh` is every Debian's, and one call is one round trip over ssh. The scripts lie in
-`scripts/`; what they may do inside a tree is told in the README's chapter on rsync.
+Each script gets its values as arguments and runs with `sh`, which every Debian has; one call is one round trip over ssh. The
+README's chapter on rsync says what the scripts in `scripts/` may do inside a tree.
 """
 
 from orchestrator.domain.place import Host, Location
@@ -14,16 +14,16 @@ _ROOM = "engines/rsync"
 def _script(
     name: str, *values: str, effect: Effect, host: Host | None, with_functions: str = "", before: str = ""
 ) -> Command:
-    """Build the command of one of our scripts. `with_functions`: the script that holds functions which this one calls."""
+    """Build the command of one of our scripts. `with_functions`: the script whose functions this one calls."""
     return script_command(_ROOM, name, *values, effect=effect, host=host, before=before, with_functions=with_functions)
 
 
 def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 
-    Where: u(p) and h(ere) tell devices, g and k modes of the root and of our folders, l(atest) its link; r(oot), p(oints) and
-    o(urs) tell the names in them; m(irror) a time.
-    Why so much by one find: each program that a look starts costs a millisecond or two.
+    Places: u(p) and h(ere) show devices, g and k modes of the root and of our folders, l(atest) its link; r(oot), p(oints) and
+    o(urs) the names in them; m(irror) a time. Why so much in one find: each program that a survey starts costs a millisecond or
+    two.
     """
     return _script("look-at-target.sh", root.path, effect=Effect.READS, host=root.host)
 
@@ -31,7 +31,7 @@ def survey_target_command(root: Location) -> Command:
 def survey_source_command(source: Location, *, whole: bool = False) -> Command:
     """Build the command that prints the source's root: a(bsent), f(ile), d(irectory) with devices, x if not empty.
 
-    Only a `whole` look sees whether it is; a run's own comparison sees it anyway.
+    Only a `whole` survey checks whether it is empty; a run's own comparison finds it anyway.
     """
     words = ("whole",) if whole else ("quick",)
     return _script("look-at-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
@@ -59,24 +59,24 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
 
 
 def close_rooms_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
-    """Build the command that lets nobody but their owner into these folders of ours below a target's root."""
+    """Build the command that restricts these folders of ours below a target's root to their owner."""
     values = (root.path, "" if keeps_work else "work", *rooms)
     return _script("close-rooms.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
 
 
 def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
-    """Build the command that makes the target ours and waits, `patience` seconds at most, for receivers of an earlier run to end.
+    """Build the command that makes the target ours and waits, `patience` seconds at most, for receivers of an earlier run to
+    end.
 
-    `folders` are made in our own.
+    `folders` are made in our own folder.
     """
     values = (root.path, job, str(patience), *folders)
     return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
 
 
 def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
-    """Build the command that lays an orphaned temporary file where a resumed copy looks for it, and cuts the remainder to `length`.
-
-    Why cut: --append-verify passes over a file that is not shorter than the source's.
+    """Build the command that moves an orphaned temporary file to where a resumed copy looks for it, and truncates it to
+    `length`. Why truncate: --append-verify skips a file that is not shorter than the source's.
     """
     folder, _, name = path.rpartition(b"/")
     values = (
@@ -90,7 +90,7 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
 
 
 def finish_command(work: Location, path: bytes, size: int) -> Command:
-    """Build the command that gives a completed half-copied file its name; one that has not its size yet is left alone."""
+    """Build the command that gives a completed partial file its name; one without its full size yet is not changed."""
     folder, _, name = path.rpartition(b"/")
     values = (path_argument(folder), path_argument(name), str(size))
     effect = Effect.WRITES
@@ -98,7 +98,7 @@ def finish_command(work: Location, path: bytes, size: int) -> Command:
 
 
 def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
-    """Build the command that removes these half-copied files."""
+    """Build the command that removes these partial files."""
     parts = (lies.rpartition(b"/") for lies in remainders)
     values = (path_argument(part) for folder, _, name in parts for part in (folder, name))
     effect = Effect.WRITES
@@ -106,13 +106,13 @@ def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
 
 
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
-    """Build the command that removes all half-copied files. `one_filesystem`: what is mounted inside stays as it is."""
+    """Build the command that removes all partial files. `one_filesystem`: filesystems mounted inside are not changed."""
     alone = "one-filesystem" if one_filesystem else ""
     return _script("sweep.sh", tree.path, alone, effect=Effect.WRITES, host=tree.host)
 
 
 def resume_mirror_command(root: Location) -> Command:
-    """Build the command that makes an unfinished mirror fit to go on."""
+    """Build the command that prepares an unfinished mirror for the next copy."""
     effect = Effect.WRITES
     return _script("resume-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
 
@@ -123,7 +123,7 @@ def publish_command(root: Location, name: str, manifest: str) -> Command:
 
 
 def remove_command(root: Location, names: tuple[str, ...]) -> Command:
-    """Build the command that hides points by one rename each, then removes them; the next one removes any rest."""
+    """Build the command that hides points by one rename each, then removes them; the next call removes the rest."""
     return _script("remove.sh", root.path, *names, effect=Effect.DESTROYS, host=root.host)
 
 
@@ -149,8 +149,8 @@ def restore_source_command(wanted: Location) -> Command:
 
 
 def survey_destination_command(to: Location) -> Command:
-    """Build the command that prints a destination, NUL-separated: kind, our marker, number of entries, its real path, where this machine
-    has something mounted, the first names.
+    """Build the command that prints a destination, NUL-separated: kind, our marker, number of entries, its real path, this
+    machine's mount points, the first names.
     """
     return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
 
@@ -161,7 +161,7 @@ def survey_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> 
 
 
 def survey_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
-    """Build the command that prints the paths at which a point holds something, empty folders not counted."""
+    """Build the command that prints the paths at which a point has entries; empty folders do not count."""
     return _script("look-in-point.sh", tree.path, *map(path_argument, paths), effect=Effect.READS, host=tree.host)
 
 

@@ -1,7 +1,4 @@
-"""The survey of source, target and their differences, in a constant number of commands.
-
-The space that a copy needed and the free space of its target, as far as the survey could see.
-"""
+"""The survey of source, target and their differences in a constant number of commands, with the space that a copy needs."""
 
 import re
 from collections.abc import Callable
@@ -52,8 +49,11 @@ def describe_space(world: RsyncSurvey) -> str:
 
 
 def warn_of_low_space(world: RsyncSurvey, plan: Plan) -> Plan:
-    """Return the plan, with a warning if the copy exceeds free space. Why no refusal: nobody knows before what holes and the
-    target's compression make of it; nor, after an interrupted copy, how much of it is there."""
+    """Return the plan, with a warning if the copy exceeds free space.
+
+    Why no refusal: nobody can predict the effect of holes and of the target's compression, nor, after an interrupted copy, how
+    much of the data is there already.
+    """
     moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
     if moving is None or free is None or moving <= free or world.target.work:
         return plan
@@ -65,7 +65,7 @@ def warn_of_low_space(world: RsyncSurvey, plan: Plan) -> Plan:
 
 
 def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
-    """Return the sentence on bytes. `again`: an interrupted copy uses some space already: nothing is subtracted."""
+    """Return the sentence on bytes. `again`: an interrupted copy already uses some space, which is not subtracted."""
     if changes.moving is None or free is None:
         return ""
     missing = changes.moving - free
@@ -86,13 +86,13 @@ _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _RESERVED = re.compile(rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED))
 _MOST_HALF_COPIED = 200
-_BLOCK = 512  # find counts in these
-_HOLE = 64 << 10  # less may be a filesystem that packs small files
+_BLOCK = 512  # find's unit
+_HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
     3600
-)  # a look at a large tree on a busy disk; a host that says nothing at all must not hold the run for ever
-_LONGEST_PATH = 32 << 10  # bytes; rsync itself ends at 4 KiB
+)  # a survey of a large tree on a busy disk; a host that does not answer must not block the run for ever
+_LONGEST_PATH = 32 << 10  # bytes; rsync's own limit is 4 KiB
 _MOST_ENTRIES = 200_000_000  # 6 GB of memory
 
 
@@ -111,7 +111,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     changes, unread = None, False
     if source.directory and newest is not None:
         changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
-    elif source.directory and options.excludes:  # rsync itself knows what its patterns leave out
+    elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
@@ -135,7 +135,7 @@ def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
             return understand(
                 PROGRAM, script_commands.survey_both_command(source, root), both.stdout, parse.split_surveys
             )
-    return _side_by_side(  # also where both failed: each by itself tells what is wrong
+    return _side_by_side(  # also where both failed: each alone shows its own error
         lambda: run(script_commands.survey_source_command(source)),
         lambda: run(script_commands.survey_target_command(root)),
     )
@@ -205,7 +205,7 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
     points = options_of(job).points
     seen = _parsed_target(text, root, mirror=not points)
     if OURS in seen.open and points:
-        seen = replace(seen, work=False)  # the plan closes our folders, and begins the work tree anew
+        seen = replace(seen, work=False)  # the plan closes our folders and starts a new work tree
     half = _survey_half_copied(job, run) if seen.work and points else ()
     note = None
     if not points:
@@ -228,7 +228,7 @@ def _parse_names(text: bytes) -> tuple[bytes, ...]:
 def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[PartialFile, ...]:
     """Return partial files, and temporaries of a killed rsync, each with the present size of its source file.
 
-    A temporary's name says which file it was; a file of the source that merely is named alike is none.
+    A temporary's name shows which file it was; a source file with a similar name is none.
     """
     root = job.target.location
     found = ask(run, script_commands.partial_files_command(root / WORK), parse.parse_partial_files)
@@ -258,7 +258,7 @@ def _guess(lies: bytes, size: int) -> PartialFile | None:
 
 
 def _newest(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
-    if mirror or target.owner not in (None, job.name):  # a look at another job's copies would only mislead
+    if mirror or target.owner not in (None, job.name):  # another job's copies would only mislead
         return job.target.location if target.owner == job.name else None
     return target.points[-1].tree if target.points else None
 
@@ -285,8 +285,8 @@ def _survey_changes(
 
 
 def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
-    """The source's listing, summed up as it comes: what there is to move, how to split it, whether files have holes, and the
-    names of ours in it.
+    """Return a summary of the source's listing: entries and bytes to move, the split, whether files have holes, and names of
+    ours in it. The listing is read as a stream.
     """
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
@@ -313,7 +313,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
-        if failed.result.exits != (1,):  # 1: a folder could not be read, or went away; the copy will name it
+        if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
             raise explain(failed) from failed
     return listed, holes, tuple(reserved)
 
@@ -327,7 +327,7 @@ def _first_copy(listed: "TreeSplitter") -> Changes:
 
 
 def ask(run: Callable[[Command], bytes], command: Command, parser: Callable[[bytes], _One]) -> _One:
-    """What a command answers, understood. Raises: OrchestratorError."""
+    """Return the parsed output of a command. Raises: OrchestratorError."""
     return understand(PROGRAM, command, run(command), parser)
 
 

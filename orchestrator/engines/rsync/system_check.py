@@ -16,7 +16,7 @@ from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
 
-# Source: rsync's NEWS. Distributions mend old versions without renaming them, so this is advice and no refusal.
+# Source: rsync's NEWS. Distributions fix old versions without a new number, so this is advice and no refusal.
 _HOLES = (
     ((3, 4, 0), "heap overflow and five more holes (CVE-2024-12084 to -12088, -12747)"),
     ((3, 4, 3), "six holes of May 2026 (CVE-2026-29518, -43617 to -43620, -45232)"),

@@ -31,7 +31,7 @@ prune_defer = 0
 def survey_command(root: Location, *, downward: bool) -> Command:
     """Build the command that prints the machine's time, the datasets, an empty line, the root's dated snapshots.
 
-    Why only the root's: a snapshot's time costs ZFS a read of each, and sanoid decides for the others by itself.
+    Why only the root's: ZFS must read each snapshot for its time, and sanoid decides for the other datasets by itself.
     """
     return script_command(_ROOM, "look.sh", root.path, "-r" if downward else "-d0", effect=Effect.READS, host=root.host)
 
@@ -54,9 +54,8 @@ def take_command(
 
 
 def prune_command(root: Location, text: str, folder: str, *, use: str | None) -> Command:
-    """Build the command by which sanoid removes what no rule keeps; the numbers in the job file are the consent.
-
-    A snapshot that a hold keeps, or a clone needs, stays and is told; anything else that could not go is a failure.
+    """Build the command by which sanoid removes snapshots that no rule keeps; the numbers in the job file are the consent. A
+    snapshot that a hold keeps, or a clone needs, stays and is reported; any other that could not be removed is a failure.
     """
     values = _values(root, text, folder, use)
     return script_command(_ROOM, "prune.sh", *values, effect=Effect.DESTROYS, host=root.host, with_functions=_RUN)
@@ -67,10 +66,10 @@ def sanoid_conf(
 ) -> str:
     """Render the sanoid.conf of one dataset, either for taking or for pruning.
 
-    Why one for each: to sanoid 0 means both to take none and to keep none. `spare`: pruning leaves a kind of 0 alone.
-    Why every boundary is told: sanoid's own defaults are another file's, its days end at 23:59, and its years are wrong
-    with any boundary but the first of January.
-    `left_out`: whole names; with any, each dataset is taken by itself instead of all at one instant (zfs snapshot -r).
+    Why one for each: for sanoid 0 means both to take none and to keep none. `spare`: pruning does not touch a kind of 0. Why
+    every boundary is set: sanoid's own defaults come from another file, its days end at 23:59, and its years are wrong with any
+    boundary but the first of January. `left_out`: full names; with any, each dataset gets its own snapshot instead of all at
+    one instant (zfs snapshot -r).
     """
     left = tuple(left_out)
     recursive = "no" if not downward or " " in root else "zfs" if take and not left else "yes"

@@ -1,7 +1,7 @@
 """The failures of sanoid, zfs and ssh → what happened, what it means, what to do.
 
-sanoid hardly has exit codes: it ends with 0 when a snapshot could not be taken, and with any number when it dies. So the
-words decide, and our own script's two codes.
+sanoid has almost no useful exit codes: it ends with 0 when a snapshot could not be taken, and with any number when it dies. So
+its messages decide, and the two codes of our own script.
 """
 
 import re
@@ -104,7 +104,7 @@ _TABLE = (
     *NETWORK,
     FailureRow(
         exits=(255,),
-        words=r"(?s)\A(?!.*(FATAL|ERROR))",  # perl's own last breath may be 255 too
+        words=r"(?s)\A(?!.*(FATAL|ERROR))",  # perl itself may die with 255 too
         error=HostUnreachable,
         why="the connection to the host broke off or could not be made",
         hint="check the network, and `ssh HOST true` by hand",
@@ -113,7 +113,7 @@ _TABLE = (
 
 
 def explain(broken: PipelineFailed) -> OrchestratorError:
-    """Return the error that a failed call of sanoid stands for. Raises nothing."""
+    """Return the error for a failed call of sanoid. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped in (StopReason.STALLED, StopReason.TIMED_OUT):
         return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, hint=_TRY)

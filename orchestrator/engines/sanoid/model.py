@@ -1,7 +1,7 @@
 """The data model of the sanoid engine, for surveys and decisions.
 
-sanoid names a snapshot "autosnap_2026-11-20_02:30:00_daily": its own prefix, the time, and after the last _ its kind. It
-counts and removes only snapshots that are named so; all others are safe from it.
+sanoid names a snapshot "autosnap_2026-11-20_02:30:00_daily": its own prefix, the time, and after the last _ its kind. It counts
+and removes only snapshots with such a name.
 """
 
 from datetime import datetime
@@ -11,15 +11,15 @@ from orchestrator.domain.place import Location
 
 INTERVALS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
 QUARTER = 15  # minutes between two of the kind "frequently"
-# Source: sanoid 2.1 and 2.2: one of a kind goes when it is older than so many of these, and more than so many are there.
+# Source: sanoid 2.1 and 2.2: one of a kind is removed when it is older than so many of these, and more than so many exist.
 INTERVAL_SECONDS = {
     "frequently": QUARTER * 60, "hourly": 3600, "daily": 86400, "weekly": 7 * 86400, "monthly": 31 * 86400,
     "yearly": 31557600,
 }  # fmt: skip
 PREFIX = "autosnap"
-ALL = 1_000_000  # so many of a kind are never there: none of it is removed
-EXIT_TOLD = 70  # our script's end when sanoid told of a failure and ended with 0
-EXIT_NOT_TAKEN = 71  # and when a snapshot that was due is not there afterwards
+ALL = 1_000_000  # so many of a kind never exist: none of it is removed
+EXIT_TOLD = 70  # exit code of our script when sanoid reported a failure and ended with 0
+EXIT_NOT_TAKEN = 71  # and when a due snapshot does not exist afterwards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class SanoidRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SanoidSnapshot:
-    """A snapshot that sanoid took. `at`: the time that ZFS reports, whatever the name says."""
+    """A snapshot that sanoid took. `at`: the time that ZFS reports, which may differ from its name."""
 
     name: str
     kind: str
@@ -60,7 +60,7 @@ class SanoidSnapshot:
 class SanoidSurvey:
     """The survey of the source. `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
-    `at`: what that machine's own clock shows, by which sanoid there decides.
+    `at`: the time of that machine's clock, by which sanoid there decides.
     """
 
     root: Location
@@ -80,4 +80,4 @@ class SanoidReport:
     taken: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
-    deferred: bool = False  # it left all as it was: a send, a receive, or another sanoid is at work there
+    deferred: bool = False  # it changed nothing, as a send, a receive, or another sanoid is running there

@@ -22,7 +22,7 @@ class SanoidOptions:
 
 
 def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
-    """Yield mistakes for keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.recursive and " " in source.path:
         yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
 
@@ -30,9 +30,8 @@ def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRu
 def snapshot_mistakes(
     snapshots: SnapshotRules, source: Location, copy: Location | None
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield mistakes in [snapshots]: (key, what is wrong, what is expected).
-
-    Why blanks: sanoid hands the name to a shell without quotes when it looks for what lies below.
+    """Yield mistakes in [snapshots]: (key, mistake, expected value). Why blanks: sanoid passes the name to a shell without
+    quotes when it lists the datasets below.
     """
     if snapshots.use is not None and not snapshots.use.startswith("/"):
         yield "snapshots.use", f'"{snapshots.use}" is no absolute path', 'a directory such as "/etc/sanoid"'
@@ -58,7 +57,8 @@ def rules_of(snapshots: SnapshotRules) -> SanoidRules:
 def rules_on_target(snapshots: SnapshotRules | None, keep: KeepRules) -> SanoidRules:
     """Return the numbers for the copy: those of [keep], and at least one of each kind that comes from the source.
 
-    Why that one: the newest snapshot of a copy is what its next increment starts from. `snapshots` None: others take them.
+    Why at least one: the newest snapshot of a copy is the base of its next increment. `snapshots` None: other programs take
+    them.
     """
     kept = {kind: getattr(keep, kind, 0) for kind in INTERVALS}
     comes = set(INTERVALS if snapshots is None or snapshots.use is not None else rules_of(snapshots).kinds)

@@ -36,7 +36,7 @@ def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
 def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     """Return the steps that take due snapshots on the source, if any. `folder`: a local one that stays between runs.
 
-    With rules of one's own (`use`) nobody but sanoid knows what is due, so it is always asked.
+    With the owner's own rules (`use`) only sanoid knows what is due, so it always runs.
     """
     snapshots = snapshots_of(job)
     if snapshots is None or not snapshots.autosnap:
@@ -56,9 +56,8 @@ def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
 
 
 def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
-    """Return the steps that remove from the source what [snapshots] no longer keeps; none if the survey saw none.
-
-    What is left for later by that: the datasets below the root are taken to grow old as it does.
+    """Return the steps that remove snapshots that [snapshots] no longer keeps from the source; none if the survey found none.
+    Its limit: snapshots of the datasets below the root count as old as the root's.
     """
     snapshots = snapshots_of(job)
     if snapshots is None or not snapshots.autoprune:
@@ -78,7 +77,7 @@ def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step
 
 
 def prune_target_steps(job: Job, folder: str) -> tuple[Step, ...]:
-    """Return the steps that remove from the copy what [keep] does not keep; none when [keep] is empty.
+    """Return the steps that remove snapshots that [keep] does not keep from the copy; none when [keep] is empty.
 
     Only snapshots that sanoid named, whichever machine took them; it never takes any there.
     """

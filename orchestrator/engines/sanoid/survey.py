@@ -14,7 +14,7 @@ from orchestrator.engines.sanoid.options import is_recursive
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
-_PATIENCE = Seconds(600)  # a listing of very many snapshots on a busy disk; a pool without its disks never answers
+_PATIENCE = Seconds(600)  # for a list of very many snapshots on a busy disk; a pool without its disks never answers
 
 
 def survey(job: Job, reader: Reader) -> SanoidSurvey:

@@ -1,4 +1,4 @@
-"""The checks of `check --system` for snapshots by sanoid: program, dataset, other programs on the same task."""
+"""The checks of `check --system` for snapshots by sanoid: program, dataset, other programs with the same task."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Enrollment of a device as a disk of a set: made or adopted, marked, recorded. The only place that erases anything."""
+"""Enrollment of a device as a disk of a set: made or adopted, marked, recorded. The only module that erases anything."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -38,7 +38,8 @@ def enroll_disk(
 ) -> EnrolledDisk | Refusal:
     """Make or adopt the disk and mark it; nothing on it is in use when this returns.
 
-    Refuses: to erase what has changed since `device` was looked at. Raises: OrchestratorError, NotNow among them.
+    Refuses: to erase a device that has changed since the survey that made `device`. Raises: OrchestratorError, NotNow among
+    them.
     """
     with lock_device(device, visit_context.state):
         return _enrolled(enroll_request, device, visit_context, key_file, note)
@@ -96,7 +97,7 @@ def _disk(
 def _adopted(
     enroll_request: EnrollmentRequest, device: BlockDevice, visit_context: VisitContext, key_file: str | None, note: str
 ) -> Disk:
-    """Return the disk as it is. Refuses a container that holds another content than requested."""
+    """Return the disk unchanged. Refuses: a container with another content than requested."""
     if not enroll_request.locked or key_file is None:
         return _disk(enroll_request, device.uuid, None, key_file, note)
     run_all(visit_context.writer, commands.unlock(device.path, key_file, enroll_request.name, read_only=True))

@@ -1,4 +1,4 @@
-"""Watching of the disk that a run copies to: when unplugged, it would leave programs that wait for it for ever."""
+"""Monitor for the disk that a run copies to: an unplugged disk would leave programs that wait for it for ever."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _OFTEN = 0.5
 def watch_removal(place: Place, stop: StopRequest, devices: str = DEVICES) -> Iterator[None]:
     """Request the run's stop as soon as the kernel no longer knows the device.
 
-    Why by its name: while something is mounted or imported from it, no other device gets the same.
+    Why by its name: no other device gets that name while something is mounted or imported from it.
     """
     over = Event()
     path = os.path.join(devices, place.device)

@@ -10,7 +10,7 @@ from orchestrator.domain.units import Seconds, show_duration, show_size
 from orchestrator.planners.throughput import Throughput, ThroughputCounter
 from orchestrator.runner.run_recorder import RunRecorder
 
-# Seconds from its first byte. Why not sooner: many small files, or a disk that puts itself in order, are slow for a while.
+# Seconds from its first byte. Why not sooner: many small files, or a disk that reorganizes itself, are slow for a while.
 MEASURED = 300.0
 
 

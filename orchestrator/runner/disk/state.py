@@ -13,7 +13,7 @@ from orchestrator.planners.read_order import ReadItem
 from orchestrator.planners.rotation import SetMember
 
 _LOOKED_AT = 50
-READING = "reading on "  # before a disk's name, and a dataset's behind it: a small fact of a job
+READING = "reading on "  # before the name of a disk and the name of a dataset: a small fact of a job
 
 
 def jobs_of_set(rotation: RotationSet, jobs: Iterable[Job]) -> tuple[Job, ...]:

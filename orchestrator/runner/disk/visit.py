@@ -1,7 +1,7 @@
 """The visit of a disk: verify its identity, attach, run its jobs, release, and report when it may be unplugged.
 
-Nothing is written on a disk before its marker is verified, and "safe" is said only when the device is quiet. A disk that
-is pulled out in the middle harms nobody else: its job fails, the mount is taken away, and the next visit continues.
+Nothing is written to a disk before its marker is verified, and "safe" is reported only when the device is idle. When a disk is
+pulled out during its visit, only its job fails: the mount is removed, and the next visit continues.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,12 +45,12 @@ AT_MACHINE = "here"
 _STATES = {
     DiskLocked: DeviceState.LOCKED, FilesystemNeedsCheck: DeviceState.NEEDS_CHECK, PoolTooNew: DeviceState.TOO_NEW, NotNow: DeviceState.VISITED,
 }  # fmt: skip
-READ_TURN = "read again on"  # a small fact of a job: when its copies on a disk had their turn
+READ_TURN = "read again on"  # a small fact of a job: when its copies on a disk were last read again in turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitContext:
-    """The context of visits. `writer`: one that no stop ends, because an attached disk must be released.
+    """The context of visits. `writer`: one that a stop request does not end, because an attached disk must be released.
 
     `owner`, `host`: this machine, by an id and by name. `state`: the directory of locks and small files.
     """
@@ -108,7 +108,9 @@ def _bury(disks: Sequence[Disk], found: Sequence[IdentifiedDevice], visit_contex
 
 
 class AttachedDisk:
-    """An attached disk, from the first write on it to its release. `pools_without_disk`: the lock of the visit; `health`: see Visit."""
+    """An attached disk, from the first write on it to its release. `pools_without_disk`: the lock of the visit; `health`: as in
+    DiskVisit.
+    """
 
     def __init__(
         self,
@@ -314,7 +316,7 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
                 return _refused(disk, proved.state, proved.says, proved.hint)
             health = ask_health(
                 found.device, visit_context.writer
-            )  # before: there are bridges that such a question resets
+            )  # before attaching: some bridges reset when they are queried
             medium.attach(disk, found.device, visit_context.writer)
         except OrchestratorError as error:
             if _present(found.device, visit_context) is None:

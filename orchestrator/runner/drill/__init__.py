@@ -1,1 +1,1 @@
-"""Restore tests: what is chosen, brought back, compared, and kept as evidence."""
+"""Restore tests: choose data, restore them, compare them, and keep the result as evidence."""

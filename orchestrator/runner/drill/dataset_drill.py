@@ -95,7 +95,7 @@ def _judge(evidence: DrillEvidence, drill_plan: DrillPlan, compared: ComparisonR
     if not reading.sound:
         evidence.note(reading.findings)
         evidence.differences += tuple(f"to heal {line}" for line in compared.heals)
-        if not evidence.drill_request.whole:  # a clone is the copy's own blocks; what a receive wrote is not
+        if not evidence.drill_request.whole:  # a clone shares the copy's blocks; received data does not
             journal.tools.history.verified(
                 job.name, job.target.name, point, reading=reading, now=journal.now, scope=PART
             )

@@ -48,7 +48,7 @@ def dataset_driller(journal: RunRecorder) -> DatasetDriller:
 
 @contextlib.contextmanager
 def make_scratch_datasets(drill_plan: DrillPlan, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[None]:
-    """Make the clones, or receive; first remove what a killed restore test left, and at the end all of it."""
+    """Make the clones, or receive; first remove the remains of a killed restore test, and at the end all of it."""
     _do((drill_plan.drop,), journal, writer, notes)
     tried = tuple((step,) for step in drill_plan.encrypted_steps)
     actions = [stage[0] for stage in (*drill_plan.make, *tried) if "if it is not there" not in stage[0].action]
@@ -65,7 +65,7 @@ def make_scratch_datasets(drill_plan: DrillPlan, journal: RunRecorder, writer: W
 
 
 def _drop(drill_plan: DrillPlan, journal: RunRecorder, writer: Writer) -> None:
-    """Drop the test copy, also after a request to stop. The next restore test removes what cannot go now."""
+    """Drop the test copy, also after a request to stop. The next restore test removes what cannot be removed now."""
     work = drill_plan.drop.work
     if isinstance(work, Pipeline):
         result = writer.stream(work, stop=StopRequest())

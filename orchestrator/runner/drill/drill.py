@@ -1,7 +1,7 @@
 """`drill`: restores a sample of the newest verified point, or all of it, to scratch and compares it; the evidence stays.
 
-Why a part of a job, and no job of its own: it needs the disk that is here, the point that [keep] must leave alone
-meanwhile, and the window in which the job may work; all of that belongs to the job whose copies are drilled.
+Why a part of a job, and no job of its own: it needs the attached disk, the point that [keep] must not remove meanwhile, and the
+job's time window; all of these belong to the job whose copies are tested.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, descr
 
 
 def due_drill(job: Job, tools: RunContext) -> str:
-    """ "whole", "sample", or "": what the job's [drill] owes at its place now."""
+    """Return "whole", "sample", or "": the restore test that the job's [drill] makes due at its place now."""
     if not job.drill.requested:
         return ""
     known = tools.history.drills.of(job.name)
@@ -95,13 +95,13 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
 
 
 def _put_off(evidence: DrillEvidence, error: OrchestratorError) -> RunReport | None:
-    """Return the report "waiting" when a host or its link ended the restore test: it says nothing about the copy. Else None.
+    """Return the report "waiting" when a host or its link ended the restore test: it shows nothing about the copy. Else None.
 
-    Why not for a stream of datasets that breaks off: a copy that cannot be sent does so too.
+    Why not for a stream of datasets that breaks off: a copy that cannot be sent breaks off too.
     """
     journal, datasets = evidence.journal, evidence.journal.tools.engine.needs_datasets
     hosts = [journal.job.target.location.host, journal.job.source.host if datasets else None]
-    host = next(filter(None, hosts), None)  # which one it is, where both have one, stands in the evidence
+    host = next(filter(None, hosts), None)  # where both sides have a host, the evidence names the right one
     if host is None or evidence.differences:
         return None
     if not isinstance(error, HostUnreachable) and (datasets or not isinstance(error, StreamBroken)):
@@ -149,7 +149,7 @@ def _drill_tree(evidence: DrillEvidence, writer: Writer, tree: str, notes: str) 
             return evidence.prove(harmed, trees.compare_files(lot, journal, writer, tree, notes))
         reading = trees.compare_files(lot, journal, writer, tree, notes)
         if not reading.sound:
-            evidence.note(reading.findings)  # who cannot be reached from here on does not wash it away
+            evidence.note(reading.findings)  # an unreachable host from here on does not remove this finding
             return _report_damage(evidence, lot, reading, trees.compare_copy(lot, journal, writer, notes), tree)
     return _check(evidence, tree) or _done(evidence, lot, took)
 

@@ -13,7 +13,10 @@ from orchestrator.runner.run_recorder import RunRecorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillRequest:
-    """The request for a restore test. `proves`: the scratch copy is damaged on purpose and the test must detect it; `seed`: of the choice."""
+    """The request for a restore test. `seed`: of the random choice.
+
+    `proves`: the scratch copy is damaged on purpose and the test must detect it.
+    """
 
     whole: bool = False
     proves: bool = False
@@ -52,7 +55,7 @@ class DrillEvidence:
         )
 
     def told_files(self) -> str:
-        """ "100 of 2345 files", "all 3 files"."""
+        """Return "100 of 2345 files", "all 3 files"."""
         many = self.of_files or 0
         if self.files == many:
             return f"all {show_count(many, 'file')}" if many > 1 else "the one file"

@@ -26,7 +26,7 @@ def folder_of(job: Job, state: str) -> str:
 def scratch_folder(folder: str, state: str, *, stop: StopRequest, patience: float) -> Iterator[tuple[int, ...]]:
     """Make the folder, empty except our marker; remove it at the end. Yields lock descriptors for children.
 
-    Raises: NotNow while another drill goes on there; OrchestratorError for a folder that is not ours.
+    Raises: NotNow while another restore test uses it; OrchestratorError for a folder that is not ours.
     """
     with lock_destination(Location(path=folder), state, wait=stop.wait, patience=patience) as inherit:
         sweep_scratch(folder)
@@ -40,7 +40,7 @@ def scratch_folder(folder: str, state: str, *, stop: StopRequest, patience: floa
 
 
 def sweep_scratch(folder: str) -> None:
-    """Remove what a restore test left, also a killed one. Raises: OrchestratorError for a folder that is not ours."""
+    """Remove the remains of a restore test, also of a killed one. Raises: OrchestratorError for a folder that is not ours."""
     if not os.path.isdir(folder) or os.path.islink(folder):
         return
     if os.listdir(folder) and not os.path.isfile(f"{folder}/{MARKER}"):
@@ -48,13 +48,13 @@ def sweep_scratch(folder: str) -> None:
             f"{folder} was not made by a drill, so it is not touched",
             hint="move it away, or name another [drill] scratch",
         )
-    if os.geteuid() != 0:  # what came back may forbid even its owner to remove it
+    if os.geteuid() != 0:  # permissions of the restored data may forbid even its owner to remove it
         for path, _, _ in os.walk(folder):
             os.chmod(path, 0o700)
     with os.scandir(folder) as entries:
         for entry in [each for each in entries if each.name != MARKER]:
             _remove(entry)
-    shutil.rmtree(folder)  # the marker goes last: cut before, the rest is still known to be ours
+    shutil.rmtree(folder)  # the marker is removed last: after an interruption the rest is still recognized as ours
 
 
 def _remove(entry: "os.DirEntry[str]") -> None:

@@ -1,6 +1,6 @@
 """Restore of datasets: survey, do the next part, survey again, until all is restored, verified and completed.
 
-Nothing that is left to be done is remembered here: each look tells it, so the same command goes on after any cut.
+No remaining work is remembered here: each survey finds it, so the same command continues after any interruption.
 """
 
 import os
@@ -25,11 +25,11 @@ from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.compare_sides import ComparisonResult, run_comparison
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 
-_LOOKS = 8  # end a receive, carry, let go, properties, mounts; and as much again for what changes meanwhile
+_LOOKS = 8  # surveys: end a receive, send, release, properties, mounts; and more for changes meanwhile
 
 
 def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:
-    """Return True when a request is for datasets, and not for files."""
+    """Return True when a request is for datasets, not for files."""
     return tools.engine.needs_datasets and not restore_request.to.path.startswith("/")
 
 
@@ -82,7 +82,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
         seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False)
         found = engine.plan_dataset_restore(seen, run_request)
         if found.whole and proved is None:
-            if restore_request.content:  # that needs to know more
+            if restore_request.content:  # a comparison of contents needs a larger survey
                 seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=True)
             proved = _prove(journal, writer, dataset_request, run_request, seen)
         match found.decision:
@@ -169,7 +169,7 @@ def _done(
     last: Plan | NothingToDo,
     proved: ComparisonResult | None,
 ) -> RunReport:
-    """Report the end; work that waits for a person is a warning, and no failure."""
+    """Report the end; work that is left to a person is a warning, not a failure."""
     for warning in last.warnings:
         journal.warn(warning)
     held = ""

@@ -11,8 +11,8 @@ from orchestrator.domain.place import Location
 class RestoreOptions:
     """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
-    `owners`: accounts that have other numbers than they had are warned of; whoever compares with the kit tells them himself.
-    `stays`: folders in which something is mounted that came back by itself, so that files of the point for it do not.
+    `owners`: warn of accounts whose numbers have changed; False when the caller compares them itself. `stays`: mount
+    points whose filesystem was restored separately, so that files of the point are not restored into it.
     """
 
     to: Location

@@ -71,7 +71,7 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
 
 @contextlib.contextmanager
 def _locked(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Iterator[tuple[int, ...]]:
-    """Hold the lock of the destination; for datasets also of the copy, or a run would use an incomplete source."""
+    """Hold the lock of the destination; for datasets also that of the copy: else a run would use an incomplete source."""
     with contextlib.ExitStack() as held:
         wait, patience = tools.stop.wait, tools.lock_wait
         inherit = held.enter_context(lock_destination(restore_request.to, tools.state, wait=wait, patience=patience))

@@ -44,7 +44,7 @@ def _no_files(engine: Engine) -> Refusal:
 
 
 def file_engine(tools: RunContext) -> Engine:
-    """Return the engine that copies files. Raises: TypeError when compose gave none, a mistake of our own."""
+    """Return the engine that copies files. Raises: TypeError when compose set none, a mistake in our own code."""
     if tools.files is None:
         raise TypeError("no engine copies files here")
     return tools.files()
@@ -69,7 +69,7 @@ def _warnings(shown: SnapshotView) -> tuple[str, ...]:
 
 @contextmanager
 def mount_snapshot(journal: RunRecorder, writer: Writer, shown: SnapshotView) -> Iterator[RunContext]:
-    """Mount the snapshot, and unmount it in every case; meanwhile the journal's engine is the one for files."""
+    """Mount the snapshot, and unmount it in every case; meanwhile the journal uses the engine for files."""
     tools, job = journal.tools, journal.job
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
@@ -93,7 +93,7 @@ def mount_snapshot(journal: RunRecorder, writer: Writer, shown: SnapshotView) ->
 def make_point(
     journal: RunRecorder, writer: Writer, shown: SnapshotView, restore_request: RestoreOptions
 ) -> RestoreRequest:
-    """Return the request as a point with a new manifest. A single file has none: it is compared by itself."""
+    """Return the request as a point with a new manifest. A single file has none: it is compared separately."""
     tools, name = journal.tools, shown.point.name
     point = RestorePoint(name=name, taken=shown.point.taken, tree=shown.tree, manifest=None)
     wanted = RestoreRequest(point=point, path=shown.rest, to=restore_request.to)

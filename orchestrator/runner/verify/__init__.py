@@ -1,1 +1,1 @@
-"""Verification: files are read again, sides compared, sums exported, within the budget of a visit."""
+"""Verification: read files again, compare both sides, export sums; also within the budget of a visit."""

@@ -33,7 +33,7 @@ _PIECE = 1 << 18
 class ComparisonResult:
     """A finished comparison. `source`: what could not be read there; None: contents were not compared.
 
-    `of_point`: the reading as far as the point itself is concerned. `heals`: what heals it, as lines.
+    `of_point`: the result for the point itself. `heals`: lines with the commands that repair the damage.
     """
 
     comparison: ComparisonPlan
@@ -68,7 +68,7 @@ def compare_copy(
         return comparison
     compared = run_comparison(comparison, journal, writer, notes)
     if comparison.point is not None:
-        # All that can be read counts as whole; where nothing can, it was only a look.
+        # All that can be read counts as whole; where nothing can be read, it was only a survey.
         scope = WHOLE if comparison.stages else LOOK
         told = replace(compared.of_point, took_s=tools.monotonic() - began)
         tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
@@ -231,9 +231,9 @@ def _good(compared: ComparisonResult, *, content: bool) -> str:
 
 
 def _hint(job: Job, compared: ComparisonResult) -> str:
-    """Return the hint for the gravest finding.
+    """Return the hint for the most serious finding.
 
-    Why not a run with --aside: that sends anew what does not fit, and a damaged copy fits by its guids.
+    Why not a run with --aside: it sends anew only datasets that do not match by guid, and a damaged copy does match.
     """
     counts, whole = dict(compared.reading.counts), job.target.location.path
     if any(counts.get(verdict) for verdict in (Verdict.ROTTEN, Verdict.UNREADABLE)):

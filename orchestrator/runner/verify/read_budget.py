@@ -1,6 +1,6 @@
 """Verification of copies within a budget, resumed the next time: visits are short, disks are large.
 
-A point is read in parts, file after file; a dataset as a whole, by sending it to nobody, which works without its key.
+A point is read in parts, file after file; a dataset as a whole, by a send whose output is discarded, which needs no key.
 """
 
 import json
@@ -38,7 +38,7 @@ from orchestrator.verify.manifest import read_manifest, write_manifest
 
 
 class _ReadBudget:
-    """The progress of a reading: what was read, and the remaining budget."""
+    """The progress of a reading: the data read so far, and the remaining budget."""
 
     def __init__(self, budget: int) -> None:
         self.budget, self.read, self.whole = budget, 0, 0
@@ -172,7 +172,7 @@ def _read(
     part, whole = _part(entries, after, tally.left, any_size=not tally.read)
     if not part and not whole:
         return False
-    if (whole or point.damaged) and not began.point:  # only a reading of all of it takes a note of damage away
+    if (whole or point.damaged) and not began.point:  # only a complete reading removes a note of damage
         whole = True
         reading = verify_tree(work, journal, writer, notes)
     else:

@@ -26,7 +26,7 @@ from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
 
 WHOLE, PART = "whole", "part"
-_FEW = 100_000  # findings that are held; more are only counted
+_FEW = 100_000  # findings in memory; more are only counted
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
@@ -117,7 +117,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
 
 
 def describe_counts(reading: VerificationResult) -> str:
-    """ "2 rotten, 1 missing"."""
+    """Return "2 rotten, 1 missing"."""
     return ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
 
 
@@ -133,7 +133,7 @@ def _here(
 ) -> VerificationResult:
     """Read the files with workers, bypassing the page cache, while a listing is checked for extra names.
 
-    `others`: more may lie there.
+    `others`: other files may lie there.
     """
     run_small(settle_pipeline(work.tree), journal, writer)
     pipelines = worker_pipelines(
@@ -245,7 +245,7 @@ def _note_verdict(
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
-        return  # what a whole reading noted is more
+        return  # a complete reading has noted more
     _store_note(point, damaged, journal, writer, notes)
     newest = tools.engine.points(job, writer)[-1]
     if damaged and newest.name != point.name and newest.manifest is not None:

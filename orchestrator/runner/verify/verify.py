@@ -27,7 +27,7 @@ def verify_job(
 ) -> VerifyJobResult:
     """Read one point (the newest, if none is named) and report all differences from its manifest.
 
-    `content`: where a look at both sides is the usual proof, contents are compared too.
+    `content`: also compare contents, where the usual verification is a survey of both sides.
     """
     journal = begin_run(job, tools, "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
     journal.attempt_begun()
@@ -93,7 +93,7 @@ def _compare(
 
 
 def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
-    """Read the source against the same manifest: new or edited files there are no fault, rotten ones are."""
+    """Read the source against the same manifest: new or edited files are no error there, rotten ones are."""
     if point.manifest is None:
         raise ProofFailed(f"point {point.name} has no manifest", hint="choose another point")
     journal.say(f"reading the source {journal.job.source}")

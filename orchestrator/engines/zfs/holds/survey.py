@@ -79,7 +79,7 @@ def holds_command(pool: Location) -> Command:
 
 
 def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:
-    """Parse the output of `holds_command`. Raises: Unreadable."""
+    """Parse the output of `holds_command`. Raises: UnreadableListing."""
     parts: dict[str, list[str]] = {}
     part, user = "", ""
     for line in lines:

@@ -18,7 +18,8 @@ def read_key(state: str) -> AuthenticationKey | None:
     path = f"{state}/{FILE_NAME}"
     try:
         with Folder(state) as folder, open(folder.open_file(FILE_NAME), "rb") as file:
-            if complaint := _open_to_others(os.fstat(file.fileno())):
+            owners = (0, os.geteuid(), os.fstat(folder.fd).st_uid)
+            if complaint := _open_to_others(os.fstat(file.fileno()), owners):
                 raise OrchestratorError(
                     f"{path} {complaint}, so its tags prove nothing",
                     hint=f"chown {os.geteuid()} {path} && chmod 600 {path}; if somebody else may have read it, remove it: "
@@ -59,8 +60,8 @@ def obtain_key(state: str, now: datetime) -> AuthenticationKey:
     return made
 
 
-def _open_to_others(seen: os.stat_result) -> str:
-    if seen.st_uid not in (0, os.geteuid()):
+def _open_to_others(seen: os.stat_result, owners: tuple[int, ...]) -> str:
+    if seen.st_uid not in owners:
         return f"belongs to the user {seen.st_uid}"
     return f"is open to others (mode {stat.S_IMODE(seen.st_mode):04o})" if stat.S_IMODE(seen.st_mode) & 0o077 else ""
 

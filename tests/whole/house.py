@@ -131,8 +131,10 @@ class House:
         """Gives a point another date, as if it had been made then: its manifest, and the tag of it, say so too."""
         points = self.target / "points"
         manifest = str(points / f"{old}.manifest.gz")
+        owner = os.stat(manifest)
         header, entries = read_manifest(manifest)
         write_manifest(manifest, replace(header, point=new), list(entries), key=read_key(str(self.state)))
+        os.chown(manifest, owner.st_uid, owner.st_gid)
         for ending in ("", ".manifest.gz"):
             os.rename(points / f"{old}{ending}", points / f"{new}{ending}")
         latest = self.target / "latest"

@@ -34,7 +34,8 @@ class RunRecorder:
         self.steps: list[StepReport] = []
         self.points: list[str] = []
         self.warnings: list[str] = []
-        self.failed: set[str] = set()  # keys of facts that this run has recorded about its failures
+        self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.forged = ""  # why what this run restored cannot be called verified
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None

@@ -201,9 +201,10 @@ def _parallel_copy(
 def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old one."""
     names = f"{request.notes}/damaged"
+    what = "everything" if _is_all_damaged(world) else show_count(len(world.target.damaged), "damaged file")
     return (
         Step(
-            action=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
+            action=f"copy {what} again",
             why="a reading found their copies damaged; they are never linked into a new point",
             worker="main",
             work=Pipeline(
@@ -214,6 +215,11 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
             needs=((names, commands.path_filter(world.target.damaged)),),
         ),
     )
+
+
+def _is_all_damaged(world: RsyncSurvey) -> bool:
+    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    return b"" in world.target.damaged
 
 
 def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
@@ -228,14 +234,16 @@ def sweep_partial_files(work: Location) -> Stage:
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
-def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | None, request: RunRequest) -> Stage:
+def record_manifest(
+    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
+) -> Stage:
     """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
     recording = ManifestRecording(
         tree=work,
         manifest=job.target.location / MANIFEST,
         point=name,
         moved=request.notes,
-        linked=base.manifest if base else None,
+        linked=None if _is_all_damaged(world) else base,
         digest=job.verify.digest,
     )
     return (_manifest(recording, CountsEqual(tree=work)),)
@@ -298,7 +306,9 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
     root = job.target.location
     manifest = root / MANIFEST
-    linked = manifest if world.target.mirrored else None  # an interrupted first copy has its marker, and no manifest
+    mirrored, linked = world.target.mirrored, None
+    if mirrored is not None and not _is_all_damaged(world):  # a first copy that was cut has its mark, and no manifest
+        linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
     recording = ManifestRecording(
         tree=root,
         manifest=manifest,
@@ -456,7 +466,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),
-        record_manifest(job, work, name, base, request),
+        record_manifest(job, world, work, name, base, request),
         publish_point(job, name),
     )
     return Plan(
@@ -501,7 +511,8 @@ def _summary(world: RsyncSurvey, name: str) -> str:
     if not world.points:
         return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
     counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
-    repaired = f", {len(world.target.damaged)} damaged copied again" if world.target.damaged else ""
+    damaged = "everything" if _is_all_damaged(world) else f"{len(world.target.damaged)} damaged"
+    repaired = f", {damaged} copied again" if world.target.damaged else ""
     return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
 
 

@@ -16,6 +16,7 @@ from orchestrator.disks.detect import pools_without_disk, survey_devices
 from orchestrator.disks.errors import DiskBusy, DiskLocked, FilesystemNeedsCheck, PoolHangs, PoolTooNew
 from orchestrator.disks.release import release_disk
 from orchestrator.disks.smart import ask_health
+from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -23,6 +24,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskRecord, DiskState, RotationSet
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
+from orchestrator.history.authentication_key import obtain_key
 from orchestrator.history.store import History
 from orchestrator.planners.identify_disk import (
     HANGS,
@@ -35,7 +37,7 @@ from orchestrator.planners.identify_disk import (
     verify_identity,
 )
 from orchestrator.process.executor import Writer
-from orchestrator.runner.disk.state import find_disk_record, job_on_disk
+from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
 from orchestrator.runner.locks import lock_visit
 
 WELL = (Outcome.DONE, Outcome.NOTHING)
@@ -136,6 +138,8 @@ class AttachedDisk:
         book.visit_health(self._number, health)
         if health:
             visit_context.say(f"warning: disk {disk.called}: {health}")
+        if not marker.authentication:
+            visit_context.say(f"disk {disk.called}: its marker gets the tag of this host's key, which is new")
         try:
             _mark(disk, replace(marker, generation=self._known.generation + 1), visit_context)
         except OrchestratorError as error:
@@ -303,16 +307,15 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
     with ExitStack() as lock:
         try:
             lock.enter_context(lock_visit(disk, visit_context.state))
+            key = obtain_key(visit_context.state, visit_context.clock())
             marker = medium.peek(disk, found.device, visit_context.writer)
-            proved = verify_identity(
-                disk,
-                found.device,
-                marker,
-                find_disk_record(visit_context.history.disks.known(), disk),
-                visit_context.owner,
-            )
+            known = find_disk_record(visit_context.history.disks.known(), disk)
+            tagged = was_tagged(known, key, visit_context.history.views)
+            proved = verify_identity(disk, found.device, marker, known, visit_context.owner, key=key, tagged=tagged)
             if proved.state is not DeviceState.READY or marker is None:
                 medium.detach(disk, visit_context.writer)
+                if proved.state is DeviceState.LOOK_ALIKE and known is not None:
+                    _note_look_alike(known, proved.says, visit_context)
                 return _refused(disk, proved.state, proved.says, proved.hint)
             health = ask_health(
                 found.device, visit_context.writer
@@ -327,6 +330,13 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
             hint = error.hint.replace("DEVICE", found.device.path)
             return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", hint)
         return AttachedDisk(disk, found.device, marker, visit_context, lock.pop_all(), health=health)
+
+
+def _note_look_alike(known: DiskRecord, says: str, visit_context: VisitContext) -> None:
+    """Record the visit of a disk that only looks like ours, so that `disks` and the channels name it until ours comes."""
+    book = visit_context.history.disks
+    number = book.begin_visit(known.disk, visit_context.clock())
+    book.visit_ended(number, jobs=[], outcome=VisitOutcome.REFUSED, why=says, released=None, safe=False)
 
 
 def _check(device: BlockDevice) -> str:
@@ -354,8 +364,9 @@ def _refused(disk: Disk, state: DeviceState, says: str, hint: str) -> VisitResul
 def _mark(disk: Disk, marker: DiskMarker, visit_context: VisitContext) -> None:
     """Write the next generation: first decided, then on the disk, then recorded as written."""
     book = visit_context.history.disks
+    key = obtain_key(visit_context.state, visit_context.clock())
     book.decide_generation(marker.disk, marker.generation)
-    medium.mark(disk, marker, visit_context.writer, f"{visit_context.state}/notes")
+    medium.mark(disk, tag_marker(marker, disk, key), visit_context.writer, f"{visit_context.state}/notes")
     book.generation_written(marker.disk, marker.generation)
 
 

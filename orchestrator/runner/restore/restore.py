@@ -166,6 +166,11 @@ def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -
 
 
 def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
+    if journal.forged:
+        why = f"{plan.summary}: all of it is back, and not verified: {journal.forged}"
+        return journal.ended(
+            Outcome.FAILED, why, hint="look at what came back with care, or restore an earlier --point, or another copy"
+        )
     return journal.ended(
         Outcome.DONE,
         f"{plan.summary}: done and verified, {show_size(journal.moved)} moved"

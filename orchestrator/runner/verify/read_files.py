@@ -15,7 +15,9 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, leads_to_mount
 from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
+from orchestrator.runner.manifest_tags import forgery_sentence, require_authentic, store_damage_note
 from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.build import sorted_moves, sorted_records
@@ -25,8 +27,8 @@ from orchestrator.verify.manifest import read_manifest, read_names, write_manife
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
 
-WHOLE, PART = "whole", "part"
-_FEW = 100_000  # findings in memory; more are only counted
+PART = "part"
+_FEW = 100_000  # findings that are held; more are only counted
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
@@ -39,6 +41,10 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
         )
     began = journal.tools.monotonic()
     manifest = fetch_file(work.point.manifest, journal, writer, notes)
+    if work.restored:
+        journal.forged = forgery_sentence(work.point, manifest, journal)
+    else:
+        require_authentic(work.point, manifest, journal, writer, notes)
     reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
     if not work.restored:
         _note_verdict(work.point, reading, manifest, journal, writer, notes)
@@ -245,13 +251,13 @@ def _note_verdict(
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
-        return  # a complete reading has noted more
-    _store_note(point, damaged, journal, writer, notes)
+        return  # what a whole reading noted is more
+    store_damage_note(point, damaged, journal, writer, notes)
     newest = tools.engine.points(job, writer)[-1]
     if damaged and newest.name != point.name and newest.manifest is not None:
         shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
         if shared:
-            _store_note(newest, shared, journal, writer, notes)
+            store_damage_note(newest, shared, journal, writer, notes)
 
 
 def _shared(
@@ -262,13 +268,3 @@ def _shared(
     inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
     other = fetch_file(newest, journal, writer, f"{notes}/newest")
     return [entry.path for entry in read_manifest(other)[1] if entry.kind == "f" and entry.inode in inodes]
-
-
-def _store_note(point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str) -> None:
-    note = journal.tools.trees.damage_note(point)
-    if note is None:
-        return
-    local = f"{notes}/damage-note"
-    with open(local, "wb") as file:
-        file.writelines(show_name(path).encode() + b"\n" for path in damaged)
-    run_small(journal.tools.trees.store(local, note), journal, writer)

@@ -218,6 +218,13 @@ def test_damaged_files_are_copied_again_and_never_linked() -> None:
     assert deeds(found).index("copy /srv/photos") < deeds(found).index("copy 2 damaged files again")
 
 
+def test_all_of_a_point_whose_manifest_was_forged_is_copied_again() -> None:
+    found = planned(job(), world(replace(USED, damaged=(b"",))))
+    assert "everything copied again" in found.summary
+    repair = next(step for step in found.steps if step.action == "copy everything again")
+    assert repair.needs == (("/notes/damaged", b"/**\0"),)
+
+
 LANES = ParallelCopies(
     parallel_copies=(
         ParallelCopy(paths=(b"a", b"b"), size=Bytes(4096), entries=9),

@@ -7,7 +7,20 @@ import pytest
 from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step
 from orchestrator.engines.rsync import plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
-from tests.engines.rsync.builders import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
+from tests.engines.rsync.builders import (
+    ASKED,
+    MIRRORED,
+    NAME,
+    OLD,
+    ROOT,
+    USED,
+    cut_world,
+    half,
+    job,
+    mirror,
+    point,
+    world,
+)
 
 TREE = ROOT / WORK
 MIB = 1 << 20
@@ -86,21 +99,26 @@ def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
-    (step,) = plan.record_manifest(job(), TREE, NAME, point(), ASKED)
+    (step,) = plan.record_manifest(job(), world(USED), TREE, NAME, point(), ASKED)
     assert step.work == ManifestRecording(
-        tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point().manifest,
+        tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point(),
         digest="xxh128",
     )  # fmt: skip
     assert step.proof == CountsEqual(tree=TREE)
-    (first,) = plan.record_manifest(job(), TREE, NAME, None, ASKED)
+    (first,) = plan.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)
     assert isinstance(first.work, ManifestRecording)
     assert first.work.linked is None
+    (anew,) = plan.record_manifest(job(), world(replace(USED, damaged=(b"",))), TREE, NAME, point(), ASKED)
+    assert isinstance(anew.work, ManifestRecording)
+    assert anew.work.linked is None, "a forged manifest is believed in nothing"
 
 
 def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
     (step,) = plan.record_mirror(mirror(), world(MIRRORED), ASKED)
     assert isinstance(step.work, ManifestRecording)
-    assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
+    assert (step.work.tree, step.work.apart) == (ROOT, (b".poolferry",))
+    assert step.work.linked is not None
+    assert (step.work.linked.name, step.work.linked.manifest) == ("mirror", step.work.manifest)
     assert step.effect is Effect.WRITES
 
 

@@ -44,12 +44,15 @@ def _on_one_line(command: Command) -> tuple[str, ...]:
     Why: the login shell reads it first. csh accepts no newline inside quotes, and reads ! there as its history; fish reads \\
     inside them as \, so a backslash is sent by its number.
     """
-    if not is_script(command) or "\n" not in command.argv[2]:
+    if not is_script(command):
         return command.argv
-    packed = command.argv[2]
+    at = _shell_index(command)
+    packed = command.argv[at + 2]
+    if "\n" not in packed:
+        return command.argv
     for sign in "\\\n!":
         packed = packed.replace(sign, f"\\0{ord(sign):03o}")
-    return ("sh", "-c", _UNPACK, command.argv[3], packed, *command.argv[4:])
+    return (*command.argv[: at + 2], _UNPACK, command.argv[at + 3], packed, *command.argv[at + 4 :])
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -101,14 +104,26 @@ def cut_line(line: str) -> str:
 
 def _brief(command: Command) -> str:
     """Return one command without ssh's own options. A script is shown as its name and its arguments."""
-    words = command.argv[3:] if is_script(command) else command.argv
+    words = command.argv
+    if is_script(command):
+        at = _shell_index(command)
+        words = (*words[:at], *words[at + 3 :])
     where = f"{command.host}: " if command.host else ""
     return where + " ".join(quoted(word) for word in words)
 
 
+_MOST_BEFORE = 8  # words of sudo and unshare, and the shell itself
+
+
 def is_script(command: Command) -> bool:
     """Return whether the command is a script of the package, which `process.scripts` has made."""
-    return command.argv[:2] == ("sh", "-c") and command.argv[3:4] != () and command.argv[3].endswith((".sh", ".lua"))
+    at = _shell_index(command)
+    return command.argv[at : at + 2] == ("sh", "-c") and "".join(command.argv[at + 3 : at + 4]).endswith(".sh")
+
+
+def _shell_index(command: Command) -> int:
+    """Return the index of the shell in the argv, behind programs such as unshare; 0 without a shell."""
+    return command.argv.index("sh") if "sh" in command.argv[:_MOST_BEFORE] else 0
 
 
 def command_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:

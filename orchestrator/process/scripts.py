@@ -12,6 +12,9 @@ from orchestrator.domain.plan import Command, Effect
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+# For scripts that mount: what they mount is gone with them. slave: what is unmounted elsewhere meanwhile must not stay busy here.
+MOUNT_NAMESPACE = ("unshare", "--mount", "--propagation", "slave")
+
 
 @functools.cache
 def script(space: str, name: str) -> str:
@@ -28,14 +31,16 @@ def script_command(
     host: Host | None,
     before: str = "",
     with_functions: str = "",
+    prefix: tuple[str, ...] = (),
 ) -> Command:
     """Build the command that runs a script with these values as its arguments.
 
-    `before`: text that must come before it. `with_functions`: the script whose functions this one calls.
+    `before`: text that must come before it. `with_functions`: the script whose functions this one calls. `prefix`: words
+    of the programs that start the shell.
     """
     functions = script(space, with_functions) if with_functions else ""
     text = before + functions + script(space, name)
-    return Command(argv=("sh", "-c", text, name, *values), effect=effect, host=host)
+    return Command(argv=(*prefix, "sh", "-c", text, name, *values), effect=effect, host=host)
 
 
 def printing_function(function: str, space: str, name: str) -> str:

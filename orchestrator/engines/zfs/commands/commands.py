@@ -55,23 +55,41 @@ def command_host(side: SideSurvey) -> CommandHost:
     return CommandHost(host=side.root.host, sudo=side.sudo)
 
 
-def script_command(text: str, *values: str, effect: Effect, where: CommandHost) -> Command:
-    """Build a command from a constant script, with its values as arguments."""
-    prelude = (scripts.PATH, *((scripts.SUDO,) if where.sudo else ()))
-    line = "; ".join((*prelude, scripts.one_line(text)))
-    return Command(argv=("sh", "-c", line, "sh", *values), effect=effect, host=where.host)
-
-
 def package_script_command(
-    name: str, *values: str, effect: Effect, where: CommandHost, before: str = "", with_functions: str = ""
+    name: str,
+    *values: str,
+    effect: Effect,
+    where: CommandHost,
+    before: str = "",
+    with_functions: str = "",
+    prefix: tuple[str, ...] = (),
 ) -> Command:
     """Build the command of one of the scripts in `engines/zfs/scripts/`, with its values as arguments.
 
-    `before`: text that it needs in front. `with_functions`: the script that holds functions which this one calls.
+    `before`: text that it needs in front. `with_functions`: the script that holds functions which this one calls. `prefix`:
+    words of the programs that start the shell.
     """
     front = "".join(f"{line}\n" for line in (scripts.PATH, *((scripts.SUDO,) if where.sudo else ())))
     return package_scripts.script_command(
-        _ROOM, name, *values, effect=effect, host=where.host, before=front + before, with_functions=with_functions
+        _ROOM,
+        name,
+        *values,
+        effect=effect,
+        host=where.host,
+        before=front + before,
+        with_functions=with_functions,
+        prefix=prefix,
+    )
+
+
+def namespace_command(
+    name: str, *values: str, effect: Effect, host: Host | None, sudo: bool, with_functions: str = ""
+) -> Command:
+    """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make."""
+    prefix = (*(("sudo", "-n") if sudo else ()), *package_scripts.MOUNT_NAMESPACE)
+    where = CommandHost(host=host)
+    return package_script_command(
+        name, *values, effect=effect, where=where, with_functions=with_functions, prefix=prefix
     )
 
 

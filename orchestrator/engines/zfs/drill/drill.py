@@ -15,7 +15,7 @@ from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.comparison import ComparisonPlan, SnapshotPair
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.commands import commands, scripts
+from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
 from orchestrator.engines.zfs.drill.candidates import (
     DrillCandidate,
@@ -32,68 +32,6 @@ from orchestrator.engines.zfs.verify.checksum import ComparisonSurvey
 from orchestrator.engines.zfs.verify.compare import snapshot_path
 
 PLACE, MARK = "poolferry-drill", "poolferry:drill"
-# Arguments: the dataset, the mark's name. What it lies in goes too, where a drill made that, and nothing else is there.
-_DROP = r"""
-zfs list "$1" >/dev/null 2>&1 || exit 0
-[ "$(zfs get -Ho source "$2" "$1")" = local ] || { printf "%s was made by no drill\n" "$1" >&2; exit 1; }
-zfs destroy -r "$1" || exit
-[ "$(zfs get -Ho source "$2" "${1%/*}")" != local ] || zfs destroy "${1%/*}" 2>/dev/null || :
-"""
-# Each file as size, TAB, path.
-_FILES = r"""
-work() { mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" && find . -xdev -type f -printf "%s\t%P\0"; }
-"""
-# The same records as a listing of the whole, of the root and of the files whose NUL-terminated names come in.
-# Why by another descriptor: what a shell runs in the background has no input.
-_SOME = r"""
-exec 3<&0
-work() {
-cat <&3 >"$d/names"; mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" || return
-find . -maxdepth 0 -printf "//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t\0"
-find -files0-from "$d/names" -maxdepth 0 -printf "%p//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" 2>>"$d/e" | sed -z "s,^\./,,"
-xargs -0 -r -a "$d/names" -n 64 -P "$3" sh -c 'sha256sum -z -- "$@" >>"$0/z.$$" 2>>"$0/e"' "$d"
-case $? in 0|123) ;; *) return 1;; esac
-find "$d" -maxdepth 1 -name "z.*" -exec cat "{}" + | sed -z 's,^\([0-9a-f]*\)  \./\(.*\)$,\2//=sha256:\1,'
-grep -v "No such file" "$d/e" | head -n 1000 | sed "s,^,//!," | tr "\n" "\0"; printf "//~\0"
-}
-"""
-# One bit of the first file that is named, the second one gone, the third one cut short; sizes and times else as before.
-_DAMAGE = r"""
-exec 3<&0
-work() {
-cat <&3 >"$d/names"; mount -t zfs "$1" "$d/m" && cd "$d/m" || return
-n=0; tr "\0" "\n" <"$d/names" >"$d/lines"
-while IFS= read -r f; do
-n=$((n+1)); touch -r "$f" "$d/t"
-case $n in
-1) b=$(head -c 1 "$f" | od -An -tu1); printf "\\$(printf %o $((b ^ 1)))" | dd of="$f" conv=notrunc status=none;;
-2) rm "$f"; continue;;
-*) truncate -s -1 "$f";;
-esac
-touch -r "$d/t" "$f"
-done <"$d/lines"
-cd /; sync -f "$d/m"
-}
-"""
-
-
-# Arguments: snapshot, bytes. A sender whose reader has enough ends badly; one that ends by itself has sent all.
-_RAW = r"""
-r=$({ { zfs send -w "$1"; printf "s %s\n" "$?" >&4; } | head -c "$2" | wc -c | sed "s/^ */n /" >&4; } 4>&1)
-n=$(printf "%s\n" "$r" | sed -n "s/^n //p"); s=$(printf "%s\n" "$r" | sed -n "s/^s //p")
-[ "$n" = "$2" ] || [ "$s" = 0 ] || exit 1
-"""
-# Arguments: snapshot, guid.
-_GUID = r"""
-g=$(zfs get -Hpo value guid "$1") || exit
-[ "$g" = "$2" ] || { printf "%s has the guid %s, and should have %s\n" "$1" "$g" "$2" >&2; exit 1; }
-"""
-# Arguments: a folder, then datasets each with the folder below it, a dash, and a program, which runs there.
-_CHECK = r"""
-t=$1; shift; mkdir -p "$t" || exit
-while [ "$1" != - ]; do mkdir -p "$t/$2" && mount -t zfs "$1" "$t/$2" || exit; shift 2; done
-shift; cd "$t" && exec "$@"
-"""
 
 
 def scratch_parent(job: Job) -> Location:
@@ -249,8 +187,8 @@ def _tried(
         snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
         if whole:
             yield _received(job, both, one, scratch, where, SendFlags(raw=True))
-            arrived = commands.script_command(
-                _GUID, scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
+            arrived = commands.package_script_command(
+                "check-guid.sh", scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
             )
             yield _step(
                 f"look for guid {one.target.guid} in {scratch}",
@@ -258,8 +196,8 @@ def _tried(
                 Pipeline(stages=(arrived,)),
             )
         else:
-            read = commands.script_command(
-                _RAW, snapshot, str(job.drill.size), effect=Effect.READS, where=command_host(side)
+            read = commands.package_script_command(
+                "read-raw.sh", snapshot, str(job.drill.size), effect=Effect.READS, where=command_host(side)
             )
             why = "each block's checksum is verified by reading it, without the key"
             yield _step(
@@ -269,19 +207,19 @@ def _tried(
 
 def drop_step(root: Location, where: CommandHost) -> Step:
     """Build the step that destroys what a restore test made, if there is something."""
-    command = commands.script_command(_DROP, root.path, MARK, effect=Effect.DESTROYS, where=where)
+    command = commands.package_script_command("drop-drill.sh", root.path, MARK, effect=Effect.DESTROYS, where=where)
     return _step(f"drop {root}, if it is there", "a drill leaves nothing", Pipeline(stages=(command,)))
 
 
 def listing_step(job: Job, drill_plan: DrillPlan, part: DrillDataset, keeps: str) -> Step:
     """Build the step that lists the files of a part."""
-    command = _script(_FILES, part.scratch, _scratch_side(job, drill_plan))
+    command = _script("list-sizes.sh", part.scratch, _scratch_side(job, drill_plan))
     return _step(f"list {part.scratch}", "a sample is chosen", Pipeline(stages=(command,), keeps=keeps))
 
 
 def damage_step(job: Job, drill_plan: DrillPlan, part: DrillDataset, names: str) -> Step:
     """Build the step that damages files of a part, in the clone alone."""
-    command = _script(_DAMAGE, part.scratch, _scratch_side(job, drill_plan))
+    command = _script("damage-files.sh", part.scratch, _scratch_side(job, drill_plan))
     return _step(f"damage {part.scratch}", "a drill must find it", Pipeline(stages=(command,), reads=names))
 
 
@@ -298,7 +236,7 @@ def plan_drill_comparison(
                 what, DatasetType.FILESYSTEM, digesting.SHA256, job.verify.workers, side
             )
         else:
-            command = _script(_SOME, what, side, digesting.SHA256, str(job.verify.workers))
+            command = _script("list-some.sh", what, side, digesting.SHA256, str(job.verify.workers))
         work = Pipeline(stages=(command,), keeps=keeps, reads=file)
         return Step(
             action=f"read {what} on the {called}", why="what came back is compared", worker=f"{what} {called}", work=work,
@@ -330,24 +268,10 @@ def user_check_command(job: Job, drill_plan: DrillPlan, folder: str, owner: Comm
     places = [
         word for part in drill_plan.parts for word in (part.scratch, os.fsdecode(part.name.partition(b"@")[0]) or ".")
     ]
-    told = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
-    line = scripts.one_line(_CHECK)
-    sudo = ("sudo", "-n") if options_of(job).sudo else ()
-    argv = (
-        *sudo,
-        "unshare",
-        "--mount",
-        "--propagation",
-        "slave",
-        "sh",
-        "-c",
-        f"{scripts.PATH}; {line}",
-        "sh",
-        folder,
-        *places,
-        "-",
-    )
-    return Command(argv=(*argv, "env", *told, *owner.argv), effect=Effect.WRITES)
+    settings = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
+    values = (folder, *places, "-", "env", *settings, *owner.argv)
+    sudo = options_of(job).sudo
+    return commands.namespace_command("run-check.sh", *values, effect=Effect.WRITES, host=None, sudo=sudo)
 
 
 def _scratch_side(job: Job, drill_plan: DrillPlan) -> SideSurvey:

@@ -28,24 +28,6 @@ PLACE = "poolferry-try"
 MARK = "poolferry:try"  # on each scratch copy's root: the job, and the point that it shows
 UNTIL = "poolferry:until"
 FOLDER = "/run/poolferry/try"
-# Arguments: the place. Nothing where there is none.
-_LIST = r"""
-exec 3>&1
-e=$(zfs list -Hp -d 1 -t filesystem,volume -o name,used,mountpoint,poolferry:try,poolferry:until "$1" 2>&1 >&3) || case $e in
-*"does not exist"*) ;; *) printf "%s\n" "$e" >&2; exit 1;;
-esac
-"""
-# Arguments: the folder of all scratch copies, then datasets. Nobody but root enters that folder, whatever owners and modes the
-# copies hold; and no program or device node of theirs gains anybody rights.
-_MOUNT = """
-f=$1; shift; install -d -m 0755 "${f%/*}" && install -d -m 0700 "$f" || exit
-s=0; for d do zfs mount -o nosuid,nodev "$d" || s=1; done; [ "$s" = 0 ]
-"""
-# Arguments: dataset, mark. Clones of others in it keep it; nothing without the mark is touched.
-_DROP = r"""
-[ "$(zfs get -Ho source "$2" "$1")" = local ] || { printf "%s is no scratch copy\n" "$1" >&2; exit 1; }
-zfs destroy -r "$1"
-"""
 
 
 def scratch_place(job: Job) -> Location:
@@ -98,7 +80,9 @@ def _make(
             commands.zfs_command(*words, effect=Effect.WRITES, where=where),
         )
     if mounts:
-        command = commands.script_command(_MOUNT, FOLDER, *mounts, effect=Effect.WRITES, where=where)
+        command = commands.package_script_command(
+            "mount-scratch.sh", FOLDER, *mounts, effect=Effect.WRITES, where=where
+        )
         yield _step(f"mount them below {FOLDER}/{name}", "nothing else is mounted there", command)
 
 
@@ -113,8 +97,8 @@ def _options(kind: DatasetType, name: str, below: str) -> tuple[str, ...]:
 def survey_scratch(job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
     """Return the scratch copies in a job's place for them. Raises: OrchestratorError."""
     place = scratch_place(job)
-    command = commands.script_command(
-        _LIST, place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
+    command = commands.package_script_command(
+        "list-scratch.sh", place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
     )
     result = run_read_command(reader, command)
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
@@ -143,7 +127,9 @@ def _time(text: str) -> datetime | None:
 def drop_step(job: Job, scratch: ScratchClone) -> Step:
     """Build the step that destroys one scratch copy with all data in it."""
     side = SideSurvey(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
-    command = commands.script_command(_DROP, scratch.at.path, MARK, effect=Effect.DESTROYS, where=command_host(side))
+    command = commands.package_script_command(
+        "drop-scratch.sh", scratch.at.path, MARK, effect=Effect.DESTROYS, where=command_host(side)
+    )
     return _step(f"drop {scratch.at}", "requested, or its time is over", command)
 
 

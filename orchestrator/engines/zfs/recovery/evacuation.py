@@ -21,19 +21,6 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, survey
 from orchestrator.process.executor import Reader
 
-# Argument: the pool. Nothing of one that is not there, but the end. Of others by real paths, which tell of no volume by name.
-_POOL = r"""
-e=$(zpool list -H -o name "$1" 2>&1) || case $e in *"no such pool"*) printf "=end\n"; exit 0;; *) printf "%s\n" "$e" >&2; exit 1;; esac
-printf "=datasets\n"; zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,poolferry:flags,poolferry:placeholder "$1" || exit
-printf "=snapshots\n"; zfs list -Hp -r -t snapshot -s createtxg -o name,guid,creation "$1" || exit
-printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts
-printf "=pools\n"; zpool list -HvPL || exit
-printf "=blocks\n"; lsblk -rnpo KNAME,PKNAME || exit
-printf "=loops\n"; losetup -nlO NAME,BACK-FILE || exit
-printf "=volumes\n"; [ ! -d /dev/zvol ] || find /dev/zvol -type l -printf "%p\t%l\n"
-printf "=end\n"
-"""
-
 
 def survey_pool(pool: str, reader: Reader) -> PoolContents:
     """Return all datasets and snapshots of a local pool; none if it is not imported. Raises: OrchestratorError."""
@@ -45,7 +32,7 @@ def survey_pool(pool: str, reader: Reader) -> PoolContents:
 
 def pool_command(pool: str) -> Command:
     """Build the command that prints the datasets and snapshots of a pool."""
-    return commands.script_command(_POOL, pool, effect=Effect.READS, where=CommandHost())
+    return commands.package_script_command("look-at-pool.sh", pool, effect=Effect.READS, where=CommandHost())
 
 
 def parse_pool(pool: str, text: str) -> PoolContents:

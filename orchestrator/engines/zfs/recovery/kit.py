@@ -21,32 +21,7 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing, ancestors, 
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
 from orchestrator.process.executor import Reader
 
-# Arguments: pool, root, what lies above it. Keys are never asked for; what only root may see is left out for others.
-# Before OpenZFS 2.2 devices have no properties, and only zdb tells: it asks root, and a cache file that has the pool.
-_LOOK = r"""
-p=$1; r=$2; shift 2
-printf "=status\n"; zpool status -P "$p" || exit
-printf "=pool\n"; zpool get -Hp -o property,value,source all "$p" || exit
-printf "=ashift\n"; if a=$(zpool get -Hp -o value ashift "$p" all-vdevs 2>/dev/null); then printf "%s\n" "$a"
-else zdb -C "$p" 2>/dev/null | grep ashift; fi
-printf "=links\n"; [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
-printf "=datasets\n"; zfs get -Hp -t filesystem,volume -o name,property,value,received,source all "$@" || exit
-zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$r" || exit
-printf "=marks\n"; zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$r" || exit
-printf "=users\n"; getent passwd
-printf "=groups\n"; getent group
-printf "=end\n"
-"""
 DATASET = "poolferry-kit"
-# Arguments: dataset, job. The archive comes on stdin. /mnt is covered for this process alone; each kit comes whole or not.
-_STORE = r"""
-d=$1; j=$2
-zfs list -H -o name "$d" >/dev/null 2>&1 || zfs create -o mountpoint=legacy -o readonly=off "$d" || exit
-mount -t zfs "$d" /mnt && cd /mnt || exit
-rm -rf "./.new-$j" && mkdir -m 700 "./.new-$j" && tar -x -f - -C "./.new-$j" || exit
-rm -rf "./.old-$j"; [ ! -e "./$j" ] || mv "./$j" "./.old-$j"
-mv "./.new-$j" "./$j" && rm -rf "./.old-$j"; s=$?; cd /; umount /mnt; exit "$s"
-"""
 # Told of each dataset beside what was set on it.
 _FACTS = frozenset("type guid origin encryption encryptionroot keyformat keylocation volsize used mountpoint".split())
 _SET = ("local", "received")
@@ -76,8 +51,8 @@ def survey_kit(job: Job, now: datetime, reader: Reader) -> KitContents:
 def kit_command(root: Location) -> Command:
     """Build the command that prints everything that a kit holds."""
     pool = root.path.partition("/")[0]
-    return commands.script_command(
-        _LOOK,
+    return commands.package_script_command(
+        "look-for-kit.sh",
         pool,
         root.path,
         *(ancestors(root.path) or (pool,)),
@@ -90,10 +65,8 @@ def store_pipeline(job: Job, archive: str) -> Pipeline:
     """Build the pipeline that stores an archive of the kit beside the copy, in a dataset that is never auto-mounted."""
     copy = job.target.location
     dataset = f"{copy.path.rpartition('/')[0] or copy.path}/{DATASET}"
-    alone = ("unshare", "--mount", "--propagation", "slave")
-    made = commands.script_command(_STORE, dataset, job.name, effect=Effect.WRITES, where=CommandHost(host=copy.host))
-    sudo = ("sudo", "-n") if options_of(job).sudo else ()
-    command = Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
+    sudo, host = options_of(job).sudo, copy.host
+    command = commands.namespace_command("store-kit.sh", dataset, job.name, effect=Effect.WRITES, host=host, sudo=sudo)
     return Pipeline(stages=(command,), reads=archive)
 
 

@@ -16,13 +16,6 @@ from orchestrator.engines.zfs.survey.survey import run_read_command, survey_poin
 from orchestrator.process.executor import Reader
 
 _FOLDER = "/run/poolferry/points"
-# Arguments: snapshot, folder. What an earlier restore left mounted there is the same snapshot.
-_SHOW = """
-umask 077; mkdir -p "$2" && { mountpoint -q "$2" || $3 mount -t zfs -o ro "$1" "$2"; }
-"""
-_HIDE = """
-! mountpoint -q "$1" || $2 umount "$1" || $2 umount -l "$1"; rmdir "$1"
-"""
 
 
 def survey_files(job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
@@ -75,8 +68,10 @@ def _shown(job: Job, snapshot: RestorePoint, rest: bytes, left_out: tuple[str, .
     folder = f"{_FOLDER}/{sha256(whole.path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
     sudo = "sudo -n" if options_of(job).sudo else ""
     where = CommandHost(host=whole.host)
-    show = commands.script_command(_SHOW, whole.path, folder, sudo, effect=Effect.WRITES, where=where)
-    hide = commands.script_command(_HIDE, folder, sudo, effect=Effect.WRITES, where=where)
+    show = commands.package_script_command(
+        "show-snapshot.sh", whole.path, folder, sudo, effect=Effect.WRITES, where=where
+    )
+    hide = commands.package_script_command("hide-snapshot.sh", folder, sudo, effect=Effect.WRITES, where=where)
     return SnapshotView(
         point=snapshot, tree=Location(path=folder, host=whole.host), rest=rest, left_out=left_out,
         show=_step(f"mount {whole} read-only", f"{show_name(rest) or 'all'} of it is requested", show),

@@ -17,10 +17,6 @@ from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, Propert
 
 CANMOUNT = "canmount"
 LOCAL = "local"
-# Arguments: datasets, parents first. Those that are mounted already are fine.
-_MOUNT = """
-s=0; for d do e=$(zfs mount "$d" 2>&1) || case $e in *"already mounted"*) ;; *) printf "%s\\n" "$e" >&2; s=1;; esac; done; [ "$s" = 0 ]
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +175,9 @@ def finish_steps(seen: DatasetRestoreSurvey, ending: RestoreFinish) -> Iterator[
         yield make_step(f"give {side.full(one)} the key of what it lies in", "so it was where it came from", command)
     yield from _canmounts(seen, ending.canmount)
     for batch in commands.batch_arguments((side.full(one),) for one in ending.mount):
-        command = commands.script_command(_MOUNT, *batch, effect=Effect.WRITES, where=command_host(side))
+        command = commands.package_script_command(
+            "mount-datasets.sh", *batch, effect=Effect.WRITES, where=command_host(side)
+        )
         yield make_step(f"mount {list_few(batch)}", "all of it is there", command)
     for command in commands.bookmark_commands(tuple(_remembered(seen, ending.done)), side):
         yield make_step(

@@ -15,25 +15,13 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
+from orchestrator.engines.zfs.commands.commands import command_host
 from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, is_restored_by_us
 
 _SHOWN = 5
 _LOCAL = "local"
-# Argument: a pool's own dataset. Prints what lies in it, NUL between the names; folders that are empty are no data. Its own
-# mount shows it without what is mounted below; without one, it is mounted for this process alone.
-_INSIDE = r"""
-p=$(sed -n "s|^$1 \([^ ]*\) zfs .*|\1|p" /proc/mounts | head -n 1)
-if [ -n "$p" ]; then mount --bind "$(printf %b "$p")" /mnt; else mount -t zfs -o ro,zfsutil "$1" /mnt; fi || exit
-{ find /mnt -xdev -mindepth 1 ! -type d -printf "%P\0" || printf "what cannot be read\0"; } | head -z -n 6; umount /mnt
-"""
-# Argument: a pool's own dataset. Unmounted first: what is busy keeps its marks off.
-_TAKE = f"""
-[ "$(zfs get -Ho value mounted "$1")" = no ] || zfs unmount "$1" || exit
-zfs set readonly=on canmount=noauto {PLACEHOLDER}=on "$1"
-"""
 
 
 def is_pool_root(seen: DatasetRestoreSurvey) -> bool:
@@ -49,10 +37,8 @@ def needs_file_look(world: ZfsSurvey) -> bool:
 
 def inside_command(side: SideSurvey) -> Command:
     """Build the command that prints the first files of a pool's root dataset."""
-    made = commands.script_command(_INSIDE, side.root.path, effect=Effect.READS, where=CommandHost(host=side.root.host))
-    sudo = ("sudo", "-n") if side.sudo else ()
-    alone = ("unshare", "--mount", "--propagation", "slave")
-    return Command(argv=(*sudo, *alone, *made.argv), effect=made.effect, host=made.host)
+    root = side.root
+    return commands.namespace_command("look-inside.sh", root.path, effect=Effect.READS, host=root.host, sudo=side.sudo)
 
 
 def parse_inside(output: bytes) -> tuple[str, ...]:
@@ -85,7 +71,9 @@ def after_taking_root(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
 
 def _take(seen: DatasetRestoreSurvey) -> Plan:
     root = seen.world.target.root
-    command = commands.script_command(_TAKE, root.path, effect=Effect.WRITES, where=command_host(seen.world.target))
+    command = commands.package_script_command(
+        "take-pool-root.sh", root.path, PLACEHOLDER, effect=Effect.WRITES, where=command_host(seen.world.target)
+    )
     step = Step(
         action=f"unmount {root}, make it read-only and mark it as our place",
         why="it is the pool's own, and empty; what zfs puts there replaces what it holds",

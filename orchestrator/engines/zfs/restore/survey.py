@@ -21,24 +21,6 @@ from orchestrator.engines.zfs.survey.survey import parse_result, run_read_comman
 from orchestrator.engines.zfs.verify.checksum import ChecksumSupport, checksum_support_command, parse_checksum_support
 from orchestrator.process.executor import Reader
 
-# Argument: the root. Nothing of a root that is not there; then who is mounted where. `all` does not tell the salt. zfs tells each
-# mountpoint below the folder that the pool was imported for, received ones too: a disk's own folder is none of the source's.
-_PROPERTIES = r"""
-printf "=properties\n"; exec 3>&1
-e=$(zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$1" 2>&1 >&3) || case $e in
-*"does not exist"*|*"no such pool"*) ;; *) printf "%s\n" "$e" >&2; exit 1;;
-esac
-zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source pbkdf2salt "$1" 2>/dev/null
-printf "=altroot\n"; zpool get -H -o value altroot "${1%%/*}" 2>/dev/null
-printf "=mounts\n"; cut -d " " -f 1,2 /proc/self/mounts
-printf "=occupied\n"
-full() { [ -d "$1" ] && ! mountpoint -q -- "$1" && [ -n "$(find "$1" -xdev ! -type d -print -quit 2>/dev/null)" ]; }
-zfs list -H -o mountpoint -r -t filesystem "$1" 2>/dev/null | sort -u | while IFS= read -r m; do
-case $m in /*) full "$m" && printf "%s\n" "$m";; esac
-done
-printf "=end\n"
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyListing:
@@ -100,7 +82,9 @@ def _properties(root: Location, reader: Reader) -> PropertyListing:
 
 def properties_command(root: Location) -> Command:
     """Build the command that prints all properties of a root and of all below it, and all mounts."""
-    return commands.script_command(_PROPERTIES, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return commands.package_script_command(
+        "list-properties.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host)
+    )
 
 
 def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:

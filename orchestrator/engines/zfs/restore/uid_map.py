@@ -8,9 +8,6 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 
-_PEOPLE = r"""
-printf "=users\n"; getent passwd; printf "=groups\n"; getent group
-"""
 _ACCOUNT_TYPES = (
     ("users", "user", "useradd -u", "usermod -u", ""),
     ("groups", "group", "groupadd -g", "groupmod -g", ":"),
@@ -27,7 +24,7 @@ def owner_warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str
 
 def accounts_command(host: Host | None) -> Command:
     """Build the command that prints all accounts of a machine."""
-    return commands.script_command(_PEOPLE, effect=Effect.READS, where=CommandHost(host=host))
+    return commands.package_script_command("list-accounts.sh", effect=Effect.READS, where=CommandHost(host=host))
 
 
 def parse_accounts(output: bytes) -> dict[str, Any]:

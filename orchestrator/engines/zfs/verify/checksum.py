@@ -46,68 +46,11 @@ class ComparisonSurvey:
     away: str = ""
 
 
-# Arguments: the root. Prints "=can xxh128" where there is such a program, then the volumes below the root with snapdev.
-_ABLE = r"""
-command -v xxh128sum >/dev/null && printf "=can xxh128\n"
-zfs get -Hp -r -t volume -o name,value snapdev "$1"
-"""
-
-# Arguments of the others: snapshot, algorithm, readers at once.
-# A lonely newline on stderr from time to time says that digests go on; where nobody hears it any more, we end. The first one is
-# for who was killed before the kernel knew that we are to end with them. It then tells us once for each thread of theirs, and what
-# comes within `end` would end it half-way: a trap ignores what follows before it leaves. A child so young that it still has our
-# traps forgets the first signal.
-_MOUNT_NAMESPACE = r"""
-export LC_ALL=C; umask 077; echo >&2 || exit; k=; t=; d=$(mktemp -d) || exit
-end() {
-s=$?; trap "" HUP INT TERM PIPE; cd /; [ -z "$t" ] || kill "$t"; [ -z "$k" ] || { kill 0; sleep 0.1; kill 0; wait; }
-umount "$d/m" 2>/dev/null || umount -l "$d/m" 2>/dev/null; rmdir "$d/m" && rm -rf "$d"; exit "$s"
-}
-trap end EXIT; trap 'trap "" HUP INT TERM PIPE; k=1; exit 143' HUP INT TERM PIPE; mkdir "$d/m" || exit
-tick() {
-z=; trap "" PIPE; trap '[ -z "$z" ] || kill "$z"; exit' TERM; o=
-while :; do
-sleep 20 >/dev/null 2>&1 & z=$!; wait "$z"; i=$(for x in $(pgrep -g 0 sum); do grep rchar "/proc/$x/io"; done 2>&1)
-[ "$i" = "$o" ] || echo >&2 || kill "$$"; o=$i
-done
-}
-tick & t=$!; work "$@" & p=$!; wait "$p"; s=$?; trap "" HUP INT TERM PIPE; exit "$s"
-"""
-# Names with a backslash or a line end go to sha256sum, which alone can end its lines with NUL.
-# xxh128sum ends at the first file that it cannot read, so then it gets them one by one.
-_TREE = r"""
-work() {
-mount -t zfs -o ro "$1" "$d/m" && cd "$d/m" || return
-n=$(printf "\nx"); o="*[${n%x}$(printf "\r")\\\\]*"
-find . -xdev -printf "%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" -type f "(" -path "$o" -fprint0 "$d/odd" -o -fprint0 "$d/plain" ")" 2>"$d/e"
-[ $? -le 1 ] || return
-if [ "$2" = xxh128 ]; then
-xargs -0 -r -a "$d/plain" -n 256 -P "$3" sh -c 'xxh128sum "$@" >>"$0/x.$$" 2>/dev/null || for f do xxh128sum "$f"; done >>"$0/x.$$" 2>>"$0/e"' "$d"
-case $? in 0|123) ;; *) return 1;; esac
-: >"$d/plain"
-fi
-cat "$d/odd" "$d/plain" | xargs -0 -r -n 256 -P "$3" sh -c 'sha256sum -z -- "$@" >>"$0/z.$$" 2>>"$0/e"' "$d"
-case $? in 0|123) ;; *) return 1;; esac
-! grep -m 1 -e "rite error" -e "No space left" "$d/e" >&2 || return
-find "$d" -maxdepth 1 -name "x.*" -exec cat "{}" + | sed -n 's,^\([0-9a-f]*\)  \./\(.*\)$,\2//=xxh128:\1,p' | tr "\n" "\0"
-find "$d" -maxdepth 1 -name "z.*" -exec cat "{}" + | sed -z 's,^\([0-9a-f]*\)  \./\(.*\)$,\2//=sha256:\1,'
-head -n 1000 "$d/e" | sed "s,^,//!," | tr "\n" "\0"; printf "//~\0"
-}
-"""
-# A volume looks like a tree of one file.
-_VOLUME = r"""
-work() {
-v=/dev/zvol/$1; n=$(blockdev --getsize64 "$v") || return
-printf "//f\t%s\t0.0000000000\t0\t0\t0\t1\t0\t\0" "$n"
-if h=$("${2}sum" <"$v" 2>&1); then printf "//=%s:%s\0" "$2" "${h%% *}"; else printf "//!%s\0" "$h"; fi
-printf "//~\0"
-}
-"""
-
-
 def checksum_support_command(root: Location) -> Command:
     """Build the command that prints a side's abilities for a comparison."""
-    return commands.script_command(_ABLE, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return commands.package_script_command(
+        "checksum-support.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host)
+    )
 
 
 def parse_checksum_support(lines: Iterable[bytes], root: Location) -> ChecksumSupport:
@@ -126,19 +69,14 @@ def parse_checksum_support(lines: Iterable[bytes], root: Location) -> ChecksumSu
 def checksum_list_command(snapshot: str, kind: DatasetType, algorithm: str, workers: int, side: SideSurvey) -> Command:
     """Build the command that lists one snapshot with digests."""
     return mount_namespace_command(
-        _VOLUME if kind is DatasetType.VOLUME else _TREE, (snapshot, algorithm, str(workers)), side
+        "list-volume.sh" if kind is DatasetType.VOLUME else "list-tree.sh", (snapshot, algorithm, str(workers)), side
     )
 
 
-def mount_namespace_command(work: str, values: tuple[str, ...], side: SideSurvey) -> Command:
-    """Build a command from a script that defines `work`, which may mount at $d/m, in its own mount namespace."""
-    made = commands.script_command(
-        work.rstrip() + _MOUNT_NAMESPACE, *values, effect=Effect.WRITES, where=CommandHost(host=side.root.host)
-    )
-    # slave: what is unmounted elsewhere meanwhile must not stay busy here.
-    alone = ("unshare", "--mount", "--propagation", "slave")
-    return Command(
-        argv=(*(("sudo", "-n") if side.sudo else ()), *alone, *made.argv), effect=made.effect, host=made.host
+def mount_namespace_command(name: str, values: tuple[str, ...], side: SideSurvey) -> Command:
+    """Build the command of a script that calls work-alone.sh, in a mount namespace of its own."""
+    return commands.namespace_command(
+        name, *values, effect=Effect.WRITES, host=side.root.host, sudo=side.sudo, with_functions="work-alone.sh"
     )
 
 

@@ -1,0 +1,30 @@
+#!/bin/sh
+# shellcheck shell=dash
+# Prints all that a recovery kit holds. Keys are never asked for; what only root may see is left out for others.
+# Arguments: the pool, the root, what lies above it.
+pool=$1 root=$2
+shift 2
+columns=name,property,value,received,source
+printf "=status\n"
+zpool status -P "$pool" || exit
+printf "=pool\n"
+zpool get -Hp -o property,value,source all "$pool" || exit
+printf "=ashift\n"
+# Before OpenZFS 2.2 devices have no properties, and only zdb shows it: it asks root, and a cache file that has the pool.
+if shifts=$(zpool get -Hp -o value ashift "$pool" all-vdevs 2>/dev/null); then
+  printf "%s\n" "$shifts"
+else
+  zdb -C "$pool" 2>/dev/null | grep ashift
+fi
+printf "=links\n"
+[ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
+printf "=datasets\n"
+zfs get -Hp -t filesystem,volume -o "$columns" all "$@" || exit
+zfs get -Hp -r -t filesystem,volume -o "$columns" all "$root" || exit
+printf "=marks\n"
+zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$root" || exit
+printf "=users\n"
+getent passwd
+printf "=groups\n"
+getent group
+printf "=end\n"

@@ -1,6 +1,6 @@
 """Error messages of zfs, zpool, mbuffer, sudo and ssh, and their meanings: one table, tried from the top.
 
-Words before mere exit codes, causes before consequences: what a cut brings along stands last.
+Messages before mere exit codes, causes before consequences: errors that follow from a broken connection come last.
 Source: openzfs, lib/libzfs/libzfs_sendrecv.c and libzfs_util.c; ssh(1).
 """
 
@@ -185,7 +185,7 @@ _OPEN = (
             words, HostUnreachable, "mbuffer's own connection could not be made",
             'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
         )
-        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # what tells more first
+        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # the more exact message first
     ),
     says(
         r"watchdog timeout",
